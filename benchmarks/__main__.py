@@ -11,7 +11,20 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import contexts, details, hostile, maintenance, postgres, recalls, searches, server, transfers, writes
+from benchmarks import (
+    contexts,
+    details,
+    filters,
+    hostile,
+    maintenance,
+    postgres,
+    recalls,
+    searches,
+    server,
+    transfers,
+    users,
+    writes,
+)
 from benchmarks.budgets import main as measure_budgets
 from benchmarks.measure import printed
 from benchmarks.recall.__main__ import main as measure_recall
@@ -21,12 +34,14 @@ PARTS = {
     "searches": searches,
     "postgres": postgres,
     "recalls": recalls,
+    "filters": filters,
     "details": details,
     "contexts": contexts,
     "maintenance": maintenance,
     "transfers": transfers,
     "server": server,
     "hostile": hostile,
+    "users": users,
 }
 
 ON_FILES = {"recall": measure_recall, "budgets": measure_budgets}

@@ -18,8 +18,8 @@ from benchmarks.http_load import Load, Outcome, Question
 from benchmarks.measure import Line
 from benchmarks.server import build, served
 from recollect import Recollect, Settings
+from recollect.testing.fake_model import ModelServer, hangs
 from tests.hostile.firing import log_in, prepare, save
-from tests.model_server import ModelServer, hangs
 
 AGENTS = 8
 EACH = 1_000

@@ -726,3 +726,5 @@ def test_settings_built_in_python_have_the_types_of_loaded_ones() -> None:
 
     assert (built.skills, built.workspace, built.port) == (("~/skills",), Path("notes"), 8080)
     assert Settings(workspace=None).workspace is None
+    texts = Settings(skills="skills", tool_sets="notes, recall")  # type: ignore[arg-type]
+    assert (texts.skills, texts.tool_sets) == (("skills",), ("notes", "recall"))

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from recollect.api.recollect import Recollect, TenantMemory
     from recollect.caller import acting_as
     from recollect.capturing import capture_calls, captured
+    from recollect.client.client import AsyncClient, Client
     from recollect.model import Hit, Kind, Memory, WorkingMemory
     from recollect.settings import Settings
 
@@ -44,8 +45,10 @@ __version__ = "0.1.0"
 __all__ = [
     "AgentMemory",
     "AsyncAgentMemory",
+    "AsyncClient",
     "AsyncRecollect",
     "AsyncTenantMemory",
+    "Client",
     "Conflict",
     "DiskFull",
     "Forbidden",
@@ -77,8 +80,10 @@ __all__ = [
 _MODULES = {
     "AgentMemory": "recollect.api.agent",
     "AsyncAgentMemory": "recollect.api.aio",
+    "AsyncClient": "recollect.client.client",
     "AsyncRecollect": "recollect.api.aio",
     "AsyncTenantMemory": "recollect.api.aio",
+    "Client": "recollect.client.client",
     "Hit": "recollect.model",
     "Kind": "recollect.model",
     "Memory": "recollect.model",

@@ -29,6 +29,7 @@ class Caller:
     scope: KeyScope | None = None  # None: no key, so everything is allowed
     agents: tuple[str, ...] = ()  # empty: all agents
     trust: Origin | None = None  # the most trusted origin it may claim; None: any
+    user: str | None = None  # the only user it acts for, by its key or its request; None: any
 
     def is_allowed(self, agent: str) -> bool:
         """Return True if the caller may use this agent."""
@@ -42,8 +43,20 @@ class Caller:
         if not self.is_allowed(agent):
             raise Forbidden(f"This key is limited to the agents {', '.join(self.agents)}.")
 
+    def own_user(self, user: str | None) -> str | None:
+        """Return the user to act for: the one of the caller, or else the one named. Raises: Forbidden."""
+        if self.user is not None and user not in (None, self.user):
+            raise Forbidden(f"This request is limited to the user {self.user}.")
+        return user if self.user is None else self.user
+
+    def check_all_users(self) -> None:
+        """Refuse a caller that acts for one user. Raises: Forbidden."""
+        if self.user is not None:
+            raise Forbidden("This does not belong to one user; use a key and a request that are not limited to a user.")
+
     def check_whole_tenant(self) -> None:
-        """Refuse a key that is limited to some agents. Raises: Forbidden."""
+        """Refuse a key that is limited to some agents or to a user. Raises: Forbidden."""
+        self.check_all_users()
         if self.agents:
             raise Forbidden("This affects all agents of the tenant; use a key that is not limited to agents.")
 

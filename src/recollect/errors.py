@@ -40,6 +40,8 @@ class RecollectError(Exception):
     code = "error"
     item: int | None = None
     """Position of the refused item in a call that takes several, from 0."""
+    request_id: str = ""
+    """Id of the request in the server's log, for errors that a client received."""
 
 
 class Invalid(RecollectError):
@@ -152,6 +154,10 @@ class StoreAway(StoreError):
     retry_after = 1.0
 
 
+class StoreDamaged(StoreError):
+    """The database, or a part of it, cannot be read because its content is damaged."""
+
+
 class ReadOnly(StoreError):
     """The database can be read but not written."""
 
@@ -164,3 +170,23 @@ class SchemaMismatch(StoreError):
     """The schema of the database does not match this version of recollect."""
 
     code = "schema"
+
+
+ERROR_DETAILS = ("item", "rule", "sentence")
+ERROR_HEADER = "X-Recollect-Error"
+"""Header of an answer over HTTP with these attributes of its error, as JSON."""
+
+
+def error_class(code: str) -> type[RecollectError] | None:
+    """Return the class that a code names; of several, the most general.
+
+    >>> error_class("store"), error_class("tea")
+    (<class 'recollect.errors.StoreError'>, None)
+    """
+    classes = [RecollectError]
+    # Breadth first: a class comes after those it derives from.
+    for each in classes:
+        if each.code == code:
+            return each
+        classes += each.__subclasses__()
+    return None

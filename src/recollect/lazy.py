@@ -5,6 +5,7 @@ For modules with tables that take long to build: importing recollect does not wa
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -20,3 +21,12 @@ class LazyModule:
         # Cached, so that each attribute takes this path only once.
         setattr(self, attribute, found)
         return found
+
+
+zstd = LazyModule("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+"""Zstandard compression, which the standard library has from Python 3.14 on."""
+
+
+def zstd_options() -> dict[Any, int]:
+    """Return the options of a compressor whose frames have a checksum."""
+    return {zstd.CompressionParameter.checksum_flag: 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.server.live import serving
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
     --disable-component-update --disable-sync""".split()
+AXE = "axe-core@4.11"
 SKILL = "---\nname: greeting\ndescription: How to greet.\n---\nSay hello.\n"
 
 
@@ -32,6 +34,18 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContex
         )
         yield context
         context.close()
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The source of axe-core, a checker of accessibility that npm fetches for these tests alone."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed, so axe-core cannot be fetched; run: apt-get install npm")
+    folder = tmp_path_factory.mktemp("axe")
+    command = [npm, "install", "--silent", "--no-save", "--prefix", str(folder), AXE]
+    subprocess.run(command, check=True, timeout=120)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 @dataclass

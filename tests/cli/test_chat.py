@@ -16,8 +16,9 @@ from typing import Any, Self
 import pytest
 
 from recollect import Recollect, Settings
+from recollect.cli.markdown import find_block_end
+from recollect.testing.fake_model import ModelServer, breaks_off, calls, status, talks, trickles
 from tests.cli.program import ANSI, Program
-from tests.model_server import ModelServer, breaks_off, calls, status, talks, trickles
 from tests.server.live import client_of, serving
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00,"
@@ -43,7 +44,7 @@ def endpoint(module_endpoint: ModelServer) -> ModelServer:
 @pytest.fixture
 def quick(tmp_path: Path) -> Program:
     """The program without its start-up; it has no terminal of its own."""
-    return Program(tmp_path, "recollect.runner.loop", "recollect.cli.commands.chat_loop")
+    return Program(tmp_path, "recollect.runner.loop", "recollect.cli.chat_loop")
 
 
 @pytest.fixture
@@ -136,6 +137,49 @@ def stored(program: Program, agent: str = "default") -> list[list[tuple[str, str
     with Recollect(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings()) as store:
         memory = store.agent(agent)
         return [[(m.role.value, m.content) for m in memory.messages(each.id)] for each in memory.sessions()]
+
+
+ANSWER = """## Plan
+
+**Tabs** it is, see [the guide](https://evil.example) and <b>this</b>:
+
+```python
+x = 1
+
+y = 2
+```
+
+- one
+- two"""
+
+
+def test_markdown_is_rendered_at_a_terminal_and_kept_in_a_pipe(
+    program: Program, quick: Program, model: dict[str, str], endpoint: ModelServer
+) -> None:
+    endpoint.script.extend([talks(*(ANSWER[place : place + 7] for place in range(0, len(ANSWER), 7))), talks(ANSWER)])
+
+    with Typist(program, "ask", "How?", **model) as someone:
+        # What is still arriving is shown as it comes, then replaced by this.
+        shown = someone.sees("\r\ns-").rpartition("Plan")[2]
+    piped = quick.ok("ask", "How?", **model)
+
+    assert "Tabs it is, see the guide (https://evil.example) and <b>this</b>:" in " ".join(shown.split())
+    assert "**Tabs**" not in shown.partition("Tabs it is")[2]
+    assert "• one" in shown
+    assert "x = 1" in shown.partition("this</b>")[2]
+    assert piped == f"{ANSWER}\n"
+
+
+def test_blocks_end_where_their_markdown_does() -> None:
+    cases = {
+        "One.": 0,
+        "One.\n\n": 0,
+        "One.\n\nTwo.": 6,
+        "- one\n\n  more\n- two": 0,
+        "~~~\na\n\nb\n~~~\n\nEnd": 14,
+        "````\n```\n\nb\n````\n\nEnd": 18,
+    }
+    assert {text: find_block_end(text) for text in cases} == cases
 
 
 def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], endpoint: ModelServer) -> None:

@@ -12,14 +12,16 @@ import pytest
 
 from recollect import Recollect, Settings
 from recollect.cli.commands.doctor import _engine_checks
+from recollect.testing.fake_model import ModelHandler
 from tests.cli.program import Program
-from tests.model_server import Handler
+from tests.postgres_server import PostgresServer
 from tests.providers.test_openai_embedder import Endpoint, status, vectors
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 MEMORY_KEYS = set(
     "id kind text tags scope role session_id importance category origin created_at updated_at expires_at "
-    "last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag".split()
+    "last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag user metadata "
+    "namespace item_key ttl_seconds".split()
 )
 
 
@@ -85,7 +87,7 @@ def test_the_same_in_json(program: Program) -> None:
     assert set(hit) == set("source id text score parts created_at agent_id kind tags weights explain".split())
     assert set(hit["parts"]) == {"similarity", "recency", "importance", "source"}
     (agent,) = agents["items"]
-    assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1}
+    assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1, "item": 0}
     assert program("forget", "m-1", "--json").json == {"ok": True, "id": "m-1"}
 
 
@@ -101,7 +103,7 @@ def test_agents_and_tenants_are_kept_apart(program: Program) -> None:
     )
     assert anns.out.endswith("Ann's\n")
     assert bobs.out == ""
-    assert agents.out == "ann\t0 core, 0 journal, 1 note, 0 episode\tann\n"
+    assert agents.out == "ann\t0 core, 0 journal, 1 note, 0 episode, 0 item\tann\n"
     assert named.out.startswith("bob\t")
 
 
@@ -181,7 +183,7 @@ def test_doctor_names_the_text_an_embedder_refuses(program: Program) -> None:
     program.ok("remember", "A cursed text", RECOLLECT_EMBEDDER="off")
     program.ok("remember", "A text like others", RECOLLECT_EMBEDDER="off")
 
-    def refuses(handler: Handler, body: Any) -> None:
+    def refuses(handler: ModelHandler, body: Any) -> None:
         (status(400) if any("cursed" in text for text in body["input"]) else vectors)(handler, body)
 
     with Endpoint() as endpoint:
@@ -243,3 +245,54 @@ def test_doctor_goes_as_far_as_it_can(program: Program) -> None:
     ended = program("doctor", RECOLLECT_EMBEDDER="word2vec")
     assert ended.code == 1
     assert "✗ embedder: There is no embedder 'word2vec'" in ended.out
+
+
+def test_doctor_advises_only_what_helps(program: Program, postgres_server: PostgresServer, postgres_url: str) -> None:
+    (program.folder / "broken.db").write_bytes(b"this is not a database, not at all" * 100)
+    (program.folder / "folder.db").mkdir()
+
+    def advice(url: str) -> str:
+        checks = program("doctor", "--quick", "--json", "--url", url).json["checks"]
+        return str(next(each["advice"] for each in checks if each["name"] == "store"))
+
+    assert advice("sqlite:///broken.db").startswith("Restore a backup")
+    assert advice("postgresql://app@127.0.0.1:1/x") == "Check the address, or use --url."
+    # These say what to do themselves.
+    assert advice("sqlite:///folder.db") == ""
+    assert advice(postgres_server.admin_url(postgres_url)) == ""
+
+
+def test_a_file_is_remembered_as_a_whole_or_not_at_all(program: Program) -> None:
+    lines = [
+        '"Prefers tabs over spaces"',
+        "",
+        '{"text": "It rained", "kind": "journal", "created_at": "2026-01-31T12:00:00Z"}',
+        '{"text": "Build broke", "tags": ["own"]}',
+    ]
+    file = program.folder / "batch.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+
+    stored = program.ok("remember", "--batch", str(file), "--tag", "many").splitlines()
+    assert [line.split("\t")[:2] for line in stored] == [["m-1", "note"], ["m-2", "journal"], ["m-3", "note"]]
+    assert [line.split("\t")[3] for line in stored] == ["many", "many", "own"]
+    assert "2026-01-31T12:00:00Z" in stored[1]
+    assert "m-4\tnote" in program.ok("remember", "--batch", "-", given='"Tea at four"\n')
+
+    refused = {
+        '"fine"\n{"text": ""}': "line 2: ",
+        '"fine"\n[]': "line 2 is neither",
+        "fine": "line 1 is not JSON",
+        '{"text": "fine", "colour": "red"}': "line 1: A memory has no 'colour'",
+        '{"text": "fine", "created_at": "soon"}': "line 1: Use a time such as",
+        '"x"\n' * 10_001: "more than 10,000 lines; split it",
+    }
+    for content, sentence in refused.items():
+        file.write_text(content, encoding="utf-8")
+        ended = program("remember", "--batch", str(file))
+        assert (ended.code, ended.out) == (1, "")
+        assert sentence in ended.err
+        assert "Nothing was stored." in ended.err
+    assert len(program.ok("list", "--state", "all").splitlines()) == 4
+    for arguments in (["remember"], ["remember", "x", "--batch", str(file)]):
+        assert "Give either a text or --batch FILE." in program(*arguments).err
+    assert "cannot be read" in program("remember", "--batch", "nowhere.jsonl").err

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 import recollect
 from recollect.settings import Settings, table
+from recollect.testing.fake_model import ModelServer, says
 from tests.cli.program import Program
-from tests.model_server import ModelServer, says
 
 
 @pytest.fixture
@@ -134,3 +135,55 @@ def test_what_is_not_set_for_summaries_is_as_for_the_main_model(talked: Program,
     talked.ok("conversation", "monday", *flags, **variables)
     assert [body["model"] for body in server.bodies] == ["main"]
     assert server.requests[0][1]["Authorization"] == "Bearer sk-test"
+
+
+TALK = "user: Hi! I am allergic to penicillin.\nWhat can I take?\nassistant: Ask your doctor, please.\n"
+
+
+def test_the_facts_of_a_conversation_are_stored_and_undone(program: Program) -> None:
+    (program.folder / "talk.txt").write_text(TALK, "utf-8")
+    assert "added\t-\t0\tI am allergic to penicillin." in program.ok("add", "talk.txt", "--dry-run")
+    assert program.ok("list") == ""
+
+    added = program("add", "talk.txt", "--session", "monday")
+
+    assert added.out.splitlines()[0] == "added\tm-1\t0\tI am allergic to penicillin."
+    assert added.err == "Undo: recollect add --undo added:m-1:1\n"
+    assert "m-1" in program.on_terminal(80, "list").out
+    again = program(
+        "add", "-", "--json", given=json.dumps([{"role": "user", "content": "I am allergic to penicillin."}])
+    )
+    assert [each["reason"] for each in again.json["dropped"]] == ["already remembered as m-1"]
+    assert program.ok("add", "--undo", "added:m-1:1") == "Undone: 1 memory\n"
+    assert program.ok("list") == ""
+
+
+def test_a_model_reads_the_conversation_or_the_rules_do(program: Program, server: ModelServer) -> None:
+    fact = "The user is allergic to penicillin."
+    server.script.append(says(json.dumps([{"op": "add", "text": fact, "turn": 0}])))
+    asked = ("--openai-model", "m", "--openai-base-url", server.url)
+
+    assert program("add", "-", *asked, given=TALK).out.startswith(f"added\tm-1\t0\t{fact}")
+    failed = program("add", "-", *asked, given="user: I live in Oslo.")
+    assert failed.out.startswith("added\tm-2\t0\tI live in Oslo.")
+    assert "Read by rules, because the model failed" in failed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "advice"),
+    [
+        (["add"], "", "Name the file of a conversation"),
+        (["add", "-", "--undo", "added:m-1:1"], "", "Name the file of a conversation"),
+        (["add", "missing.txt"], "", "missing.txt cannot be read"),
+        (["add", "-"], "[{", "This is no JSON"),
+        (["add", "-"], '{"turns": []}', "`messages` is a list"),
+        (["add", "--undo", "m-1"], "", "in short added:m-7:1"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_with_advice(
+    program: Program, arguments: list[str], given: str, advice: str
+) -> None:
+    refused = program(*arguments, given=given)
+
+    assert (refused.code, refused.out) == (1, "")
+    assert advice in refused.err

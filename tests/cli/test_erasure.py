@@ -29,6 +29,23 @@ def test_nothing_goes_unasked_and_everything_with_yes(program: Program) -> None:
     assert (missing.code, missing.err) == (1, "There is no such agent.\n")
 
 
+def test_a_receipt_is_checked(program: Program) -> None:
+    program.ok("remember", "Mara Lindqvist prefers mail")
+    printed = program("erase", "Mara Lindqvist", "--yes", "--json").out
+    (program.folder / "receipt.json").write_text(printed)
+    (program.folder / "forged.json").write_text(printed.replace('"memories": 1', '"memories": 0'))
+    (program.folder / "none.json").write_text("[1]")
+
+    assert program.ok("erase", "--verify", "receipt.json").startswith("unchanged\t")
+    assert program("erase", "--verify", "-", "--json", given=printed).json["ok"] is True
+    for name in ("forged", "none"):
+        refused = program("erase", "--verify", f"{name}.json")
+        assert (refused.code, refused.out) == (1, "")
+        assert "hash does not fit" in refused.err
+    assert "cannot be read" in program("erase", "--verify", "nowhere.json").err
+    assert program("erase").code == 2
+
+
 @pytest.mark.parametrize(("answer", "is_erased"), [("n", False), ("y", True)])
 def test_on_a_terminal_it_shows_what_would_go_and_asks(program: Program, answer: str, is_erased: bool) -> None:
     program.ok("remember", "Mara Lindqvist prefers mail")
@@ -39,3 +56,15 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(program: Program, answer:
     assert QUESTION in ended.out
     assert ("Receipt" in ended.out) is is_erased
     assert bool(program("list", "--json").json["items"]) is not is_erased
+
+
+def test_a_single_word_deletes_an_agent_only_if_told(program: Program) -> None:
+    program.ok("remember", "Opens at nine", "--agent", "ann-bot")
+
+    refused = program("erase", "text:Ann", "--yes")
+    kept = program("erase", "text:Ann", "--yes", "--keep-agents", "--json").json
+    gone = program("erase", "text:Ann", "--yes", "--with-agents", "--json").json
+
+    assert (refused.code, refused.out) == (1, "")
+    assert "--keep-agents" in refused.err
+    assert ("agents" in kept["removed"], gone["removed"]["agents"]) == (False, 1)

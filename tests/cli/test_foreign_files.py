@@ -21,10 +21,10 @@ def test_files_are_recognised_or_named(program: Program) -> None:
     )
 
     assert (tried.json["format"], tried.json["added"]) == ("claude", {"turns": 1, "memories": 3})
-    assert (done.json["added"], done.json["refused_count"]) == ({"memories": 3}, 2)
+    assert (done.json["added"], done.json["refused_count"]) == ({"items": 4}, 1)
     assert (unknown.code, unknown.out) == (1, "")
     assert "recollect, chatgpt, claude, mcp-memory, langgraph, mem0" in unknown.err
-    assert program.ok("list", "--agent", "atlas").count("\n") == 3
+    assert program.ok("items", "search", "--agent", "atlas").count("\n") == 4
     program("import", "claude.zip", "--agent", "remembering", "--remember")
     program.ok("log", "s-1", "--user", "Hi", "--assistant", "Hello", "--remember", "--category", "decision")
     assert "Which tea" in program.ok("list", "--agent", "remembering", "--kind", "episode", "--state", "all")

@@ -43,15 +43,14 @@ def test_what_was_done_is_recorded_recalled_and_explained(program: Program) -> N
 
 
 def test_what_is_not_acceptable_is_refused(program: Program) -> None:
-    wrong_source, wrong_purpose, secret, own, no_id, wrong_after = program.all(
+    wrong_source, wrong_purpose, secret, own, wrong_after = program.all(
         ["recall", "x", "--source", "mind"],
         ["recall", "x", "--purpose", "fun"],
         ["step", "run", "x", f"the key is {SECRET}"],
         ["record", "memory.add", "x"],
-        ["explain", "x"],
         ["workflows", "run", "--after", "x"],
     )
-    assert (wrong_source.code, wrong_purpose.code, no_id.code, wrong_after.code) == (2, 2, 2, 2)
+    assert (wrong_source.code, wrong_purpose.code, wrong_after.code) == (2, 2, 2)
     assert (secret.code, own.code) == (1, 1)
     assert "choose task_intake" in wrong_purpose.err
     assert SECRET not in secret.err + secret.out

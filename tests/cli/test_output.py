@@ -82,7 +82,7 @@ def test_terminal_printer_ends_a_streamed_line_before_the_next_output(capsys: py
     printer.note("")
     printer.show(Output(blocks=["Done"]))
 
-    assert capsys.readouterr().out == "Tabs.\nDone\n"
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == ["Tabs.", "Done"]
 
 
 def test_progress_is_reported_in_a_pipe_every_thousand_steps(capsys: pytest.CaptureFixture[str]) -> None:

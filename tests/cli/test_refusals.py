@@ -42,7 +42,7 @@ WRONG = {
     "number": (["list", "--limit", "many"], "--limit"),
     "option": (["list", "--colour"], "No such option"),
     "command": (["memorise"], "No such command 'memorise'"),
-    "no text": (["remember"], "Missing argument"),
+    "no text": (["remember"], "Give either a text"),
     "nothing to edit": (["edit", "m-1"], "Say what to change"),
     "tags and none": (["edit", "m-1", "--tag", "a", "--no-tags"], "exclude each other"),
 }

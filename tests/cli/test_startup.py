@@ -6,8 +6,8 @@ import recollect
 from tests.cli.program import Program
 
 HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "recollect.api.recollect", "rich", "uvicorn", "yaml")
-NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai recollect.policy.lexicon.english_cues
-    recollect.policy.secrets.scan recollect.server rich uvicorn yaml zstandard""".split()
+NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai recollect.policy.lexicon.cues
+    recollect.policy.secrets.scan recollect.server rich uvicorn yaml backports.zstd""".split()
 CODE = """
 import sys
 from recollect.cli import main
@@ -27,7 +27,7 @@ def loaded(program: Program, *arguments: str) -> set[str]:
 
 def test_help_loads_nothing_heavy(program: Program) -> None:
     for arguments in (["--help"], ["remember", "--help"], ["db", "distribute", "--help"]):
-        assert not loaded(program, *arguments) & {*HEAVY, "recollect.policy.lexicon.english_cues"}
+        assert not loaded(program, *arguments) & {*HEAVY, "recollect.policy.lexicon.cues"}
     assert not (program.folder / "notes.db").exists()
 
 

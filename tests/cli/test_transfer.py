@@ -26,6 +26,30 @@ def test_a_tenant_moves_from_one_store_to_another(program: Program) -> None:
     assert "Ships on Fridays" in program.ok("list", "--agent", "atlas", *elsewhere)
 
 
+def test_core_memories_wait_unless_the_file_is_signed_or_trusted(program: Program) -> None:
+    secret = "AKIA" + "IOSFODNN7EXAMPLQ"
+    program.ok("secrets", "allow", secret)
+    program.ok("remember", "I am careful", "--kind", "core")
+    program.ok("remember", f"An example is {secret}")
+    program.ok("export", "plain.jsonl")
+    key = {"RECOLLECT_EXPORT_KEY": "a key of sixteen!"}
+    assert program("export", "signed.jsonl", "--json", **key).json["is_signed"] is True
+
+    def arrive(name: str, *options: str) -> tuple[str, str]:
+        where = ("--url", f"sqlite:///{program.folder / name}.db")
+        moved = program("import", *options, *where, **key)
+        assert moved.code == 0
+        return moved.err, program.ok("review", *where)
+
+    assert arrive("a", "signed.jsonl") == ("", "")
+    assert arrive("b", "plain.jsonl", "--trusted") == ("", "")
+    told, waiting = arrive("c", "plain.jsonl")
+    assert "1 core memories wait for review" in told
+    assert "I am careful" in waiting
+    text = (program.folder / "plain.jsonl").read_text("utf-8")
+    assert "a key of sixteen" not in text + (program.folder / "signed.jsonl").read_text("utf-8")
+
+
 def test_an_export_goes_through_a_pipe(program: Program) -> None:
     program.ok("remember", "Ships on Fridays")
     lines = program("export").out

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
 from recollect.model import (
-    Agent,
-    ApiKey,
     AuditEvent,
     ContextCall,
     Detail,
     Document,
     FoldedMemory,
-    KeyScope,
     Kind,
     Match,
     Memory,
@@ -32,24 +28,12 @@ from recollect.model import (
 )
 from recollect.policy.passages import PassageEvidence, compute_features, query_terms
 from recollect.ports import Store, Vector
+from recollect.testing import conformance as kit
 
-NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
-EARLIER = NOW - timedelta(days=1)
-LATER = NOW + timedelta(days=1)
-ALL_KINDS = tuple(Kind)
+ALL_KINDS, NOW, EARLIER, LATER = kit.ALL_KINDS, kit.NOW, kit.EARLIER, kit.LATER
+agent, api_key, ids, note, owner = kit.agent, kit.api_key, kit.ids, kit.note, kit.owner
 EMBEDDER = "test"
 DIMENSIONS = 8
-
-_fresh = itertools.count(1)
-
-
-def owner(agent: str = "ann", *, tenant: str = "") -> Owner:
-    """An owner in a tenant nobody has used before, unless one is named."""
-    return Owner(tenant or f"tenant-{next(_fresh)}", agent)
-
-
-def note(text: str, owner: Owner, **changes: Any) -> Memory:
-    return Memory(**{"owner": owner, "kind": Kind.NOTE, "text": text, "created_at": NOW, **changes})
 
 
 def session(id: str, owner: Owner, **changes: Any) -> Session:
@@ -63,10 +47,6 @@ def messages(*contents: str, **changes: Any) -> list[Message]:
         Message(**{"session_id": "", "role": role, "content": content, "created_at": NOW, **changes})
         for role, content in zip(roles, contents, strict=False)
     ]
-
-
-def agent(owner: Owner, **changes: Any) -> Agent:
-    return Agent(**{"owner": owner, "name": owner.agent.title(), "created_at": NOW, "updated_at": NOW, **changes})
 
 
 def proposal(owner: Owner, *folded: str, **changes: Any) -> Proposal:
@@ -108,10 +88,6 @@ def call(owner: Owner, **changes: Any) -> ContextCall:
     return ContextCall(**{"owner": owner, "blocks": (), "truncations": (), **known, **changes})
 
 
-def api_key(id: str, tenant: str, **changes: Any) -> ApiKey:
-    return ApiKey(**{"id": id, "tenant": tenant, "scope": KeyScope.READ, "created_at": NOW, **changes})
-
-
 def workflow(id: str, tenant: str, **changes: Any) -> Workflow:
     return Workflow(**{"id": id, "tenant": tenant, "name": id.title(), "created_at": NOW, **changes})
 
@@ -126,10 +102,6 @@ def vector(*parts: float) -> Vector:
     whole = np.zeros(DIMENSIONS, np.float32)
     whole[: len(parts)] = parts
     return whole / np.linalg.norm(whole)
-
-
-def ids(memories: Iterable[Memory]) -> list[str]:
-    return [memory.id for memory in memories]
 
 
 def texts(memories: Iterable[Memory]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -80,6 +81,8 @@ NOBODYS = Target(
 
 Attempt = Callable[[Store, Owner, Target], Any]
 
+LONG_AGO = NOW - timedelta(days=1)
+
 BY_AN_AGENT: dict[str, Attempt] = {
     "add_memory": lambda store, me, it: store.add_memory(note("mine", me, id=it.memory_id)),
     "add_memories": lambda store, me, it: store.add_memories([note("mine", me, id=it.memory_id)] * 2, [None] * 2),
@@ -97,6 +100,12 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "list_versions": lambda store, me, it: store.list_versions(me, it.memory_id),
     "delete_memory": lambda store, me, it: store.delete_memory(me, it.memory_id),
     "prune_memories": lambda store, me, it: [store.prune_memories(me, kind, keep=0) for kind in ALL_KINDS],
+    "find_item": lambda store, me, it: store.find_item(me, "secret", "secret"),
+    "hold_items": lambda store, me, it: store.hold_items(me, now=NOW),
+    "set_item_end": lambda store, me, it: store.set_item_end(note("mine", me, id=it.memory_id, expires_at=NOW)),
+    "find_item_numbers": lambda store, me, it: store.find_item_numbers(me, None, now=NOW, limit=9),
+    "list_item_paths": lambda store, me, it: store.list_item_paths(me, "", "z", now=NOW, limit=9),
+    "delete_expired_items": lambda store, me, it: store.delete_expired_items(me, now=LATER, limit=9),
     "add_proposals": lambda store, me, it: bool(store.add_proposals(me, [proposal(me, it.memory_id)])),
     "get_proposal": lambda store, me, it: store.get_proposal(me, it.proposal_id),
     "list_proposals": lambda store, me, it: store.list_proposals(me),
@@ -105,12 +114,13 @@ BY_AN_AGENT: dict[str, Attempt] = {
     ),
     "list_aging": lambda store, me, it: store.list_aging(me),
     "count_aging": lambda store, me, it: store.count_aging(me, now=NOW),
-    "find_filtered": lambda store, me, it: store.find_filtered(me),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),
     "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
     "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),
+    "add_shown": lambda store, me, it: store.add_shown(me, ["mine"], at=NOW, since=LONG_AGO, keep=9),
+    "find_shown": lambda store, me, it: store.find_shown(me, ["theirs"], since=LONG_AGO),
     "list_context_calls": lambda store, me, it: store.list_context_calls(me, session_id=it.session_id),
     "get_session": lambda store, me, it: store.get_session(me, it.session_id),
     "find_session": lambda store, me, it: store.find_session(me, it.session_id),
@@ -207,6 +217,9 @@ BY_A_TENANT: dict[str, Attempt] = {
     "list_hanging": lambda store, me, it: store.list_hanging(me.tenant, traces_of(it)),
     "plan_sealing": lambda store, me, it: store.plan_sealing(me.tenant, traces_of(it)),
     "erase_traces": lambda store, me, it: store.erase_traces(me.tenant, traces_of(it), []),
+    "keep_erased": lambda store, me, it: store.keep_erased(me.tenant, ["text mine"], now=NOW),
+    "find_erased": lambda store, me, it: store.find_erased(me.tenant, ["text theirs"]),
+    "forget_shown": lambda store, me, it: store.forget_shown(me.tenant),
     "forget_cached": lambda store, me, it: store.forget_cached(me.tenant),
     "add_key": lambda store, me, it: replace(store.add_key(api_key(it.key_id, me.tenant), "mine"), tenant=""),
     "find_key": lambda store, me, it: store.find_key(me.tenant, it.key_id),
@@ -292,6 +305,7 @@ def test_every_method_of_the_store_is_tried() -> None:
 def target(store: Store, ann: Owner) -> Target:
     """Something of every kind that belongs to ann; her m-3 is a number no intruder has reached."""
     store.add_memories([note("secret", ann) for _ in range(5)], [vector(1), vector(1), vector(1), None, None])
+    store.add_memory(note("secret", ann, kind=Kind.ITEM, namespace="secret", item_key="secret", expires_at=LATER))
     store.update_memory(store.get_memory(ann, "m-3"), vector(1), replaced_at=NOW)
     store.put_document(document("plan", ann.tenant), ["secret"] * 5, [vector(1)] * 3 + [None] * 2)
     store.add_event(event("secret", ann.tenant))
@@ -300,6 +314,8 @@ def target(store: Store, ann: Owner) -> Target:
         store.add_step(step("secret", ann.tenant, "plan", output="secret"))
     store.add_memory(note("secret", ann, held_at=NOW, flag="low trust"))
     store.add_allowance(ann.tenant, "theirs", now=NOW)
+    store.keep_erased(ann.tenant, ["text theirs"], now=NOW)
+    store.add_shown(ann, ["theirs"], at=NOW, since=LONG_AGO, keep=9)
     store.add_context_calls(ann, [call(ann, id="c-3", session_id="s-3")], keep=5)
     store.add_memory(note("secret", ann, kind=Kind.EPISODE, role=Role.TOOL_RESULT, session_id="s-3"))
     store.add_session(session("s-3", ann, summary="secret"))

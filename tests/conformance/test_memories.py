@@ -12,6 +12,7 @@ import pytest
 from recollect.errors import Conflict, Invalid, NotFound, StoreError
 from recollect.model import Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope, State
 from recollect.ports import Store
+from recollect.services.memories.filters import check_filters
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     ALL_KINDS,
@@ -198,7 +199,7 @@ def test_the_newest_come_first_in_pages(store: Store, ann: Owner) -> None:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_kind_lists_only_its_own(store: Store, ann: Owner, kind: Kind) -> None:
-    added = store.add_memories([note(each.value, ann, kind=each) for each in Kind], [None] * 4)
+    added = store.add_memories([note(each.value, ann, kind=each) for each in Kind], [None] * len(Kind))
 
     assert store.list_memories(ann, kind=kind, now=NOW) == [memory for memory in added if memory.kind is kind]
     assert store.list_memories(ann, now=NOW) == list(reversed(added))
@@ -297,7 +298,7 @@ def test_a_tag_matches_whole_and_ignores_case(store: Store, ann: Owner, tag: str
     store.add_memory(note("a", ann, tags=("Infra", "Two Words", "STRASSE", "100%")))
     store.add_memory(note("without tags", ann))
 
-    assert texts(store.list_memories(ann, tag=tag, now=NOW)) == (["a"] if is_found else [])
+    assert texts(store.list_memories(ann, where=check_filters(tag=tag), now=NOW)) == (["a"] if is_found else [])
 
 
 def test_all_filters_hold_together(store: Store, ann: Owner) -> None:
@@ -310,7 +311,9 @@ def test_all_filters_hold_together(store: Store, ann: Owner) -> None:
     ):
         store.add_memory(other)
 
-    assert store.list_memories(ann, kind=Kind.NOTE, needle="APPLE", tag="Fruit", now=NOW) == [wanted]
+    assert store.list_memories(ann, kind=Kind.NOTE, needle="APPLE", where=check_filters(tag="Fruit"), now=NOW) == [
+        wanted
+    ]
 
 
 # --- edits
@@ -352,7 +355,7 @@ def test_an_edit_writes_every_field_it_may(store: Store, ann: Owner) -> None:
     )
 
     assert store.get_memory(ann, memory.id) == edited
-    listed = store.list_memories(ann, needle="STRASSE", tag="NEW", state=State.ARCHIVED, now=NOW)
+    listed = store.list_memories(ann, needle="STRASSE", where=check_filters(tag="NEW"), state=State.ARCHIVED, now=NOW)
     assert listed == [edited]
 
 

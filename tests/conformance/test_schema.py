@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from recollect.store.conditions import PLACE
 from recollect.store.migrations import load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from tests.conformance.conftest import Place
@@ -151,7 +152,9 @@ def test_a_statement_is_one_and_works_on_a_cluster(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in QUERIES if not QUERIES[name].startswith(("SET", "CREATE"))])
 def test_postgres_understands_the_statement(name: str, catalogue: psycopg.Connection[Any]) -> None:
     """A statement nobody has called yet is still a statement."""
-    statement, _ = as_numbered(QUERIES[name].replace("{dimensions}", "8").replace("{embedder_id}", "1"))
+    statement, _ = as_numbered(
+        QUERIES[name].replace("{dimensions}", "8").replace("{embedder_id}", "1").replace(PLACE, "TRUE")
+    )
     catalogue.execute(f"PREPARE checked_{name} AS {statement.replace('?', '$')}")
 
 

@@ -89,7 +89,7 @@ def test_an_owner_with_nothing_finds_nothing(store: Store, ann: Owner) -> None:
 
 @pytest.mark.parametrize("wanted", [(), (Kind.CORE,), (Kind.NOTE, Kind.EPISODE), ALL_KINDS])
 def test_only_the_wanted_kinds_are_found(store: Store, ann: Owner, wanted: tuple[Kind, ...]) -> None:
-    store.add_memories([note("apples", ann, kind=kind) for kind in Kind], [vector(1)] * 4)
+    store.add_memories([note("apples", ann, kind=kind) for kind in Kind], [vector(1)] * len(Kind))
     expected = {number for number, kind in enumerate(Kind, 1) if kind in wanted}
 
     assert set(seqs(store.search_memories(ann, "apples", kinds=wanted, now=NOW))) == expected

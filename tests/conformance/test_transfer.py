@@ -46,6 +46,7 @@ NOT_EXPORTED = {
     "api_keys": "a key opens one database, and whoever holds an export shall not hold keys",
     "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
+    "shown_texts": "guards the prompts of one database, for a while",
 }
 LOCAL_COLUMNS = {
     "revision": "what caches of one database compare",
@@ -128,6 +129,7 @@ def fill(store: SqlStore, ann: Owner) -> None:
     for name in ("w", "v", "w"):
         store.add_step(step("does it", tenant, name, output="it was done"))
     store.add_allowance(tenant, "hash", now=NOW)
+    store.keep_erased(tenant, ["text 17"], now=NOW)
     for i in range(3):
         store.add_event(event(f"event {i}", tenant))
 

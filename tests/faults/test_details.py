@@ -12,15 +12,23 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import zstandard
 
-from recollect.errors import StoreError
+from recollect.errors import Invalid, StoreError
+from recollect.lazy import zstd
 from recollect.model import Owner
+from recollect.providers.archives import Archives
 from recollect.store import SqlStore, open_store
-from recollect.store.content.chunks import CHUNK_CHARS
+from recollect.store.content.chunks import CHUNK_CHARS, decompress_chunk, read_index
 from tests.conformance.examples import LATER, NOW, add_detail, detail
 from tests.conformance.test_details import LONG, whole
 from tests.processes import CLEAN
+
+OLD_CHUNKS = (
+    "28b52ffd647c00d50000984772c3bcc39f652061757320e69db1e4baac0a0100cd4c9d613f322c665e2a4d1844000000000000000000000028"
+    "000000000000000000000000000000280000000000000001000000000000007c010000000000000401000000000000a3a4b39672636c2d7478"
+    "7431"
+)
+OLD_ARCHIVE = "28b52ffd04584900007b2261223a20317d0a3387dfc3"
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.proves("D4")
@@ -181,13 +189,38 @@ def test_only_the_chunk_that_is_damaged_cannot_be_read(store: SqlStore, path: Pa
     assert content.chunk(1) == LONG[CHUNK_CHARS : 2 * CHUNK_CHARS]
 
 
-def test_a_file_is_what_zstandard_itself_can_read(store: SqlStore, path: Path, ann: Owner) -> None:
+def test_a_file_is_what_any_reader_of_zstandard_can_read(store: SqlStore, path: Path, ann: Owner) -> None:
     add_detail(store, detail("log", ann), LONG)
 
     with files(path)[0].open("rb") as file:
-        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        assert reader.read().decode() == LONG
+        assert zstd.ZstdFile(file).read().decode() == LONG
     assert files(path)[0].stat().st_size < len(LONG) / 4
+
+
+def test_what_the_package_zstandard_wrote_can_be_read(tmp_path: Path) -> None:
+    """Files of earlier releases, byte by byte."""
+    chunks, archive = tmp_path / "chunks", tmp_path / "archive.zst"
+    chunks.write_bytes(bytes.fromhex(OLD_CHUNKS))
+    archive.write_bytes(bytes.fromhex(OLD_ARCHIVE) * 2)
+
+    with chunks.open("rb") as file:
+        index = read_index(file.fileno())
+        file.seek(0)
+        assert decompress_chunk(file.read(index.starts[1]), chars=index.chars) == "Grüße aus 東京\n" * 20
+    assert [line for line, _ in Archives().lines(archive, max_bytes=100)] == [b'{"a": 1}\n'] * 2
+    archive.write_bytes(bytes.fromhex(OLD_ARCHIVE)[:-2])
+    with pytest.raises(Invalid, match="cut off or damaged"):
+        list(Archives().lines(archive, max_bytes=100))
+
+
+def test_the_largest_chunk_can_be_read_and_a_larger_frame_is_refused() -> None:
+    def compress(text: str) -> bytes:
+        return bytes(zstd.compress(text.encode()))
+
+    assert decompress_chunk(compress("🦉" * CHUNK_CHARS), chars=CHUNK_CHARS) == "🦉" * CHUNK_CHARS
+    for frame in (compress("🦉" * CHUNK_CHARS + "x" * 9), compress("x")[:-1]):
+        with pytest.raises(StoreError, match="is damaged"):
+            decompress_chunk(frame, chars=CHUNK_CHARS)
 
 
 def test_a_text_swept_between_its_writing_and_its_row_is_put_back(store: SqlStore, path: Path, ann: Owner) -> None:

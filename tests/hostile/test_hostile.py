@@ -14,9 +14,9 @@ import pytest
 
 from recollect.api.recollect import Recollect
 from recollect.settings import Settings
+from recollect.testing.fake_model import ModelServer, hangs
 from tests.hostile.corpus import MARK, corpus
 from tests.hostile.firing import Attacker, Outcome, log_in, prepare, storm, totals
-from tests.model_server import ModelServer, hangs
 from tests.server.live import ServerProcess, client_of
 from tests.server.routes import CONSOLE, SCOPES
 

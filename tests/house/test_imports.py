@@ -14,7 +14,7 @@ INNER = {"model", "errors", "lazy", "text_cache", "deadline", "caller"}
 PURE = INNER | {"policy", "settings"}
 PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
-FACES = WIRING | {"api", "capturing", "tools", "recollect", "evaluation"}
+FACES = WIRING | {"api", "capturing", "client", "tools", "recollect", "evaluation"}
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "errors": set(),
@@ -31,7 +31,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "services": PORTS,
     "tools": WIRING,  # and the type of the memory it is handed
     "api": WIRING | {"capturing", "tools"},
+    "client": WIRING | {"api", "capturing", "tools"},
     "evaluation": PORTS | {"api"},
+    "testing": PORTS,
     "runner": FACES,
     "server": FACES | {"runner"},
     "cli": FACES | {"runner", "server"},
@@ -156,6 +158,7 @@ PAUSES = {
     "recollect.store.sqlite.writer": "orders snapshots by the time they began",
     "recollect.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
+    "recollect.client.connection": "waits before it tries again",
     "recollect.cli.process": "says how long a command took",
     "recollect.providers.readers.pdf": "gives up on a document that takes too long",
     "recollect.server.rest.health": "says how long the store has been silent",

@@ -25,10 +25,10 @@ MAY_CATCH_ALL = {
         "recollect.providers.foreign",
         "call_foreign",
     ): "an embedder or a model is anybody's code: whatever it raises, it failed",
-    ("recollect.providers.onnx_embedder", "encode"): "the runtime's errors share no narrower type",
     ("recollect.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("recollect.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
     ("recollect.services.background.workers", "_serve"): "hands the error to whoever asks for the result",
+    ("recollect.services.upkeep.schedule", "_attempt"): "if the thread ended, nothing would be maintained any more",
     ("recollect.server.threads", "run"): "hands the error to whoever asks for the result",
     (
         "recollect.services.background.writer",

@@ -17,7 +17,7 @@ PAIRS = [
     (AuditLog, AsyncAuditLog),
     (Recollect, AsyncRecollect),
 ]
-VIEWS = {"agent", "tenant", "captured"}  # nothing is read or written by these, so there is nothing to await
+VIEWS = {"agent", "tenant", "captured", "for_user"}  # nothing is read or written by these, so there is nothing to await
 
 each_pair = pytest.mark.parametrize(("plain", "awaited"), PAIRS, ids=lambda each: each.__name__)
 

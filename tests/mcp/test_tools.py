@@ -125,6 +125,16 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         assert [each["memory_key"] for each in (await call("search_memory", query="list"))["memories"]] == [key]
         assert await call("memory_list", state="expired") == {"count": 0, "memories": []}
         assert await call("memory_restore", ids=["m-2"]) == {"ok": True, "restored": 1, "ids": ["m-2"]}
+        place = {"namespace": "users/7", "key": "profile"}
+        assert await call("item_put", **place, value={"name": "Lena"}) == {"ok": True, "version": 1}
+        lena = {**place, "value": '{"name": "Lena"}', "version": 1}
+        assert await call("item_get", **place) == lena
+        assert await call("item_search", namespace="users", query="Lena") == {"count": 1, "items": [lena]}
+        assert await call("item_namespaces") == {"count": 1, "namespaces": ["users/7"]}
+        assert await call("item_delete", **place) == {"ok": True}
+        facts = await call("memory_add", conversation="user: I live in Oslo.", session_id="monday")
+        assert [each["text"] for each in facts["added"]] == ["I live in Oslo."]
+        assert await call("memory_undo_add", undo=facts["undo"]) == {"ok": True, "undone": 1}
         assert called == set(catalog.TOOLS)  # a new tool is called here, too
 
     with_client(store, ask, sets=catalog.SETS, mode=mode)
@@ -149,6 +159,13 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         ("memory_delete", {"id": "../../etc/passwd"}, ""),
         ("save_to_journal", {"content": ""}, ""),
         ("search_my_memories", {"query": ""}, "blank"),
+        ("item_get", {"namespace": "users/7", "key": "none"}, "no item with this key"),
+        ("item_delete", {"namespace": "users/7", "key": "none"}, "no item with this key"),
+        ("item_put", {"namespace": "", "key": "a", "value": {}}, "A namespace is"),
+        ("item_put", {"namespace": "a", "key": "a", "value": "text"}, "must be of type object"),
+        ("item_put", {"namespace": "a", "key": "a", "value": {"key": SECRET}}, "secret"),
+        ("item_search", {"limit": 0}, "from 1 to 50"),
+        ("item_search", {"where": "value.age >"}, "filter"),
         ("memory_store", {"text": json.loads("[" * 40 + "]" * 40)}, "nested too deeply"),
         ("search_my_memories", {"query": "x", "limit": "many"}, "must be of type integer"),
     ],
@@ -162,7 +179,7 @@ def test_a_refusal_is_a_normal_answer_with_a_sentence(
         assert sentence in refusal["error"]
         assert len(refusal["error"]) > 10
 
-    with_client(store, ask)
+    with_client(store, ask, sets=catalog.SETS)
     assert store.agent("atlas").list() == []
 
 
@@ -297,6 +314,10 @@ def test_every_answer_fits_its_output_schema() -> None:
             ("store_memory", {"content": "another"}),
             ("retrieve_memory", {"memory_key": key, "grep": "line", "limit": 10}),
             ("search_memory", {"query": "line"}),
+            ("item_put", {"namespace": "users/7", "key": "a", "value": {"text": "x" * 30_000}, "ttl": 60}),
+            ("item_get", {"namespace": "users/7", "key": "a"}),
+            ("item_search", {}),
+            ("item_namespaces", {}),
             ("memory_list", {"state": "archived"}),
             ("memory_restore", {"ids": ["m-99"]}),
             ("memory_restore", {"state": "archived"}),
@@ -338,10 +359,51 @@ def test_the_admin_set_is_offered_only_where_it_is_named() -> None:
         ann = recollect.agent("ann")
         fog = ann.remember("Fog in the harbour", expires_at=recollect.now())
         assert "memory_restore" not in str(ann.tools())
-        assert [each["name"] for each in ann.tools(["admin"], form="mcp")] == ["memory_list", "memory_restore"]
+        assert [each["name"] for each in ann.tools(["admin"], form="mcp")] == [
+            "memory_list",
+            "memory_restore",
+            "memory_add",
+            "memory_undo_add",
+        ]
 
         listed = ann.call_tool("memory_list", {"state": "expired"})
         assert (listed["count"], listed["memories"][0]["id"]) == (1, fog.id)
         assert ann.call_tool("memory_restore", {"ids": ["m-99"]})["ok"] is False
         assert ann.call_tool("memory_restore", {"state": "expired"}) == {"ok": True, "restored": 1, "ids": [fog.id]}
         assert [each.text for each in ann.list()] == ["Fog in the harbour"]
+
+
+def test_the_facts_of_a_conversation_are_added_and_undone(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        talk = {"conversation": "user: Hi! I'm allergic to penicillin.\nassistant: Noted."}
+        shown = answer(await client.call_tool("memory_add", talk | {"dry_run": True}))
+        assert (shown["added"][0]["text"], shown["undo"]) == ("I'm allergic to penicillin.", [])
+        added = answer(await client.call_tool("memory_add", talk))
+        assert (added["added"][0]["id"], added["undo"]) == ("m-1", ["added:m-1:1"])
+        assert answer(await client.call_tool("memory_undo_add", {"undo": added["undo"]})) == {"ok": True, "undone": 1}
+        assert "m-1" in answer(await client.call_tool("memory_undo_add", {"undo": added["undo"]}))["error"]
+        assert "step" in answer(await client.call_tool("memory_undo_add", {"undo": ["x"]}))["error"]
+
+    with_client(store, ask, sets=["admin"])
+    assert store.agent("atlas").list() == []
+
+
+def test_facts_documents_and_memories_are_filtered(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        async def call(name: str, **arguments: Any) -> Any:
+            return answer(await client.call_tool(name, arguments))
+
+        await call("memory_store", text="Dinner in Oslo", metadata={"city": "Oslo"})
+        await call("memory_store", text="Dinner in Rome", metadata={"city": "Rome"})
+        found = await call("memory_search", where="metadata.city = Oslo")
+        assert [(each["text"], each["metadata"]) for each in found["memories"]] == [
+            ("Dinner in Oslo", {"city": "Oslo"})
+        ]
+        recalled = await call("search_my_memories", query="dinner", min_score=0, where="metadata.city = Rome")
+        assert [hit["text"] for hit in recalled["results"]] == ["Dinner in Rome"]
+        store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds", metadata={"lang": "en"})
+        assert (await call("search_knowledge", query="refunds", where="metadata.lang = de"))["count"] == 0
+        assert (await call("search_knowledge", query="refunds", where="metadata.lang = en"))["count"] == 1
+        assert "wrong at character 7" in (await call("memory_search", where="tags ="))["error"]
+
+    with_client(store, ask)

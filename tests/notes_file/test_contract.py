@@ -13,6 +13,7 @@ import pytest
 
 from recollect.errors import Invalid, NotFound, StoreError
 from recollect.model import Kind, Memory, Owner, Role, Scope
+from recollect.services.memories.filters import check_filters
 from recollect.store.notes.file import NotesFile, refuse_without_locks
 from recollect.store.notes.lines import MAX_SEQ
 from tests.conformance import test_memories as contract
@@ -220,7 +221,7 @@ def test_a_tag_matches_whole_and_ignores_case(notes: NotesFile, tag: str, is_fou
     notes.add_memories([note("a", tags=("Infra", "Two Words", "STRASSE", "100%"))], keep=KEEP)
     add(notes, "without tags")
 
-    assert texts(notes.list_memories(tag=tag)) == (["a"] if is_found else [])
+    assert texts(notes.list_memories(where=check_filters(tag=tag))) == (["a"] if is_found else [])
 
 
 def test_all_filters_hold_together(notes: NotesFile) -> None:
@@ -228,7 +229,7 @@ def test_all_filters_hold_together(notes: NotesFile) -> None:
         [note("red apple", tags=("fruit",)), note("red apple"), note("green pear", tags=("fruit",))], keep=KEEP
     )
 
-    assert notes.list_memories(needle="APPLE", tag="Fruit") == [wanted]
+    assert notes.list_memories(needle="APPLE", where=check_filters(tag="Fruit")) == [wanted]
 
 
 # --- pruning

@@ -12,6 +12,7 @@ import pytest
 
 from recollect.errors import NotFound, StoreError
 from recollect.model import Kind, Memory, Owner
+from recollect.policy.filters.language import parse_filter
 from recollect.ports import Store
 from recollect.store import open_store, open_workspace
 from recollect.store.notes.delegation import SqlDelegate
@@ -147,3 +148,19 @@ def test_deleting_a_note_reads_the_trust_in_its_workspace_once(store: Store, mon
     store.delete_memory(ANN, kept.id)
 
     assert reads == [ANN]
+
+
+def test_notes_with_metadata_are_kept_in_the_database_and_filtered_with_the_others(
+    store: Store, workspace: Path
+) -> None:
+    store.add_memory(note("in the file", tags=("food",)))
+    store.add_memory(note("in the database", tags=("food",), metadata={"city": "Oslo"}))
+
+    written = file_in(workspace).read_text("utf-8")
+    assert ("in the file" in written, "in the database" in written) == (True, False)
+    food, oslo = parse_filter("tags = food"), parse_filter("metadata.city = Oslo")
+    assert texts(store.list_memories(ANN, where=food, now=NOW)) == ["in the database", "in the file"]
+    assert texts(store.list_memories(ANN, where=oslo, now=NOW)) == ["in the database"]
+    for where, found in ((food, {1, 2}), (oslo, {2})):
+        evidence = store.weigh_memories(ANN, ["file"], None, kinds=tuple(Kind), now=NOW, where=where)
+        assert set(evidence.seqs[evidence.allowed].tolist()) == found

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Role
-from recollect.policy.lexicon.english_cues import CUES
+from recollect.policy.lexicon.cues import CUES
 from recollect.policy.memories.categories import LIFETIMES, Category, make_lifetimes
 from recollect.policy.memories.chatter import is_small_talk
 from recollect.policy.memories.importance import LOW, judge, rate_importance

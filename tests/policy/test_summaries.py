@@ -71,6 +71,9 @@ def test_a_summary_is_taken(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "(None)",
+        "N/A.",
+        "...",
         "",
         "I’m sorry, I can’t assist with that.",
         "As an AI language model, I do not have access to the conversation.",

@@ -17,9 +17,9 @@ from recollect.errors import Invalid, ModelError
 from recollect.model import Json
 from recollect.providers.models import CheckedModel, open_models
 from recollect.providers.openai_model import MAX_ANSWER_BYTES, OpenAIModel
-from tests.model_server import (
+from recollect.testing.fake_model import (
     Answer,
-    Handler,
+    ModelHandler,
     ModelServer,
     completion,
     content,
@@ -188,7 +188,7 @@ def test_bytes_that_only_claim_to_be_compressed_are_no_answer(server: ModelServe
 def test_a_model_that_knows_only_the_new_name_of_the_limit_is_asked_by_that_name_from_then_on(
     server: ModelServer,
 ) -> None:
-    def newest(handler: Handler, body: Any) -> None:
+    def newest(handler: ModelHandler, body: Any) -> None:
         (status(400) if {"max_tokens", "temperature"} & body.keys() else says("Hello."))(handler, body)
 
     server.usual = newest

@@ -14,7 +14,7 @@ import pytest
 from recollect.errors import Invalid, ModelError
 from recollect.providers.endpoint import MAX_ANSWER_BYTES
 from recollect.providers.openai_embedder import MAX_CHARS, OpenAIEmbedder
-from tests.model_server import Answer, Handler, ModelServer, content, drips, hangs, status
+from recollect.testing.fake_model import Answer, ModelHandler, ModelServer, content, drips, hangs, status
 from tests.waiting import eventually
 
 KEY = "sk-do-not-show-me"
@@ -31,7 +31,7 @@ def vector_of(text: str) -> list[float]:
     return vector
 
 
-def vectors(handler: Handler, body: Any) -> None:
+def vectors(handler: ModelHandler, body: Any) -> None:
     entries = [{"index": place, "embedding": vector_of(text)} for place, text in enumerate(body["input"])]
     handler.reply(200, json.dumps({"object": "list", "data": entries[::-1]}).encode())  # order is told by the index
 
@@ -223,7 +223,7 @@ def test_a_refusal_says_what_to_check_and_is_not_repeated(endpoint: Endpoint, co
 
 
 def test_a_batch_that_is_too_large_is_split(endpoint: Endpoint) -> None:
-    def at_most_ten(handler: Handler, body: Any) -> None:
+    def at_most_ten(handler: ModelHandler, body: Any) -> None:
         (vectors if len(body["input"]) <= 10 else status(413))(handler, body)
 
     endpoint.usual = at_most_ten
@@ -233,7 +233,7 @@ def test_a_batch_that_is_too_large_is_split(endpoint: Endpoint) -> None:
 
 
 def test_a_text_that_is_too_long_is_cut_and_spoils_no_others(endpoint: Endpoint) -> None:
-    def short_ones(handler: Handler, body: Any) -> None:
+    def short_ones(handler: ModelHandler, body: Any) -> None:
         (vectors if max(map(len, body["input"])) <= 1000 else status(400))(handler, body)
 
     endpoint.usual = short_ones

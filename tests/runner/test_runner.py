@@ -17,7 +17,7 @@ from recollect.api.recollect import AgentMemory
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
 from recollect.runner import AgentRunner
 from recollect.runner.prompt import MEMORY_HEADING, MESSAGE_HEADING
-from tests.model_server import (
+from recollect.testing.fake_model import (
     ModelServer,
     breaks_off,
     calls,

@@ -14,7 +14,7 @@ import pytest
 
 from recollect.api.recollect import Recollect
 from recollect.settings import Settings
-from tests.model_server import ModelServer, breaks_off, calls, hangs, says, status, talks, trickles
+from recollect.testing.fake_model import ModelServer, breaks_off, calls, hangs, says, status, talks, trickles
 from tests.server.live import client_of, serving, wait_until
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00,"

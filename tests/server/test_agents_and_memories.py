@@ -12,9 +12,9 @@ from recollect.api.recollect import Recollect
 from tests.server.conftest import MovableClock
 
 FIELDS = """id kind text tags scope role session_id importance category origin created_at updated_at expires_at
-last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag""".split()
+last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag user metadata""".split()
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-NOTHING_YET = {"core": 0, "journal": 0, "note": 0, "episode": 0}
+NOTHING_YET = {"core": 0, "journal": 0, "note": 0, "episode": 0, "item": 0}
 
 
 def remember(client: httpx2.Client, agent: str, text: str, **fields: object) -> str:
@@ -68,7 +68,7 @@ def test_a_first_memory_makes_the_agent_and_every_kind_is_counted(client: httpx2
         remember(client, ann, "x", kind=kind)
 
     agent = client.get(ann).json()
-    assert agent["memories_count"] == {"core": 1, "journal": 2, "note": 1, "episode": 0}
+    assert agent["memories_count"] == {"core": 1, "journal": 2, "note": 1, "episode": 0, "item": 0}
     assert agent["name"] == agent["id"]
 
 
@@ -124,6 +124,8 @@ def test_a_memory_answers_with_all_of_its_fields(client: httpx2.Client, ann: str
         "valid_to": None,
         "held_at": None,
         "flag": None,
+        "user": None,
+        "metadata": {},
     }
     assert client.get(f"{ann}/memories/m-1").json() == kept
     assert client.get(f"{ann}/memories").json() == {"items": [kept], "next_cursor": None}

@@ -43,7 +43,7 @@ def test_the_page_says_why_something_is_or_is_not_recalled(
         ann.remember(f"The office is open in week {number}", kind="episode")
     tea = recollect.tenant().audit.record("kitchen.tea", "Tea")
 
-    (best,) = ann.explain(QUESTION, "", limit=1, sources=["memory"]).shown
+    (best,) = ann.explain(QUESTION, "", limit=1, sources=["memory"]).hits
     assert f"{best.id} : Recalled It is recalled, as number" in why(browser, ann, best.id)
     out_ranked = why(browser, ann, "m-3", limit=1)
     assert "m-3 : Out-ranked It is number" in out_ranked
@@ -60,7 +60,7 @@ def test_the_page_shows_what_the_question_recalls_with_the_parts_of_each_score(
     browser: Browser, ann: AgentMemory
 ) -> None:
     kept = ann.remember("The office opens at nine")
-    (hit,) = ann.explain(QUESTION, "", sources=["memory"]).shown
+    (hit,) = ann.explain(QUESTION, "", sources=["memory"]).hits
 
     said = why(browser, ann, "")
 

@@ -15,7 +15,7 @@ import pytest
 from recollect import __version__
 from recollect.api.recollect import Recollect
 from recollect.settings import Settings
-from tests.model_server import Handler, ModelServer, says
+from recollect.testing.fake_model import ModelHandler, ModelServer, says
 from tests.server.live import client_of, serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def test_the_retry_in_python_writes_once(address: str, client: httpx2.Client) ->
     assert len(client.get("/api/agents/retrying/memories").json()["items"]) == 1
 
 
-def seeing(handler: Handler, body: Any) -> None:
+def seeing(handler: ModelHandler, body: Any) -> None:
     """A model that looks at what it is shown."""
     is_image = isinstance(body["messages"][-1]["content"], list)
     says("A single pixel." if is_image else "Tabs, if you ask me.")(handler, body)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -46,6 +48,11 @@ def test_a_person_is_erased_and_only_an_admin_may(opened: Recollect, address: st
         receipt = admin.post("/api/erase", json=body).json()
 
         assert receipt["removed"] == {"memories": 1, "memory_index": 1}
+        assert Recollect.verify_receipt(receipt)
+        # As the documentation says, without any code of ours.
+        content = {name: value for name, value in receipt.items() if name not in ("hash", "found")}
+        canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        assert hashlib.sha256(canonical.encode()).hexdigest() == receipt["hash"]
         assert receipt["cleared"] == {"chat_messages": 1}
         assert (receipt["remnants"], receipt["is_dry_run"], receipt["found"]) == ([], False, [])
         assert admin.get("/api/chat/sessions/s-1/messages").json()["items"][0]["content"] == "[erased]"
@@ -73,3 +80,15 @@ def test_what_is_missing_or_makes_no_sense_is_refused(opened: Recollect, address
             assert admin.post("/api/erase", json={"subject": subject}).status_code == 400, subject
         assert admin.post("/api/erase", json={"topic": "x"}).status_code == 422
     assert len(opened.agent("theirs", "other").list()) == 1
+
+
+def test_a_single_word_deletes_an_agent_only_if_told(opened: Recollect, address: str) -> None:
+    opened.agent("ann-bot", "acme").remember("Opens at nine")
+    with client_with(opened, address, KeyScope.ADMIN) as admin:
+        refused = admin.post("/api/erase", json={"subject": "text:Ann"})
+        assert refused.status_code == 409
+        assert "ann-bot" in refused.text
+        kept = admin.post("/api/erase", json={"subject": "text:Ann", "with_agents": False}).json()
+        assert "agents" not in kept["removed"]
+        gone = admin.post("/api/erase", json={"subject": "text:Ann", "with_agents": True}).json()
+        assert gone["removed"]["agents"] == 1

@@ -24,7 +24,7 @@ from recollect.server.http.idempotency import MAX_ANSWER_BYTES
 from recollect.services.access.idempotency import DEAD_AFTER
 from recollect.services.upkeep import erase
 from recollect.settings import Settings
-from tests.model_server import Handler, ModelServer, calls, says, status
+from recollect.testing.fake_model import ModelHandler, ModelServer, calls, says, status
 from tests.server.conftest import MovableClock
 from tests.server.live import ServerProcess, client_of, serving
 from tests.waiting import LIMIT, eventually
@@ -467,7 +467,7 @@ def test_long_run_is_in_progress_for_other_servers(url: str, monkeypatch: pytest
     headers, run, clock = header(), {"agent": "ann", "prompt": "I like tea."}, MovableClock()
     may_answer = threading.Event()
 
-    def answer_late(handler: Handler, body: Any) -> None:
+    def answer_late(handler: ModelHandler, body: Any) -> None:
         assert may_answer.wait(LIMIT)
         says("Noted.")(handler, body)
 

@@ -438,6 +438,9 @@ def test_every_change_names_its_key(store: Recollect, address: str) -> None:
         sent(f"DELETE {agents}", "/api/agents/boris")
         memory = sent(f"POST {agents}/memories", "/api/agents/atlas/memories", {"text": "Likes tea"})["id"]
         sent(f"POST {agents}/memories/batch", "/api/agents/atlas/memories/batch", {"items": [{"text": "Likes rye"}]})
+        said = {"messages": [{"role": "user", "content": "I live in Oslo with my two sisters."}]}
+        undo = sent(f"POST {agents}/add", "/api/agents/atlas/add", said)["undo"]
+        sent(f"POST {agents}/add/undo", "/api/agents/atlas/add/undo", {"undo": undo})
         sent(f"PATCH {agents}/memories/{{id}}", f"/api/agents/atlas/memories/{memory}", {"text": "Likes coffee"})
         sent(f"DELETE {agents}/memories/{{id}}", f"/api/agents/atlas/memories/{memory}")
         sent(f"POST {agents}/memories/{{id}}/approve", f"/api/agents/atlas/memories/{held}/approve")

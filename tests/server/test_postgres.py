@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from recollect.api.recollect import Recollect
 from recollect.settings import Settings
-from tests.model_server import ModelServer, calls, says
+from recollect.testing.fake_model import ModelServer, calls, says
 from tests.server.live import client_of, serving
 
 CLIENTS = 8

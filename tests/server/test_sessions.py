@@ -11,7 +11,7 @@ import pytest
 
 from recollect.api.recollect import Recollect
 from recollect.settings import Settings
-from tests.model_server import ModelServer, says, status
+from recollect.testing.fake_model import ModelServer, says, status
 from tests.server.live import ServerProcess, client_of, serving
 
 SESSIONS = "/api/chat/sessions"
@@ -58,6 +58,8 @@ def test_a_session_shows_its_summary_and_what_it_covers(client: httpx2.Client, a
         "summary": "",
         "summarizedCount": 0,
         "message_count": 0,
+        "user": None,
+        "metadata": {},
     }
     assert client.get(SESSIONS, params={"agent": agent}).json()["items"] == [client.get(chat).json()]
 

@@ -69,6 +69,22 @@ def test_a_tenant_moves_from_one_server_to_another(pair: tuple[httpx2.Client, ht
     assert there.get("/api/audit/verify").json()["ok"] is True
 
 
+def test_core_memories_of_an_unsigned_file_wait_unless_it_is_trusted(
+    pair: tuple[httpx2.Client, httpx2.Client],
+) -> None:
+    here, there = pair
+    here.post("/api/agents/atlas/memories", json={"text": "I am careful", "kind": "core"}).raise_for_status()
+    sent = here.get("/api/export").content
+
+    told = there.post("/api/import", content=sent, params={"trusted": True, "dry_run": True}).json()
+    moved = there.post("/api/import", content=sent).json()
+
+    assert told["problems"] == []
+    assert "1 core memories wait for review" in moved["problems"][0]
+    assert (moved["flagged"], moved["flagged_count"]) == ([], 0)
+    assert there.get("/api/agents/atlas/memories/m-1").json()["held_at"] is not None
+
+
 def test_a_file_comes_as_a_form_too(pair: tuple[httpx2.Client, httpx2.Client]) -> None:
     here, there = pair
     fill(here)

@@ -143,8 +143,11 @@ def test_what_has_expired_is_listed_by_filter_and_restored(
     restored = client.post(f"{ann}/memories/{kept}/restore").json()
     assert (restored["state"], restored["version"]) == ("live", 2)
     many = client.post(f"{ann}/memories/restore", json={"state": "expired", "session_id": "s-2"}).json()
+    assert [each["id"] for each in many.pop("items")] == [other]
     assert many == {"restored": 1, "ids": [other]}
     assert texts(client, ann) == ["Sun in the harbour", "Fog in the harbour"]
     refused = client.post(f"{ann}/memories/restore", json={"tag": "food"})
     assert (refused.status_code, "Name the memories to restore" in refused.json()["error"]) == (400, True)
     assert client.post(f"{ann}/memories/m-999/restore").status_code == 404
+    unknown = client.post("/api/agents/nobody/memories/restore", json={"state": "archived"})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")

@@ -56,7 +56,8 @@ def test_the_audit_log_tells_what_was_done_in_pages(client: httpx2.Client, ann: 
     assert [event["id"] for event in found] == list(range(len(found), 0, -1))
     mine = [event for event in found if event["agent_id"] == agent]
     assert [event["action"] for event in mine] == ["memory.delete", *["memory.add"] * 3]
-    assert list(mine[0]) == ["id", "at", "action", "agent_id", "actor", "message", "meta", "hash", "is_damaged"]
+    names = ["id", "at", "action", "agent_id", "actor", "message", "meta", "hash", "previous_hash", "is_damaged"]
+    assert list(mine[0]) == names
     assert "private matter" not in str(found)
     deleted = client.get("/api/audit", params={"q": "M-2 WAS DELETED", "limit": 500}).json()["items"]
     assert mine[0] in deleted

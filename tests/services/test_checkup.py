@@ -52,6 +52,7 @@ def test_a_store_that_is_used_is_in_order(recollect: Recollect, fresh_place: Pla
     durable = {check.says: check.is_ok for check in checks if check.name == "durability"}
     assert durable == ({"write-ahead log": True} if fresh_place.engine == "sqlite" else {FSYNC_OFF: False})
     assert [check.name for check in checks if check.advice] == ([] if all(durable.values()) else ["durability"])
+    assert not any("file" in check.advice for check in checks), "it is a server's, not a file's"
     assert done == [(1, 1)]
     assert [check.name for check in recollect.check(is_quick=True)] == EVERYTHING[:-1]
 

@@ -13,7 +13,7 @@ from recollect import Conflict, Invalid, NotFound, Recollect
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.errors import ModelError
 from recollect.model import Json, Kind, Memory, Origin, Proposal, ProposalState
-from tests.model_server import ModelServer, says, stops_half_way
+from recollect.testing.fake_model import ModelServer, says, stops_half_way
 from tests.services.conftest import START, Clock, Place
 
 pytestmark = pytest.mark.proves("X4")

@@ -14,7 +14,7 @@ from recollect.api.recollect import AgentMemory
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Json, Kind, Origin, Role
 from recollect.ports import place_of
-from tests.model_server import (
+from recollect.testing.fake_model import (
     Answer,
     ModelServer,
     content,

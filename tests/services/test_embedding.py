@@ -12,7 +12,7 @@ import pytest
 from recollect import ModelError, Recollect, SchemaMismatch, Settings, StoreError
 from recollect.providers.openai_embedder import OpenAIEmbedder
 from recollect.services.background import embedding, refusals, resting
-from tests.model_server import Handler
+from recollect.testing.fake_model import ModelHandler
 from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, status, vector_of, vectors
 from tests.waiting import eventually
 
@@ -229,10 +229,10 @@ def test_without_an_embedder_words_are_enough(url: str) -> None:
         assert store.embed_waiting() == 0
 
 
-def refuses(cursed: str) -> Callable[[Handler, Any], None]:
+def refuses(cursed: str) -> Callable[[ModelHandler, Any], None]:
     """Answer as usual unless a text holds a word; then no text of the request gets a vector."""
 
-    def answer(handler: Handler, body: Any) -> None:
+    def answer(handler: ModelHandler, body: Any) -> None:
         if any(cursed in text for text in body["input"]):
             status(400)(handler, body)
         else:

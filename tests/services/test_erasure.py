@@ -20,12 +20,13 @@ import apsw
 import psycopg
 import pytest
 
-from recollect import Invalid, NotFound, Recollect, Settings
+from recollect import Conflict, Invalid, NotFound, Recollect, Settings, acting_as
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Origin, Receipt
 from recollect.policy.audit import event_hash
 from recollect.policy.erasure import foreign_words, receipt_hash
 from recollect.policy.history import OWN_AREAS
+from recollect.policy.text import content_hash
 from recollect.store.tables.erasure import DEPENDENT_TABLES, TABLES
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import Clock, Place
@@ -57,6 +58,7 @@ KEYS = {
     ("context_calls", "id"),
     ("api_keys", "id"),
     ("api_keys", "agents"),
+    ("api_keys", "user_id"),
     ("chat_messages", "session_id"),
     ("kb_chunks", "document_id"),
     ("workflow_steps", "workflow_id"),
@@ -192,6 +194,7 @@ def test_every_table_and_every_text_of_the_schema_is_covered(fresh_place: Place,
 def test_whoever_is_mentioned_is_nowhere_afterwards(fresh_place: Place, alone: TenantMemory) -> None:
     fill(alone, alone.agent("atlas"))
     alone.maintain()  # what was recalled is marked now, and not in between
+    alone._services.echoes.flush()
     before = dump(fresh_place)
     named = {table for table, rows in before.items() if NAME in rows or HANDLE in rows}
     assert named >= {*TABLES} - {"secret_allowances"}, "a table that is never filled here could be forgotten"
@@ -247,7 +250,7 @@ def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: 
         alone.erase("tenant:other")
     receipt = alone.erase("tenant:acme", compact=True)
 
-    kept = {"audit_log", "shelves", "api_keys"}
+    kept = {"audit_log", "shelves", "api_keys", "erased_texts"}
     for table in {*TABLES, *DEPENDENT_TABLES} - kept:
         assert fresh_place.sql(f"SELECT 1 FROM {table} WHERE tenant_id = 'acme'") == [], table
     assert found_in_files(data_folder(fresh_place), NAME, "in Lund", "coffee", "likes tea") == []
@@ -324,6 +327,9 @@ def test_the_receipt_can_be_checked_and_the_audit_log_tells_of_it(acme: TenantMe
     )
     assert event.meta["removed"] == {"memories": 1, "memory_index": 1}
     assert receipt.hash == receipt_hash(receipt) != receipt_hash(replace(receipt, removed={"memories": 9}))
+    assert acme.erase(NAME).hash != receipt.hash
+    assert Recollect.verify_receipt(receipt)
+    assert not Recollect.verify_receipt(replace(receipt, removed={}))
     assert NAME not in repr(asdict(receipt))
     assert any("audit log" in each for each in receipt.remains)
 
@@ -548,6 +554,167 @@ def test_white_space_case_and_accents_do_not_hide_a_mention(acme: TenantMemory, 
 
     assert (receipt.removed["memories"], receipt.removed["details"]) == (1, 1)
     assert [memory.text for memory in atlas.list()] == ["Zoë likes tea"]
+
+
+HIDDEN = {
+    "zero-width": "Mara Lind\u200bqvist\u00ad",
+    "Cyrillic": "M\u0430r\u0430 Lindqvist",
+    "full-width": "ＭＡＲＡ　ＬＩＮＤＱＶＩＳＴ",
+    "mathematical": "𝐌𝐚𝐫𝐚 𝐋𝐢𝐧𝐝𝐪𝐯𝐢𝐬𝐭",
+    "overlaid": "M\u0337ara Lindqvist",
+    "a directional mark": "Mara\u202e Lindqvist",
+    "an address": "mara.lindqvist@example.org",
+    "a handle": "@MaraLindqvist",
+}
+
+
+def test_text_that_only_looks_like_the_name_is_found(acme: TenantMemory, atlas: AgentMemory) -> None:
+    for text in HIDDEN.values():
+        atlas.remember(f"{text} likes tea", kind="episode")
+        atlas.store_detail("x" * 131_060 + text + "y" * 10, description="Cut between two pieces")
+    atlas.store_detail("x" * 131_064 + "Mara L" + "\u200b" * 3_000 + "indqvist", description="Filled up")
+    atlas.remember("Marianne Lindqvist likes coffee", kind="episode")
+
+    receipt = acme.erase("Mara Lindqvist")
+
+    assert (receipt.removed["memories"], receipt.removed["details"]) == (len(HIDDEN), len(HIDDEN) + 1)
+    assert [memory.text for memory in atlas.list()] == ["Marianne Lindqvist likes coffee"]
+
+
+def test_ids_made_from_a_name_go_and_recall_does_not_say_it(fresh_place: Place, alone: TenantMemory) -> None:
+    atlas, named = alone.agent("atlas"), alone.agent("zoe-qvarnstrom")
+    named.remember("Likes tea", kind="core")
+    named.log_turn("s-2", user="Hello", assistant="Hi.")
+    named.store_detail("a list", description="Shopping")
+    alone.record_step(workflow="hiring", step="call", output="fine", agent="zoe-qvarnstrom")
+    alone.record_step(workflow=f"Onboarding of {NAME}", step="greet", output="done", agent="atlas")
+    atlas.log_turn("chat_zoe_qvarnstrom_1", user="Hello", assistant="Hi.")
+    atlas.store_detail("a log", description=f"Mail from {NAME}")
+    alone.add_key("read", name="for her", agents=["zoe-qvarnstrom"])
+    with acting_as("zoe.qvarnstrom"):
+        atlas.remember("Coffee is out")
+    alone.audit.record("crm.call", "Called", agent="zoe-qvarnstrom")
+    with acting_as("zoe.qvarnstrom"):
+        alone.erase("text:nobody at all")
+    alone.agent("annual").remember("Stays")
+    before = dump(fresh_place)
+    assert "zo-qvarnstr-m" in before["workflows"], "the id of a workflow leaves out what is not ASCII"
+
+    shown = alone.erase(NAME, dry_run=True)
+    receipt = alone.erase(NAME, compact=True)
+
+    raw = (NAME, "zoe-qvarnstrom", "zoe_qvarnstrom", "zoe.qvarnstrom", "zo-qvarnstr-m", "Qvarnström")
+    left = {table: text for table, text in dump(fresh_place).items() if any(each in text for each in raw)}
+    assert left == {}
+    assert found_in_files(data_folder(fresh_place), *raw) == []
+    assert receipt.removed["agents"] == shown.removed["agents"] == 1
+    assert not [each for each in (*receipt.remains, *receipt.remnants) if "qvarnstr" in each]
+    assert alone.audit.verify().is_intact
+    said = repr([atlas.recall(f"{NAME} onboarding hiring"), alone.audit.search("qvarnstrom"), alone.list_keys()])
+    assert "qvarnstr" not in said.casefold()
+    assert [key.agents for key in alone.list_keys()] == [("[erased]",)], "a limit is not lifted"
+    assert atlas.list()[0].text == "Coffee is out"
+    assert alone.erase("text:ann", dry_run=True).remains[1].startswith("The id of agent annual")
+
+
+def test_a_single_word_deletes_no_agent_unasked(acme: TenantMemory) -> None:
+    acme.agent("ann-bot").remember("Opens at nine")
+    acme.agent("ann-bot").remember("Ann likes tea")
+
+    with pytest.raises(Conflict, match=r"ann-bot.*with_agents"):
+        acme.erase("text:Ann")
+    assert len(acme.agent("ann-bot").list()) == 2
+    assert acme.erase("text:Ann", dry_run=True).removed["agents"] == 1
+
+    kept = acme.erase("text:Ann", with_agents=False)
+    assert "agents" not in kept.removed
+    assert any("The id of agent ann-bot" in each for each in kept.remains)
+    assert [each.text for each in acme.agent("ann-bot").list()] == ["Opens at nine"]
+
+    assert acme.erase("text:Ann", with_agents=True).removed["agents"] == 1
+
+
+def test_a_name_with_words_of_ours_is_found_in_our_own_events(acme: TenantMemory, atlas: AgentMemory) -> None:
+    acme.record_step(workflow="Room Review", step="greet", output="done")
+    atlas.log_turn("Summer Read", user="Hello", assistant="Hi.", remember=False)
+
+    acme.erase("text:Summer Read")
+
+    assert "summer" not in repr(acme.audit.list(limit=100)).casefold()
+    assert "room-review" in repr(acme.audit.list(limit=100))
+
+
+def test_an_import_says_what_was_erased_and_leaves_it_out(
+    acme: TenantMemory, atlas: AgentMemory, tmp_path: Path, clock: Clock
+) -> None:
+    fill(acme, atlas)
+    atlas.remember("Purple.", kind="episode", session_id="s-2")
+    acme.export(tmp_path / "before.jsonl")
+    for subject in (NAME, HANDLE, "session:s-2"):
+        acme.erase(subject)
+    kept = [memory.text for memory in atlas.list(state="all", limit=100)]
+    clock.forward(minutes=1)
+    atlas.remember("Purple.", kind="episode")
+
+    told = acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True, dry_run=True)
+    imported = acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
+
+    assert replace(told, is_dry_run=False) == imported
+    reasons = Counter(each.place.partition("(")[2].split()[0] for each in imported.refused if "erased" in each.reason)
+    assert {*reasons} >= {"memories", "details", "kb_documents", "workflows", "chat_sessions", "audit_log"}
+    assert "Zo" not in repr(imported)
+    assert NAME not in repr([atlas.list(state="all", limit=100), atlas.messages("s-1"), acme.audit.list(limit=500)])
+    assert NAME not in repr([acme.list_documents(), acme.list_workflows(), atlas.sessions(), atlas.list_details()])
+    assert [memory.text for memory in atlas.list(state="all", limit=100)] == ["Purple.", *kept]
+    assert acme.audit.verify().is_intact
+
+    acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True, with_erased=True)
+    assert f"{NAME} likes tea" in [memory.text for memory in atlas.list(state="all", limit=100)]
+
+
+def test_the_text_of_an_erased_detail_stays_out(
+    fresh_place: Place, alone: TenantMemory, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    exported = tmp_path_factory.mktemp("exports") / "before.jsonl"
+    atlas = alone.agent("atlas")
+    for text in ("Coffee is out", f"{NAME} called"):
+        atlas.store_detail(text, description="A log")
+    forgotten = atlas.remember("Tea is out")
+    alone.export(exported)
+    alone.erase(NAME)
+    atlas.forget(forgotten.id)
+
+    imported = alone.import_(exported, trusted=True, merge=True)
+    assert (imported.added.get("memories"), imported.refused_count) == (1, 1)
+
+    assert [each.content_hash for each in atlas.list_details()] == [
+        *(row[0] for row in fresh_place.sql("SELECT content_hash FROM detail_contents"))
+    ]
+    if fresh_place.engine == "sqlite":
+        assert found_in_files(data_folder(fresh_place), NAME) == []
+
+
+def test_hashes_of_what_was_erased_travel_with_an_export(
+    place: Place, acme: TenantMemory, atlas: AgentMemory, tmp_path: Path, clock: Clock
+) -> None:
+    atlas.remember("Her number is 17 and a half")
+    acme.export(tmp_path / "before.jsonl")
+    acme.erase("memory:atlas/m-1")
+    acme.export(tmp_path / "after.jsonl")
+    with place.open(clock) as there:
+        tenant = there.tenant(f"{acme.id}-b")
+        tenant.import_(tmp_path / "after.jsonl")
+        assert [each.reason for each in tenant.import_(tmp_path / "before.jsonl", merge=True).refused] == [
+            "it was erased here; import it with what was erased to bring it back"
+        ]
+        other = tmp_path / "memory.json"
+        other.write_text(json.dumps({"results": [{"id": "1", "memory": "her NUMBER is 17 and a half"}]}))
+        foreign = tenant.import_(other, format="mem0", agent="atlas")
+        assert (foreign.added, foreign.refused_count) == ({}, 1)
+        assert tenant.import_(other, format="mem0", agent="atlas", with_erased=True).added == {"memories": 1}
+    stored = [row[0] for row in place.sql(f"SELECT hash FROM erased_texts WHERE tenant_id = '{acme.id}'")]
+    assert stored
+    assert not [each for each in stored if content_hash("Her number is 17 and a half") in each]
 
 
 @pytest.mark.parametrize("name", ['O"Neil', "back\\slash", "100%_sure!", "日本 太郎", "a'b; --", "straße"])

@@ -67,7 +67,7 @@ def test_it_tells_what_became_of_it_in_the_latest_prompts(ann: AgentMemory, bob:
         (calls[1].id, "memories", "budget"),
         (calls[0].id, "memories", ""),
     ]
-    assert {hit.id for hit in said.shown} == {hit.id for hit in ann.recall(QUESTION)}
+    assert {hit.id for hit in said.hits} == {hit.id for hit in ann.recall(QUESTION)}
     assert why(ann, "turn 1").prompts == ()
     assert [each.session_id for each in why(bob, "m-1").prompts] == ["s-9"]
 
@@ -166,3 +166,37 @@ def test_a_source_that_did_not_answer_says_so(fresh_place: Place, clock: Clock) 
         said = why(recollect.agent("ann"), "run/1")
         assert said.outcome is Outcome.UNANSWERED
         assert [each.source for each in said.unanswered] == ["workflow"]
+
+
+def test_without_an_id_every_hit_and_what_came_near_are_explained(ann: AgentMemory, bob: AgentMemory) -> None:
+    for number in range(4):
+        ann.remember(f"The office is open in week {number}", kind="episode")
+    ann.remember("The office is open in week 3", kind="journal")
+    ann.remember("Penguins cannot fly", kind="episode")
+    bob.remember("The office is open in week 9", kind="episode")
+
+    said = ann.explain(QUESTION, limit=2)
+    single = [ann.explain(QUESTION, each.id, limit=2) for each in said.items]
+
+    assert (said.id, said.outcome) == ("", Outcome.RECALLED)
+    assert [each.id for each in said.items[:2]] == [hit.id for hit in ann.recall(QUESTION, limit=2)]
+    assert [each.id for each in said.hits] == [each.id for each in said.items[:2]]
+    assert [each.outcome for each in said.items[:2]] == [Outcome.RECALLED] * 2
+    assert {Outcome.OUT_RANKED, Outcome.DOUBLE} <= {each.outcome for each in said.items[2:]}
+    assert [(each.id, each.outcome, each.sentence) for each in said.items] == [
+        (each.id, each.outcome, each.sentence) for each in single
+    ]
+    assert all(each.text == ann.get(each.id).text for each in said.items)
+    assert len(said.items) <= 2 + 5
+
+
+def test_an_empty_answer_tells_what_was_below_the_threshold(ann: AgentMemory) -> None:
+    ann.remember("The office opens at nine")
+
+    said = ann.explain("which offices open?", min_score=1.0)
+
+    assert said.outcome is Outcome.BELOW_THRESHOLD
+    (item,) = said.items
+    assert (item.id, item.outcome, item.text) == ("m-1", Outcome.BELOW_THRESHOLD, "The office opens at nine")
+    assert ann.explain(QUESTION, sources=["workflow"]).items == ()
+    assert ann.explain(QUESTION, sources=["workflow"]).outcome is Outcome.NO_MATCH

@@ -3,17 +3,21 @@ nobody vouches for."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from recollect import Conflict, Invalid, NotFound
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import KindName, Memory, OriginName, State
+from recollect.services.memories import loop_guard
 from recollect.services.memories.loop_guard import ECHO_REFUSED
 from tests.services.conftest import START, Clock, Place
+from tests.waiting import eventually
 
 DAY = timedelta(days=1)
 FACT = "The staging server is called Hedwig"
@@ -25,6 +29,80 @@ def ids(memories: Sequence[Memory]) -> set[str]:
 
 
 # What came out of memory does not go in again
+
+
+@pytest.mark.proves("X1")
+@pytest.mark.parametrize("shown_by", ["inject", "recall", "context", "private_memory"])
+def test_what_another_process_showed_is_not_stored_again(
+    place: Place, clock: Clock, ann: AgentMemory, tenant: TenantMemory, shown_by: str
+) -> None:
+    ann.remember(FACT, tags=["infra"])
+    ann.remember(CORE, kind="core")
+    fact = CORE if shown_by == "private_memory" else FACT
+    with place.open(clock) as another:
+        there = another.agent("ann", tenant.id)
+        if shown_by == "context":
+            there.context("s-1", "which staging server?")
+        elif shown_by == "private_memory":
+            there.private_memory()
+        else:
+            getattr(there, shown_by)("which staging server?")
+        # As soon as it is written, while both are open.
+        another._services.echoes.flush()
+
+        for said in (f"{fact}!", f"I remember: {fact}.", f"> {fact}\n", f"Memories:\n- {fact}\n- {fact}!"):
+            with pytest.raises(Invalid, match="came out of memory"):
+                ann.remember(said, kind="episode", origin="agent")
+
+        assert ann.remember(f"{fact}, since May", kind="episode", origin="agent")
+        assert ann.remember(fact, kind="episode"), "a person may say it again"
+        assert tenant.agent("bob").remember(fact, origin="agent"), "bob was not shown it"
+        ann.log_turn("s-1", user="What do you know?", assistant=fact, remember=True)
+        assert [each.text for each in ann.list(kind="episode", session_id="s-1")] == ["What do you know?"]
+        clock.forward(days=2)
+        assert ann.remember(f"{fact}!", kind="episode", origin="agent"), "a fact may be learned again"
+
+
+def test_what_was_shown_is_kept_within_bounds(
+    place: Place, clock: Clock, ann: AgentMemory, tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_guard, "SHOWN_PER_OWNER", 3)
+    ann.remember_many([{"text": f"The server number {number} is old", "kind": "journal"} for number in range(5)])
+    for number in range(5):
+        clock.forward(minutes=1)
+        ann.recall(f"server number {number}", limit=1)
+        ann._services.echoes.flush()
+
+    def count() -> int:
+        return int(place.sql(f"SELECT count(*) FROM shown_texts WHERE tenant_id = '{tenant.id}'")[0][0])
+
+    assert count() == 3
+    clock.forward(days=2)
+    ann.recall("server number 1", limit=1)
+    ann._services.echoes.flush()
+    assert count() == 1
+    tenant.erase("text:server number 4")
+    assert count() == 0
+
+
+def test_showing_something_writes_nothing_before_it_returns(
+    place: Place, ann: AgentMemory, tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann.remember(FACT)
+    threads: list[str] = []
+    add_shown = ann._store.add_shown
+
+    def added(*given: Any, **named: Any) -> bool:
+        threads.append(threading.current_thread().name)
+        return add_shown(*given, **named)
+
+    monkeypatch.setattr(ann._store, "add_shown", added)
+    ann.recall("which staging server?")
+    ann.context("s-1", "which staging server?")
+    assert threads == []
+    eventually(lambda: threads)
+    assert threading.current_thread().name not in threads
+
 
 STORES = {
     "memory_store": ("text", {"ok": False, "error": ECHO_REFUSED}),

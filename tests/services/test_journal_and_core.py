@@ -212,7 +212,7 @@ def test_an_agent_counts_its_memories(tenant: TenantMemory, ann: AgentMemory, bo
     bob.remember("his", kind="core")
     clock.forward(days=8)  # a faded entry is still one of its entries
 
-    assert tenant.count_memories("ann") == {Kind.CORE: 2, Kind.JOURNAL: 3, Kind.NOTE: 1, Kind.EPISODE: 0}
+    assert tenant.count_memories("ann") == {Kind.CORE: 2, Kind.JOURNAL: 3, Kind.NOTE: 1, Kind.EPISODE: 0, Kind.ITEM: 0}
     ann.forget("m-1")
     assert tenant.count_memories("ann")[Kind.CORE] == 1
     assert tenant.count_memories("nobody") == dict.fromkeys(Kind, 0)

@@ -533,3 +533,10 @@ def test_a_paragraph_between_two_rules_is_no_front_matter(tenant: TenantMemory) 
 
     assert "Opening hours" in tenant.search_knowledge("when are the opening hours?", min_score=0)[0].text
     assert not any("food" in hit.text for hit in tenant.search_knowledge("food menu", min_score=0))
+
+
+def test_patterns_are_a_list(tenant: TenantMemory, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("Tea")
+    for wrong in ({"include": "*.md"}, {"exclude": "*.md"}):
+        with pytest.raises(Invalid, match="lists of patterns"):
+            tenant.ingest(tmp_path, **wrong)  # type: ignore[arg-type]

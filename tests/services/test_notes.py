@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -13,6 +14,7 @@ import pytest
 from recollect import Conflict, Invalid, NotFound, Recollect, Settings
 from recollect.api.recollect import AgentMemory
 from recollect.model import Kind, Memory, Scope
+from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 from tests.services.conftest import START, Clock, Place
 
@@ -84,6 +86,38 @@ def test_what_is_no_note_is_refused_and_leaves_nothing(ann: AgentMemory, fields:
 # What the tools answer
 
 
+def test_a_hint_names_only_tools_that_are_offered(ann: AgentMemory) -> None:
+    every = ann.call_tool("memory_search", {"query": "zebra"})
+    notes = ann.call_tool("memory_search", {"query": "zebra"}, sets=["notes"])
+
+    assert "search_my_memories" in every["hint"]
+    assert "search_my_memories" not in notes["hint"]
+    assert notes["hint"].startswith("No fact holds exactly these words. Try one word of it")
+
+
+@pytest.mark.parametrize("sets", [["notes"], ["recall"], ["details"], ["notes", "recall"], ["journal", "admin"]])
+def test_descriptions_name_only_tools_that_are_offered(ann: AgentMemory, sets: list[str]) -> None:
+    offered = {tool["function"]["name"]: tool["function"]["description"] for tool in ann.tools(sets)}
+    others = catalog.TOOLS.keys() - offered
+
+    for name, description in offered.items():
+        assert description, name
+        assert not [other for other in others if re.search(rf"\b{other}\b", description)], name
+    with pytest.raises(Invalid, match="a list of names"):
+        ann.tools("notes")
+
+
+def test_facts_are_found_by_conversation(ann: AgentMemory) -> None:
+    ann.remember("The zebra is in Lisbon", session_id="s-1", tags=["zoo"])
+    ann.remember("The zebra is in Porto", session_id="s-2", kind="episode")
+
+    assert ann.call_tool("memory_search", {"session_id": "s-1"})["count"] == 1
+    assert ann.call_tool("memory_search", {"session_id": "s-3"})["count"] == 0
+    for arguments, id in (({"session_id": "s-2"}, "m-2"), ({"tag": "zoo"}, "m-1"), ({"kind": "episode"}, "m-2")):
+        answer = ann.call_tool("search_my_memories", {"query": "where is the zebra?", **arguments})
+        assert [each["id"] for each in answer["results"]] == [id]
+
+
 @pytest.mark.proves("N2")
 def test_storing_searching_and_deleting_answer_exactly_like_this(ann: AgentMemory, clock: Clock) -> None:
     call = ann.call_tool
@@ -110,8 +144,8 @@ def test_storing_searching_and_deleting_answer_exactly_like_this(ann: AgentMemor
     nothing = {
         "count": 0,
         "memories": [],
-        "hint": "No fact holds exactly these words. Try one word of it, leave the arguments out to see the newest "
-        "facts, or ask a question in your own words with search_my_memories.",
+        "hint": "No fact holds exactly these words. Try one word of it, or leave the arguments out to see the "
+        "newest facts. A question in your own words is for search_my_memories.",
     }
 
     assert call("memory_search", {"tag": "infra"}) == {"count": 2, "memories": [deploy, database]}
@@ -392,3 +426,10 @@ def test_guidance_says_when_to_store_and_when_not_to(ann: AgentMemory) -> None:
     assert all(word in advice for word in ("preference", "decision", "files", "Never store passwords"))
     assert "save_to_core" not in advice
     assert all(name in guidance(["journal"]) for name in ("save_to_journal", "save_to_core"))
+
+
+def test_a_text_where_a_list_is_expected_is_not_read_letter_by_letter(ann: AgentMemory) -> None:
+    for wrong in ("tea", {"text": "tea"}):
+        with pytest.raises(Invalid, match="a list of texts"):
+            ann.remember_many(wrong)
+    assert ann.list() == []

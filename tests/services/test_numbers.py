@@ -48,7 +48,7 @@ def test_verbs_use_or_refuse_any_number(recollect: Recollect, tenant: TenantMemo
 
     assert accepted == []
     assert called > 300
-    assert [each.last_error for each in recollect.background()] == [""] * 4
+    assert [each.last_error for each in recollect.background()] == [""] * 5
 
 
 def test_tools_use_or_refuse_any_number(ann: AgentMemory) -> None:

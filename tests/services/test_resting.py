@@ -12,7 +12,7 @@ from recollect.api.recollect import AgentMemory
 from recollect.errors import ModelRefused
 from recollect.model import Json
 from recollect.providers.openai_model import OpenAIModel
-from tests.model_server import ModelServer, status
+from recollect.testing.fake_model import ModelServer, status
 from tests.services.conftest import Clock, Place
 from tests.waiting import LIMIT
 

@@ -93,6 +93,8 @@ def test_what_cannot_be_restored(ann: AgentMemory, clock: Clock, tenant: TenantM
         ann.restore([right.id, gone.id])
     with pytest.raises(NotFound):
         ann.restore(["m-99"])
+    with pytest.raises(NotFound, match="no such agent"):
+        tenant.agent("nobody").restore(state="archived")
     wrong_calls: list[dict[str, Any]] = [
         {},
         {"state": "live"},

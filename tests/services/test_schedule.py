@@ -10,6 +10,7 @@ import pytest
 
 from recollect import Recollect
 from recollect.errors import StoreError
+from recollect.services.upkeep import schedule
 from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
 
@@ -24,7 +25,6 @@ def test_one_of_many_processes_runs_it_every_hour(fresh_place: Place, clock: Clo
     with fresh_place.open(clock, embedder="off") as first, fresh_place.open(clock, embedder="off") as second:
         first.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
         schedules = (first.maintenance, second.maintenance)
-        assert first.maintenance.refresh().next_at is None  # a library runs none
         for each in schedules:
             each.start()
         began = clock()
@@ -77,6 +77,66 @@ def test_a_run_by_hand_counts_and_a_failed_one_is_told(fresh_place: Place, clock
         assert last is not None
         assert last.at == clock()
         assert last.error
+
+
+@pytest.mark.parametrize("verb", ["remember", "recall"])
+def test_a_library_runs_it_by_time_too(
+    fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(schedule, "NUDGE_SECONDS", 0.01)
+    with fresh_place.open(clock, embedder="off", maintenance_writes=0) as recollect:
+        recollect.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
+        recollect.maintain()
+        assert recollect.agent("ann").list()
+    clock.forward(days=8)
+    with fresh_place.open(clock, embedder="off", maintenance_writes=0) as recollect:
+        ann = recollect.agent("ann")
+        ann.list()
+        assert recollect.maintenance.refresh().next_at is None, "reading a list starts nothing"
+        getattr(ann, verb)("Tea at four")
+        eventually(lambda: [each.text for each in ann.list(state="archived")] == ["Thanks, great!"])
+        eventually(lambda: (last := recollect.maintenance.refresh().last) is not None and last.at == clock())
+    with fresh_place.open(clock, embedder="off", maintenance_interval=0) as recollect:
+        recollect.agent("ann").remember("Tea at five")
+        assert recollect.maintenance.refresh().next_at is None
+
+
+def test_a_short_program_only_does_its_own_work(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, embedder="off") as recollect:
+        recollect.agent("ann").remember("Tea at four")
+    clock.forward(days=8)
+    with fresh_place.open(clock, embedder="off") as recollect:
+        recollect.agent("ann").remember("Tea at five")
+    with fresh_place.open(clock, embedder="off") as recollect:
+        assert recollect.maintenance.refresh().last is None
+    assert not [each for each in threading.enumerate() if each.name == "recollect-maintenance"]
+
+
+def test_an_unexpected_error_does_not_end_it_and_is_logged_once(
+    fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(schedule, "RETRY_SECONDS", 0.01)
+    tries: list[int] = []
+    with fresh_place.open(clock, embedder="off") as recollect:
+        recollect.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
+        recollect.maintenance.start()
+        list_tenants = recollect._store.list_tenants
+
+        def failing() -> Any:
+            tries.append(1)
+            if len(tries) <= 3:
+                raise ZeroDivisionError("a mistake")
+            return list_tenants()
+
+        monkeypatch.setattr(recollect._store, "list_tenants", failing)
+        clock.forward(days=8)
+        recollect.maintenance.request(recollect.agent("ann").owner)
+
+        eventually(lambda: len(tries) > 3)
+        eventually(lambda: recollect.maintenance.refresh().last is not None)
+    assert [each.message for each in caplog.records if "unexpectedly" in each.message] == [
+        "Maintenance failed unexpectedly and is tried again"
+    ]
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["at the end", "meanwhile"])

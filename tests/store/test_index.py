@@ -7,7 +7,8 @@ import pytest
 
 from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import decode_vectors, encode_terms, encode_vector
-from recollect.store.search.index import OwnerIndex, RowFilter
+from recollect.store.search.index import OwnerIndex
+from recollect.store.search.index_rows import RowFilter
 
 ROWS, QUERIES, TOP = 2_000, 50, 10
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self, Unpack
 
 from recollect.api.agent_curation import AgentCuration
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
+from recollect.api.agent_items import AgentItems
 from recollect.api.agent_recall import AgentRecall
 from recollect.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
 from recollect.caller import current_caller
 from recollect.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
+from recollect.policy.filters.conditions import SESSION_FIELDS
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.trust import check_removal
 from recollect.policy.numbers import check_whole
 from recollect.policy.prompt.tokens import count_message
@@ -20,6 +23,7 @@ from recollect.policy.prompt.window import private_memory
 from recollect.policy.recall.purposes import check_purpose, recall_block
 from recollect.policy.text import check_text
 from recollect.ports import Place
+from recollect.services.knowledge.search import KnowledgeOptions
 from recollect.services.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
 from recollect.services.prompt.gather import ToolResult
 from recollect.services.recall.recall import RecallRequest, check_limit
@@ -39,17 +43,21 @@ class AgentTranscripts(AgentView):
         remember: bool | None = None,
         category: str | None = None,
         expires_at: datetime | None = None,
+        user_id: str | None = None,
     ) -> Sequence[Message]:
         """Store one chat turn: the user's message and the final answer to it.
 
         The session is created by its first turn. With `remember`, both texts also become episodes that `recall` finds;
         None uses the setting `capture_turns`. `category` and `expires_at` of the episodes follow from their texts
-        unless they are given. Secrets are replaced by a mark.
+        unless they are given. Secrets are replaced by a mark. With the setting `extract_facts`, lasting facts of the
+        turn are stored as by `add`. `user_id` is the end user a new session belongs to; its later turns and their
+        episodes belong to the same.
 
-        Raises: Invalid; Conflict when the session is another agent's.
+        Raises: Invalid; Conflict when the session is another agent's or user's; Forbidden.
         """
-        return self._services.transcripts.log_turn(
-            self.owner,
+        owner = self._narrow(user_id)
+        logged = self._services.transcripts.log_turn(
+            owner,
             session_id,
             user=user,
             assistant=assistant,
@@ -57,6 +65,8 @@ class AgentTranscripts(AgentView):
             category=category,
             expires_at=expires_at,
         )
+        self._services.facts.read_turn(owner, logged)
+        return logged
 
     def log_failure(self, session_id: str, reason: str) -> None:
         """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""
@@ -72,21 +82,27 @@ class AgentTranscripts(AgentView):
         """
         return self._services.conversations(self.owner, session_id)
 
-    def add_session(self, id: str | None = None) -> Session:
+    def add_session(
+        self, id: str | None = None, *, user: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Session:
         """Start a conversation with the given id, or with a generated one.
 
-        Raises: Invalid; Conflict when the id is taken.
-        """
-        return self._services.transcripts.add_session(self.owner, id)
+        `user` is the end user it belongs to, `metadata` a JSON object of up to 8 KB.
 
-    def sessions(self, *, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+        Raises: Invalid, SecretRejected; Conflict when the id is taken; Forbidden.
+        """
+        return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata)
+
+    def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations, most recently used first.
 
-        `before` (`place_of` a session) continues a listing.
+        `where` filters by user, created_at, updated_at and metadata (docs/filters.md). `before` (`place_of` a session)
+        continues a listing.
 
         Raises: Invalid.
         """
-        return self._store.list_sessions(self.owner, before=before, limit=check_limit(limit, most=MAX_PAGE))
+        found, most = parse_filter(where, SESSION_FIELDS), check_limit(limit, most=MAX_PAGE)
+        return self._store.list_sessions(self.owner, where=found, before=before, limit=most)
 
     def session(self, id: str) -> Session:
         """Return one conversation. Raises: NotFound."""
@@ -114,21 +130,22 @@ class AgentPrompts(AgentView):
     def inject(self, message: str, *, mode: str | None = None) -> str | None:
         """Render the notes that match the latest user message as a block for the next prompt; None if none match.
 
-        `mode` overrides the setting `inject_mode`.
+        They are those of this view's user or, without one, only those of no user. `mode` overrides the setting
+        `inject_mode`.
 
         Raises: Invalid.
         """
-        return self._services.inject(self.owner, message, mode=mode)
+        return self._services.inject(self._find_reader(), message, mode=mode)
 
     def recall_block(self, query: str, *, purpose: str | None = None, limit: int = 5) -> str | None:
         """Recall for a question and render the hits as a block with a heading; None if there are none.
 
-        `purpose` selects hits and heading as in `recall`.
+        `purpose` selects hits and heading as in `recall`. Without a user, only memories of no user are shown.
 
         Raises: Invalid; StoreError when no source answered.
         """
         request = RecallRequest(query=query, limit=limit, purpose=check_purpose(purpose))
-        return self.render_recalled(self._services.recall(self.owner, request))
+        return self.render_recalled(self._services.recall(self._find_reader(), request))
 
     def render_recalled(self, recalled: Recalled) -> str | None:
         """Render a result of `recall` as a block for the next prompt; None if it is empty."""
@@ -137,15 +154,19 @@ class AgentPrompts(AgentView):
         return recall_block(Recalled(hits, recalled.unanswered, recalled.heading))
 
     def private_memory(self) -> str | None:
-        """Render core memories and recent journal entries as the block that follows the system prompt, if any."""
-        core, journal = list_private_memories(self._store, self.owner, self._services.judge, now=self._services.now())
-        self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
-        return private_memory(*(break_forged_in_memories(self._store, self.owner, each) for each in (core, journal)))
+        """Render core memories and recent journal entries as the block that follows the system prompt, if any.
+
+        They are those of this view's user or, without one, only those of no user.
+        """
+        owner = self._find_reader()
+        core, journal = list_private_memories(self._store, owner, self._services.judge, now=self._services.now())
+        self._services.echoes.shown(owner, [memory.text for memory in (*core, *journal)])
+        return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
 
     def guidance(self, sets: Iterable[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
 
-        `sets` defaults to all sets but `admin`.
+        `sets` defaults to all sets but `items` and `admin`.
 
         Raises: Invalid.
         """
@@ -162,18 +183,31 @@ class AgentPrompts(AgentView):
     def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
         """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
 
-        `sets` defaults to all sets but `admin`.
+        `sets` defaults to all sets but `items` and `admin`.
 
         Raises: Invalid.
         """
         return catalog.render_tools(sets, form)
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        sets: Collection[str] = catalog.SETS,
+    ) -> Json:
         """Run one tool. Refusals are returned as answers, not raised.
 
-        `session_id` is the conversation in which the model calls it; `store_memory` keeps it.
+        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
+        belongs to a user, the tool reaches what that user's view does. Hints in answers name only tools of `sets`.
         """
-        return catalog.call(self, name, arguments, session_id=session_id)
+        memory = self if session_id is None else self._for_user_of(session_id)
+        return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)
+
+    def _for_user_of(self, session_id: str) -> Self:
+        view = self.for_session(session_id)
+        return view if view.owner.user else self
 
 
 MAX_CALLS = 200
@@ -195,18 +229,22 @@ class AgentContexts(AgentView):
         layout: str | None = None,
         tool_results: Sequence[ToolResult] | None = None,
         min_score: float | None = None,
+        where: Where = None,
+        user: str | None = None,
     ) -> WorkingMemory:
         """Assemble everything a model should see before it answers `message`, within `budget` tokens.
 
         `system_prompt` defaults to the agent's own, `tool_results` to those the session stored, `budget` and `layout`
         ("standard" or "cache_stable") to the settings. Only memories and passages with a similarity of at least
-        `min_score` are recalled (default: by the setting `context_floor`; 0: no limit). Everything that was shortened
-        is listed in `truncations` and in the audit log.
+        `min_score` are recalled (default: by the setting `context_floor`; 0: no limit), and only memories that pass the
+        filter `where` (docs/filters.md); core memories, journal and notes stay. Everything that was shortened is listed
+        in `truncations` and in the audit log. `user` is the reader of the prompt; by default the user of the session.
+        If it has none either, the prompt shows only what belongs to no user.
 
-        Raises: Invalid; OverBudget when the system prompt, the skills and the message alone do not fit.
+        Raises: Invalid, Forbidden; OverBudget when the system prompt, the skills and the message alone do not fit.
         """
         return self._services.assemble(
-            self.owner,
+            self._narrow(user),
             session_id,
             message,
             system_prompt=system_prompt,
@@ -214,6 +252,7 @@ class AgentContexts(AgentView):
             layout=layout,
             tool_results=tool_results,
             min_score=min_score,
+            where=where,
         )
 
     def context_calls(
@@ -247,19 +286,16 @@ class AgentKnowledge(AgentView):
         """List the skills of this agent by name, read from skill files."""
         return self._services.skills.for_agent(self.owner)
 
-    def search_knowledge(
-        self, query: str, *, categories: Collection[str] = (), limit: int = 5, min_score: float | None = None
-    ) -> Sequence[Hit]:
-        """Search the tenant's documents by words and meaning; return the best passages.
+    def search_knowledge(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
+        """Search the tenant's documents by words and meaning; return the best `limit` passages (5).
 
-        `categories` narrows the search within the categories this agent may read; empty means all of those. A score is
-        the probability that a person would call the passage relevant; `min_score` replaces the default floor.
+        `categories` narrows the search within the categories this agent may read; empty means all of those. `where`
+        filters the documents by title, category, source, created_at, updated_at and metadata (docs/filters.md). A score
+        is the probability that a person would call the passage relevant; `min_score` replaces the default floor.
 
         Raises: Invalid.
         """
-        return self._services.search_knowledge.for_agent(
-            self.owner, query, categories=categories, limit=limit, min_score=min_score
-        )
+        return self._services.search_knowledge.for_agent(self.owner, query, **options)
 
 
 __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
@@ -267,6 +303,7 @@ __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 class AgentMemory(
     AgentRecords,
+    AgentItems,
     AgentRecall,
     AgentCuration,
     AgentTranscripts,

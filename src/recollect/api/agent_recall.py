@@ -4,114 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Unpack
 
 from recollect.api.agent_records import AgentView, trace_operation
 from recollect.errors import Invalid
-from recollect.model import Explanation, KindName, OriginName, Recalled, ScopeName, SourceName
+from recollect.model import Explanation, KindName, Recalled, SourceName
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.recall.purposes import check_purpose
-from recollect.policy.text import check_text
-from recollect.ports import RecordFilter
-from recollect.services.memories.drafts import check_filter, check_moment
+from recollect.services.memories.drafts import check_moment
+from recollect.services.memories.filters import MemoryFilters, check_filters
 from recollect.services.recall.explain import Explain
 from recollect.services.recall.recall import RecallRequest, parse_sources
+
+
+class RecallOptions(MemoryFilters, total=False):
+    """Options of a recall, other than the question."""
+
+    limit: int
+    kinds: Collection[KindName] | None
+    sources: Collection[SourceName] | None
+    purpose: str | None
+    as_of: datetime | None
+    min_score: float | None
 
 
 class AgentRecall(AgentView):
     """Methods that recall and explain."""
 
     @trace_operation("search_memory")
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int = 5,
-        kinds: Collection[KindName] | None = None,
-        sources: Collection[SourceName] | None = None,
-        purpose: str | None = None,
-        as_of: datetime | None = None,
-        min_score: float | None = None,
-        tag: str = "",
-        session_id: str | None = None,
-        scope: ScopeName | None = None,
-        origin: OriginName | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> Recalled:
+    def recall(self, query: str, *, user: str | None = None, **options: Unpack[RecallOptions]) -> Recalled:
         """Find what answers a question best; each hit carries the parts of its score.
 
-        Searches the agent's own memories and the tenant's audit log, workflow steps and knowledge. `sources` limits
-        that to some of memory, audit, workflow and knowledge, `kinds` to memories of these kinds. `purpose` tunes the
-        result for task_intake, tool_selection, decision_memo, content or delegation. `as_of` recalls as if asked at
-        that time. `min_score` is the least similarity of each hit (the chance that it is relevant); by default the
-        setting `recall_floor` decides, and 0 returns everything. `tag`, `session_id`, `scope`, `origin`, `since` and
-        `until` filter as in `list`, before the best are chosen, and limit the search to memories. Sources that did not
-        answer in time are listed in the result's `unanswered`.
+        Returns at most `limit` hits (5). Searches the agent's own memories and the tenant's audit log, workflow steps
+        and knowledge. `sources` limits that to some of memory, audit, workflow and knowledge, `kinds` to memories of
+        these kinds. `purpose` tunes the result for task_intake, tool_selection, decision_memo, content or delegation.
+        `as_of` recalls as if asked at that time. `min_score` is the least similarity of each hit (the chance that it is
+        relevant); by default the setting `recall_floor` decides, and 0 returns everything. `where`, `tag`,
+        `session_id`, `scope`, `origin`, `since` and `until` filter as in `list`, before the best are chosen, and limit
+        the search to memories. `user` recalls as in that user's view, from memory and knowledge only. Sources that did
+        not answer in time are listed in the result's `unanswered`.
 
-        Raises: Invalid; StoreError when no source answered.
+        Raises: Invalid, Forbidden; StoreError when no source answered.
         """
-        request = _build_request(
-            query,
-            limit=limit,
-            kinds=kinds,
-            sources=sources,
-            purpose=purpose,
-            as_of=as_of,
-            min_score=min_score,
-            tag=tag,
-            only=check_filter(session_id, scope, origin, since, until),
-        )
-        return self._services.recall(self.owner, request)
+        return self._services.recall(self._narrow(user), _build_request(query, **options))
 
     def explain(
-        self,
-        query: str,
-        id: str,
-        *,
-        limit: int = 5,
-        kinds: Collection[KindName] | None = None,
-        sources: Collection[SourceName] | None = None,
-        purpose: str | None = None,
-        as_of: datetime | None = None,
-        min_score: float | None = None,
-        tag: str = "",
-        session_id: str | None = None,
-        scope: ScopeName | None = None,
-        origin: OriginName | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        self, query: str, id: str | None = None, *, user: str | None = None, **options: Unpack[RecallOptions]
     ) -> Explanation:
         """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
 
+        Without an `id`, `items` of the result explain every hit and the best of what was left out.
+
         Raises: Invalid; StoreError when no source answered.
         """
-        request = _build_request(
-            query,
-            limit=limit,
-            kinds=kinds,
-            sources=sources,
-            purpose=purpose,
-            as_of=as_of,
-            min_score=min_score,
-            tag=tag,
-            only=check_filter(session_id, scope, origin, since, until),
-        )
         services = self._services
         explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
-        return explain(self.owner, request, id)
+        return explain(self._narrow(user), _build_request(query, **options), id)
 
 
 def _build_request(
     query: str,
     *,
-    limit: int,
-    kinds: Collection[KindName] | None,
-    sources: Collection[SourceName] | None,
-    purpose: str | None,
-    as_of: datetime | None,
-    min_score: float | None,
-    tag: str,
-    only: RecordFilter,
+    limit: int = 5,
+    kinds: Collection[KindName] | None = None,
+    sources: Collection[SourceName] | None = None,
+    purpose: str | None = None,
+    as_of: datetime | None = None,
+    min_score: float | None = None,
+    **filters: Unpack[MemoryFilters],
 ) -> RecallRequest:
     if isinstance(kinds, str):
         raise Invalid(f"The kinds are a list of names, such as {[str(kinds)[:40]]!r}.")
@@ -123,6 +83,5 @@ def _build_request(
         purpose=check_purpose(purpose),
         as_of=None if as_of is None else check_moment(as_of, "as_of"),
         min_score=min_score,
-        tag=check_text(tag, what="tag").strip(),
-        only=only,
+        where=check_filters(**filters),
     )

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
 from recollect.model import (
+    NO_USER,
     Kind,
     KindName,
     Memory,
@@ -27,10 +30,12 @@ from recollect.model import (
     State,
     StateName,
 )
+from recollect.policy.filters.conditions import STATE, names_field
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
 from recollect.policy.text import check_text
-from recollect.services.memories.drafts import Draft, check_filter, check_moment, naming_item
+from recollect.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
+from recollect.services.memories.filters import MemoryFilters, check_filters, leave_out_items
 from recollect.services.recall.recall import check_limit
 
 NAME = "recollect"
@@ -100,26 +105,62 @@ def _describe(span: Any, result: object, args: Sequence[object]) -> None:
     span.set_attribute("gen_ai.memory.record.count", count)
 
 
-def find_owner(agent: str, tenant: str) -> Owner:
-    """Return the owner of an agent's memories.
+def find_owner(agent: str, tenant: str, user: str | None = None, *, with_shared: bool = True) -> Owner:
+    """Return the owner of an agent's memories, or of those of one user.
 
-    Raises: Invalid; Forbidden when the caller is limited to other agents.
+    Raises: Invalid; Forbidden when the caller is limited to other agents or to another user.
     """
-    owner = check_owner(agent, tenant)
-    current_caller().check_agent(owner.agent)
-    return owner
+    owner, caller = check_owner(agent, tenant, user=user, with_shared=with_shared), current_caller()
+    caller.check_agent(owner.agent)
+    return replace(owner, user=caller.own_user(owner.user))
 
 
 class AgentView:
     """Base class of an agent's methods."""
 
-    def __init__(self, services: Services, agent: str, tenant: str) -> None:
-        self.owner = find_owner(agent, tenant)
+    def __init__(
+        self, services: Services, agent: str, tenant: str, *, user: str | None = None, shared: bool = True
+    ) -> None:
+        self.owner = find_owner(agent, tenant, user, with_shared=shared)
         self._services = services
         self._store = services.store
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.owner.agent!r}, tenant={self.owner.tenant!r})"
+        user = "" if self.owner.user is None else f", user={self.owner.user!r}"
+        return f"{type(self).__name__}({self.owner.agent!r}, tenant={self.owner.tenant!r}{user})"
+
+    def for_user(self, user: str, *, shared: bool = True) -> Self:
+        """Return this agent's memory as one end user has it.
+
+        Its methods read the records of this user and, unless `shared` is False, those that belong to no user. What they
+        add belongs to this user, and they change nothing else.
+
+        Raises: Invalid; Forbidden when the caller is limited to another user.
+        """
+        owner = self._narrow(user)
+        shared = shared and (self.owner.user is None or self.owner.with_shared)
+        return type(self)(self._services, owner.agent, owner.tenant, user=owner.user, shared=shared)
+
+    def for_session(self, session_id: str) -> Self:
+        """Return this agent's memory as the reader of a conversation has it: its user or, if it has none, nobody in
+        particular, who has only what belongs to no user."""
+        session = self._store.find_session(self.owner, session_id)
+        view = copy(self)
+        view.owner = Owner(self.owner.tenant, self.owner.agent, (session and session.user) or NO_USER)
+        return self if self.owner.user is not None else view
+
+    def _narrow(self, user: str | None) -> Owner:
+        """Return the owner of one user's records, or that of this view. Raises: Invalid, Forbidden."""
+        if user is None:
+            return self.owner
+        owner = find_owner(self.owner.agent, self.owner.tenant, user, with_shared=self.owner.with_shared)
+        if self.owner.user not in (None, owner.user):
+            raise Invalid(OTHER_USER)
+        return owner
+
+    def _find_reader(self) -> Owner:
+        """Return the owner of what a prompt without a session shows: of this view's user, or else only of no user."""
+        return self.owner if self.owner.user is not None else Owner(self.owner.tenant, self.owner.agent, NO_USER)
 
 
 MAX_PAGE = 500
@@ -148,13 +189,15 @@ class AgentRecords(AgentView):
         expires_at: datetime | None = None,
         supersedes: str | None = None,
         valid_from: datetime | None = None,
+        user: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Memory:
         """Store one short text. When this returns, it is on disk.
 
         `kind` is note, core, journal or episode. `scope` (user, workspace or session) says what a note is about, `role`
         who spoke; `origin` decides how far the text is trusted. `importance` (0 to 1), `category` and `expires_at`
         default to the rules of the kind. `valid_from` is when the statement became true; `supersedes` is the id of the
-        memory this one corrects.
+        memory this one corrects. `user` is the end user it belongs to, `metadata` a JSON object of up to 8 KB.
 
         A note or core memory that already exists, ignoring case and white space, is returned unchanged.
 
@@ -174,6 +217,8 @@ class AgentRecords(AgentView):
             expires_at=expires_at,
             supersedes=supersedes,
             valid_from=valid_from,
+            user=user,
+            metadata=metadata,
         )
         return self._services.remember(self.owner, [draft])[0]
 
@@ -185,6 +230,8 @@ class AgentRecords(AgentView):
 
         Raises: Invalid, SecretRejected, NotFound, each with the position of the refused item as `item`.
         """
+        if isinstance(items, str | Mapping):
+            raise Invalid("remember_many takes a list of texts or mappings; for a single one there is remember.")
         drafts = []
         for position, item in enumerate(items):
             with naming_item(position):
@@ -193,78 +240,64 @@ class AgentRecords(AgentView):
 
     def get(self, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
-        (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
+        (found,) = self._services.retrieved.apply(self.owner, [self._store.get_memory(self.owner, id)])
         return self._services.judge(found)
 
     def list(
         self,
         *,
         kind: KindName | None = None,
-        tag: str = "",
         query: str = "",
-        session_id: str | None = None,
-        scope: ScopeName | None = None,
-        origin: OriginName | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        state: StateName = State.LIVE,
+        state: StateName | None = None,
         as_of: datetime | None = None,
         before: str | None = None,
         limit: int = PAGE,
+        user: str | None = None,
+        **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
-        """List memories, newest first.
+        """List memories, newest first; items only if `kind` or `where` asks for the kind item.
 
-        `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `since` and `until` limit the time
-        at which it was written, `until` excluded. `state` is live, expired, archived, held or all. `as_of` lists what
-        was true at that time. `before` (an id) continues a listing.
+        `query` matches anywhere in the text, ignoring case. `state` is live, expired, archived, held or all; by default
+        live, unless `where` names a state. `as_of` lists what was true at that time. `before` (an id) continues a
+        listing. `user` lists as in that user's view.
 
-        Raises: Invalid.
+        The filters are `where` (docs/filters.md), such as "tags = food and metadata.city = 'Oslo'", and `tag` (a whole
+        tag, ignoring case), `session_id`, `scope`, `origin`, `since` and `until` (when it was written, `until`
+        excluded).
+
+        Raises: Invalid, Forbidden.
         """
+        owner, of_kind = self._narrow(user), None if kind is None else check_kind(kind)
+        where = leave_out_items(check_filters(**filters), of_kind)
+        chosen = state or (ANY_STATE if names_field(where, STATE) else State.LIVE)
         found = self._store.list_memories(
-            self.owner,
-            kind=None if kind is None else check_kind(kind),
+            owner,
+            kind=of_kind,
             needle=check_text(query, what="query"),
-            tag=check_text(tag, what="tag").strip(),
-            only=check_filter(session_id, scope, origin, since, until),
-            state=parse_state(state),
+            where=where,
+            state=parse_state(chosen),
             now=self._services.now() if as_of is None else check_moment(as_of, "as_of"),
             is_past=as_of is not None,
             before=None if before is None else _parse_seq(before),
             limit=check_limit(limit, most=MAX_PAGE),
         )
-        return [self._services.judge(each) for each in self._services.retrieved.shown(self.owner, found)]
+        return [self._services.judge(each) for each in self._services.retrieved.apply(owner, found)]
 
     @trace_operation("search_memory")
     def search(
         self,
         query: str = "",
         *,
-        tag: str = "",
         kind: KindName | None = None,
-        session_id: str | None = None,
-        scope: ScopeName | None = None,
-        origin: OriginName | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
         limit: int = SEARCH_LIMIT,
+        user: str | None = None,
+        **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
-        """List live memories that contain `query` and have the tag, ignoring case, newest first.
-
-        The other filters are those of `list`.
+        """List live memories that contain `query`, ignoring case, and pass the filters of `list`, newest first.
 
         Raises: Invalid.
         """
-        return self.list(
-            kind=kind,
-            tag=tag,
-            query=query,
-            session_id=session_id,
-            scope=scope,
-            origin=origin,
-            since=since,
-            until=until,
-            limit=limit,
-        )
+        return self.list(kind=kind, query=query, limit=limit, user=user, **filters)
 
     def similar(self, memory: str | Memory) -> Sequence[Memory]:
         """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.
@@ -281,16 +314,18 @@ class AgentRecords(AgentView):
         text: str | None = None,
         tags: Sequence[str] | None = None,
         importance: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> Memory:
-        """Edit a memory; the previous text stays in its history.
+        """Edit a memory; the previous text, tags and metadata stay in its history.
 
-        `version` is the version the caller last read; pass it to detect concurrent edits.
+        `metadata` replaces all of its metadata. `version` is the version the caller last read; pass it to detect
+        concurrent edits.
 
         Raises: NotFound, Invalid, SecretRejected; Conflict when another edit came first.
         """
         return self._services.remember.update(
-            self.owner, id, text=text, tags=tags, importance=importance, version=version
+            self.owner, id, text=text, tags=tags, importance=importance, metadata=metadata, version=version
         )
 
     @trace_operation("delete_memory")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial, update_wrapper
@@ -21,7 +21,7 @@ from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 from recollect.api.tenant_history import AuditLog
 from recollect.capturing import captured
 from recollect.errors import StoreError
-from recollect.model import BackupReport
+from recollect.model import BackupReport, Receipt
 from recollect.services.memories.secret_scan import Sighting
 from recollect.services.walk import Progress
 from recollect.store.engine import CLOSED
@@ -87,7 +87,16 @@ class AsyncAgentMemory:
     review = _in_thread(AgentMemory.review)
     approve = _in_thread(AgentMemory.approve)
     restore = _in_thread(AgentMemory.restore)
+    add = _in_thread(AgentMemory.add)
+    undo_add = _in_thread(AgentMemory.undo_add)
     approve_workspace = _in_thread(AgentMemory.approve_workspace)
+    put = _in_thread(AgentMemory.put)
+    put_items = _in_thread(AgentMemory.put_items)
+    get_item = _in_thread(AgentMemory.get_item)
+    get_items = _in_thread(AgentMemory.get_items)
+    delete_item = _in_thread(AgentMemory.delete_item)
+    search_items = _in_thread(AgentMemory.search_items)
+    namespaces = _in_thread(AgentMemory.namespaces)
     store_detail = _in_thread(AgentMemory.store_detail)
     read_detail = _in_thread(AgentMemory.read_detail)
     consolidate = _in_thread(AgentMemory.consolidate)
@@ -121,6 +130,16 @@ class AsyncAgentMemory:
     search_knowledge = _in_thread(AgentMemory.search_knowledge)
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
+
+    def for_user(self, user: str, *, shared: bool = True) -> AsyncAgentMemory:
+        """Return this agent's memory as one end user has it, like `AgentMemory.for_user`."""
+        return AsyncAgentMemory(self._sync.for_user(user, shared=shared), self._threads)
+
+    async def for_session(self, session_id: str) -> AsyncAgentMemory:
+        """Return this agent's memory as the reader of a conversation has it, like `AgentMemory.for_session`."""
+        find = partial(copy_context().run, self._sync.for_session, session_id)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, find)
+        return AsyncAgentMemory(found, self._threads)
 
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Decorate an async tool function so that its output is captured: `recollect.captured` for this agent."""
@@ -258,6 +277,11 @@ class AsyncRecollect:
     async def restore(path: str | os.PathLike[str], to: str, *, progress: Progress | None = None) -> BackupReport:
         """Restore a backup, like `Recollect.restore`."""
         return await asyncio.to_thread(Recollect.restore, path, to, progress=progress)
+
+    @staticmethod
+    async def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> bool:
+        """Check the receipt of an erasure, like `Recollect.verify_receipt`."""
+        return Recollect.verify_receipt(receipt)
 
     @staticmethod
     async def verify_backup(path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:

@@ -23,6 +23,8 @@ from recollect.services.knowledge.ingest import Ingest
 from recollect.services.knowledge.search import PassageSearch, SearchKnowledge
 from recollect.services.knowledge.skills import Skills
 from recollect.services.memories.consolidate import Consolidate
+from recollect.services.memories.facts import ExtractFacts
+from recollect.services.memories.items import Items
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.restoring import RestoreMemories
@@ -66,6 +68,7 @@ class Services:
     judge: Judge
     rested_models: Sequence[GuardedModel]
     remember: Remember
+    items: Items
     restore: RestoreMemories
     transcripts: TranscriptWriter
     conversations: Conversations
@@ -73,6 +76,7 @@ class Services:
     inject: Inject
     similar: Similar
     consolidate: Consolidate
+    facts: ExtractFacts
     scan: SecretScan
     details: Details
     capture: Capture
@@ -114,37 +118,37 @@ def build_services(
     store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
 ) -> Services:
     """Build the services of one store from the settings."""
-    summary, fast = _guard_models(outside.models, now)
-    tokens, skills = outside.tokens, outside.skills
-    echoes, retrieved = LoopGuard(), _build_marks(store, settings)
-    guard = SecretGuard(store, now, mode=settings.secrets)
+    (summary, fast), tokens, skills = _guard_models(outside.models, now), outside.tokens, outside.skills
+    echoes, retrieved = LoopGuard(store, now), _build_marks(store, settings)
+    guard, judge = SecretGuard(store, now, mode=settings.secrets), partial(judge_memory, mode=settings.suspicious)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
-    maintain, schedule = _build_maintain(store, embedding, retrieved, now, settings)
+    maintain, schedule = _build_maintain(store, embedding, retrieved, judge, now, settings)
     remember = _build_remember(store, embedding, guard, echoes, schedule, now, settings)
     transcripts = TranscriptWriter(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _build_conversations(store, guard, summary, now, settings)
-    judge = partial(judge_memory, mode=settings.suspicious)
-    recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
+    recall = _build_recall(store, embedding, echoes, retrieved, schedule, judge, now, settings)
+    items = Items(store, embedding, remember, recall, retrieved, now)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
-    context_calls = ContextCalls(store, keep=settings.context_calls_kept)
+    context_calls, keys = ContextCalls(store, keep=settings.context_calls_kept), ApiKeys(store, now)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
-    keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
     gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
-    caches = (echoes, assemble, context_calls, keys, embedding)
+    similar, caches = Similar(store, embedding, now), (echoes, assemble, context_calls, keys, embedding)
     return Services(
         store=store,
         now=now,
         judge=judge,
         rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
+        items=items,
         restore=RestoreMemories(store, embedding, judge, now, lifetimes=_read_lifetimes(settings)),
         transcripts=transcripts,
         conversations=conversations,
         recall=recall,
         inject=inject,
-        similar=Similar(store, embedding, now),
+        similar=similar,
         consolidate=consolidate,
+        facts=_build_facts(store, remember, guard, similar, summary, now, settings),
         scan=SecretScan(store, guard),
         details=details,
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
@@ -165,9 +169,9 @@ def build_services(
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
-        erase=Erase(store, consolidate, now, waiting=waiting, caches=caches),
-        export=Export(store, outside.archives, now),
-        import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
+        erase=Erase(store, consolidate, now, waiting=(retrieved, context_calls), caches=caches),
+        export=Export(store, outside.archives, now, key=settings.export_key),
+        import_=_build_import(store, embedding, remember, items, transcripts, guard, outside, now, settings),
     )
 
 
@@ -195,20 +199,30 @@ def _build_remember(
         echoes,
         now,
         max_counts={Kind.NOTE: settings.max_total},
+        max_per_user=settings.max_total_per_user,
         suspicious=settings.suspicious,
         lifetimes=_read_lifetimes(settings),
         keeps_gist=settings.gist_on_expiry,
         # At most a tenth of the quota, so that an agent never has much more than its quota.
         step=settings.maintenance_writes and max(1, min(settings.maintenance_writes, settings.episode_quota // 10)),
         on_step=schedule.request,
+        on_first=schedule.nudge,
     )
 
 
 def _build_maintain(
-    store: Store, embedding: Embedding, retrieved: RetrievalMarks, now: Clock, settings: Settings
+    store: Store, embedding: Embedding, retrieved: RetrievalMarks, judge: Judge, now: Clock, settings: Settings
 ) -> tuple[Maintain, MaintenanceSchedule]:
-    lifetimes, keeps_gist = _read_lifetimes(settings), settings.gist_on_expiry
-    maintain = Maintain(store, embedding, now, quota=settings.episode_quota, lifetimes=lifetimes, keeps_gist=keeps_gist)
+    maintain = Maintain(
+        store,
+        embedding,
+        now,
+        quota=settings.episode_quota,
+        quota_per_user=settings.episode_quota_per_user,
+        lifetimes=_read_lifetimes(settings),
+        keeps_gist=settings.gist_on_expiry,
+        judge=judge,
+    )
     return maintain, MaintenanceSchedule(maintain, retrieved.flush, now, interval=settings.maintenance_interval)
 
 
@@ -226,6 +240,7 @@ def _build_import(
     store: Store,
     embedding: Embedding,
     remember: Remember,
+    items: Items,
     transcripts: TranscriptWriter,
     guard: SecretGuard,
     outside: Dependencies,
@@ -233,8 +248,17 @@ def _build_import(
     settings: Settings,
 ) -> Import:
     archives = outside.archives
-    restore = Restore(store, embedding, archives, now, secrets=settings.secrets, audit_key=settings.audit_key)
-    foreign = ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total)
+    restore = Restore(store, embedding, archives, now, audit_key=settings.audit_key, export_key=settings.export_key)
+    foreign = ForeignImport(
+        store,
+        remember,
+        items,
+        transcripts,
+        guard,
+        now,
+        max_notes=settings.max_total,
+        max_per_user=settings.max_total_per_user,
+    )
     return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
 
@@ -293,6 +317,7 @@ def _build_recall(
     embedding: Embedding,
     echoes: LoopGuard,
     retrieved: RetrievalMarks,
+    schedule: MaintenanceSchedule,
     judge: Judge,
     now: Clock,
     settings: Settings,
@@ -316,6 +341,7 @@ def _build_recall(
         floor=settings.recall_floor,
         half_life=timedelta(days=settings.recency_half_life),
         deadline=settings.recall_deadline,
+        on_recall=schedule.nudge,
     )
 
 
@@ -324,6 +350,19 @@ def _build_consolidate(
 ) -> Consolidate:
     is_noted, policy = settings.workspace is None, settings.consolidation
     return Consolidate(store, remember, guard, now, model=model, policy=policy, is_noted=is_noted)
+
+
+def _build_facts(
+    store: Store,
+    remember: Remember,
+    guard: SecretGuard,
+    similar: Similar,
+    model: GuardedModel | None,
+    now: Clock,
+    settings: Settings,
+) -> ExtractFacts:
+    is_noted, is_automatic = settings.workspace is None, settings.extract_facts
+    return ExtractFacts(store, remember, guard, similar, now, model=model, is_noted=is_noted, is_automatic=is_automatic)
 
 
 def _build_conversations(

@@ -6,13 +6,13 @@ It keeps no state between calls apart from the store, so one `Recollect` serves 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from recollect.api.agent import AgentMemory
 from recollect.api.build import Dependencies, build_services
@@ -27,7 +27,8 @@ from recollect.api.tenant import (
 from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
 from recollect.caller import current_caller
 from recollect.errors import Invalid
-from recollect.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, RefusedText, Skill
+from recollect.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
+from recollect.policy.erasure import receipt_hash
 from recollect.policy.names import check_tenant
 from recollect.ports import Clock, Embedder, Store, TokenCounter
 from recollect.providers.archives import Archives
@@ -178,6 +179,12 @@ class Recollect:
             return restore_store(file, to, progress=report_bytes)
 
     @staticmethod
+    def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> bool:
+        """Return True if the receipt of an erasure, also as its JSON was delivered, is as it was issued."""
+        fields = asdict(receipt) if isinstance(receipt, Receipt) else receipt
+        return fields.get("hash") == receipt_hash(fields)
+
+    @staticmethod
     def verify_backup(path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:
         """Read a whole backup, check every checksum and the database inside, and report its content.
 
@@ -234,7 +241,7 @@ class Recollect:
     def background(self) -> Sequence[BackgroundStatus]:
         """Return the state and queue of each background thread; restart threads that died."""
         services = self._services
-        workers = (services.context_calls, services.retrieved, services.keys, self._embedding)
+        workers = (services.context_calls, services.retrieved, services.echoes, services.keys, self._embedding)
         return [each.status() for each in workers]
 
     def verify_key(self, key: str) -> ApiKey:
@@ -293,6 +300,7 @@ class Recollect:
                 closing.callback(self._store.close)
                 closing.callback(self._services.context_calls.close)
                 closing.callback(self._services.retrieved.close)
+                closing.callback(self._services.echoes.close)
                 closing.callback(self._services.keys.close)
                 closing.callback(self._services.recall.close)
                 closing.callback(self._embedding.close)

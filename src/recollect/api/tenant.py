@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack
 
@@ -27,7 +28,10 @@ from recollect.model import (
     Session,
 )
 from recollect.policy.agents import AgentFields, check_agent_fields
+from recollect.policy.filters.conditions import SESSION_FIELDS
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.trust import check_decision
+from recollect.policy.names import check_user
 from recollect.policy.text import check_text
 from recollect.ports import Place, place_of
 from recollect.services.recall.recall import check_limit
@@ -56,6 +60,11 @@ class TenantView:
         """Raises: Invalid; Forbidden when the caller is limited to other agents."""
         return find_owner(agent, self.id)
 
+    def _agent_owner(self, agent: str) -> Owner:
+        """Return the owner of an agent that is to be changed. Raises: Invalid, Forbidden."""
+        current_caller().check_all_users()
+        return self._owner(agent)
+
 
 class TenantAgents(TenantView):
     """Methods that manage agents."""
@@ -69,7 +78,7 @@ class TenantAgents(TenantView):
 
         Raises: Invalid, SecretRejected, Forbidden; Conflict when the id is taken.
         """
-        owner, now = self._owner(id), self._services.now()
+        owner, now = self._agent_owner(id), self._services.now()
         checked = self._check_fields(owner, fields)
         agent = Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
         return self._audit(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
@@ -92,7 +101,7 @@ class TenantAgents(TenantView):
 
         Raises: NotFound, Invalid, SecretRejected, Forbidden.
         """
-        owner, now = self._owner(id), self._services.now()
+        owner, now = self._agent_owner(id), self._services.now()
         checked = self._check_fields(owner, fields)
         old = self._store.get_agent(owner)
         if replace(old, **checked) == old:
@@ -105,7 +114,7 @@ class TenantAgents(TenantView):
 
     def delete_agent(self, id: str) -> None:
         """Delete an agent and everything it owns. Raises: NotFound, Forbidden."""
-        owner = self._owner(id)
+        owner = self._agent_owner(id)
         check_decision(current_caller().trust)
         self._audit(owner.agent, "agent.delete", "removed", lambda: self._store.delete_agent(owner))
 
@@ -115,7 +124,10 @@ class TenantAgents(TenantView):
 
     def count_memories_by_agent(self, ids: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         """Count the memories of each kind for many agents at once."""
-        return self._store.count_memories_by_agent(self.id, [self._owner(id).agent for id in ids])
+        owners = [self._owner(id) for id in ids]
+        if current_caller().user is not None:
+            return {owner.agent: self._store.count_memories(owner) for owner in owners}
+        return self._store.count_memories_by_agent(self.id, [owner.agent for owner in owners])
 
     def _check_fields(self, owner: Owner, fields: AgentFields) -> dict[str, Any]:
         """Check the fields of an agent.
@@ -156,23 +168,28 @@ FOR_OPERATORS = (
 class TenantErasure(TenantView):
     """Permanent erasure of a subject."""
 
-    def erase(self, subject: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
+    def erase(
+        self, subject: str, *, dry_run: bool = False, compact: bool | None = None, with_agents: bool | None = None
+    ) -> Receipt:
         """Erase everything about a subject permanently.
 
-        `subject` is `agent:ID`, `session:ID`, `memory:AGENT/ID`, `tenant:ID`, or `text:WORDS` for everything that
-        mentions the words. Without a prefix, an existing id is taken as that, anything else as text. `dry_run` only
-        lists what would be erased.
+        `subject` is `user:ID`, `agent:ID`, `session:ID`, `memory:AGENT/ID`, `tenant:ID`, or `text:WORDS` for everything
+        that mentions the words. Without a prefix, an existing id of an agent, session or memory is taken as that,
+        anything else as text. `dry_run` only lists what would be erased.
 
         `compact=True` rewrites the database files and blocks all writers meanwhile; False leaves the files alone; None
         overwrites free pages (SQLite) or vacuums (PostgreSQL).
 
-        Raises: Invalid; NotFound when there is no such agent, session or memory; Forbidden.
+        `with_agents` says if agents whose ids are made from the words of a text go with all they have. By default they
+        go for a name of several words; a single word is refused if it would delete an agent.
+
+        Raises: Invalid; NotFound when there is no such agent, session or memory; Conflict; Forbidden.
         """
         current_caller().check_whole_tenant()
         check_decision(current_caller().trust)
         if compact and current_caller().scope not in (None, KeyScope.OPERATOR):
             raise Forbidden(FOR_OPERATORS)
-        return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact)
+        return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact, with_agents=with_agents)
 
 
 class TenantKeys(TenantView):
@@ -186,17 +203,20 @@ class TenantKeys(TenantView):
         expires_at: datetime | None = None,
         agents: Collection[str] | None = None,
         trust: str | None = None,
+        user: str | None = None,
     ) -> IssuedKey:
         """Create an API key. The key is returned only once; the store keeps its hash.
 
         `scope` is "read", "write", "admin" or "operator". `agents` limits the key to these agents; None allows all.
-        `trust` limits the memories it writes to this origin or a less trusted one.
+        `trust` limits the memories it writes to this origin or a less trusted one, `user` all it does to this end user.
 
         Raises: Invalid, SecretRejected; Forbidden when the key could do more than the caller.
         """
         current_caller().check_whole_tenant()
         self._services.guard.check_names(self.id, name=check_text(name, what="name"))
-        return self._services.keys.add(self.id, scope, name=name, expires_at=expires_at, agents=agents, trust=trust)
+        return self._services.keys.add(
+            self.id, scope, name=name, expires_at=expires_at, agents=agents, trust=trust, user=user
+        )
 
     def list_keys(self, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
         """List keys, oldest first, including revoked and expired ones.
@@ -219,24 +239,27 @@ class TenantKeys(TenantView):
 class TenantTranscripts(TenantView):
     """Methods that read conversations of all agents."""
 
-    def sessions(self, *, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+    def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations of all agents, most recently used first.
 
-        `before` (`place_of` a session) continues a listing.
+        `where` filters by user, created_at, updated_at and metadata (docs/filters.md). `before` (`place_of` a session)
+        continues a listing.
 
         Raises: Invalid.
         """
-        limit = check_limit(limit, most=MAX_PAGE)
-        if not current_caller().agents:
-            return self._store.list_tenant_sessions(self.id, before=before, limit=limit)
-        owners = [Owner(self.id, agent) for agent in current_caller().agents]
-        found = [each for owner in owners for each in self._store.list_sessions(owner, before=before, limit=limit)]
+        limit, caller, chosen = check_limit(limit, most=MAX_PAGE), current_caller(), parse_filter(where, SESSION_FIELDS)
+        if not caller.agents:
+            caller.check_all_users()
+            return self._store.list_tenant_sessions(self.id, where=chosen, before=before, limit=limit)
+        listed = partial(self._store.list_sessions, where=chosen, before=before, limit=limit)
+        found = [each for agent in caller.agents for each in listed(self._owner(agent))]
         return sorted(found, key=place_of, reverse=True)[:limit]
 
     def session(self, id: str) -> Session:
         """Return a conversation of any agent. Raises: NotFound."""
-        session = self._store.find_tenant_session(self.id, id)
-        if session is None or not current_caller().is_allowed(session.owner.agent):
+        session, caller = self._store.find_tenant_session(self.id, id), current_caller()
+        is_readable = session is not None and caller.is_allowed(session.owner.agent)
+        if session is None or not is_readable or not self._owner(session.owner.agent).has(session.user):
             raise NotFound("There is no such session.")
         return session
 
@@ -261,11 +284,15 @@ class TenantUpkeep(TenantView):
 class TenantTransfer(TenantView):
     """Export and import of a tenant."""
 
-    def export(self, path: str | Path | IO[bytes], *, progress: Progress | None = None) -> ExportReport:
+    def export(
+        self, path: str | Path | IO[bytes], *, progress: Progress | None = None, user: str | None = None
+    ) -> ExportReport:
         """Export all data of the tenant, except keys, to a file that any engine can import.
 
+        With `user`, export only the records of this end user, and the agents that have some.
+
         The name's ending `.gz` or `.zst` selects compression. The file is a snapshot of one moment, and gets its name
-        only when it is complete.
+        only when it is complete. It is signed if `export_key` is set.
 
         Raises: Invalid when the file cannot be written; Forbidden.
         """
@@ -273,7 +300,7 @@ class TenantTransfer(TenantView):
         self._services.retrieved.flush(self.id)
         self._services.context_calls.flush(self.id)
         to = Path(path).expanduser() if isinstance(path, str | Path) else path
-        return self._services.export(self.id, to, progress)
+        return self._services.export(self.id, to, progress, user=None if user is None else check_user(user))
 
     def import_(
         self,
@@ -283,6 +310,8 @@ class TenantTransfer(TenantView):
         agent: str | None = None,
         merge: bool = False,
         remember: bool = False,
+        trusted: bool = False,
+        with_erased: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
@@ -291,16 +320,25 @@ class TenantTransfer(TenantView):
         `format` names the file's format if it cannot be detected, `agent` the owner of memories that name none. An
         export is restored without loss and existing records stay, so importing twice changes nothing. If ids clash,
         everything is refused, or with `merge` only the clashing records. `remember` also makes the messages of
-        another program's conversations episodes that `recall` finds. `dry_run` writes nothing and reports what would
-        happen.
+        another program's conversations episodes that `recall` finds. `trusted` believes an export that is not signed
+        with the `export_key` set here; otherwise its core memories wait for review. What was erased here is left out,
+        unless `with_erased`. `dry_run` writes nothing and reports what would happen.
 
-        Raises: Invalid when the file is incomplete or malformed; Conflict when it clashes with existing records;
-        Forbidden.
+        Raises: Invalid when the file is incomplete, malformed or wrongly signed; Conflict when it clashes with existing
+        records; Forbidden.
         """
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
-        wishes = ImportOptions(format=format, agent=agent, is_dry_run=dry_run, is_merged=merge, is_remembered=remember)
+        wishes = ImportOptions(
+            format=format,
+            agent=agent,
+            is_dry_run=dry_run,
+            is_merged=merge,
+            is_remembered=remember,
+            is_trusted=trusted,
+            with_erased=with_erased,
+        )
         return self._services.import_(self.id, Path(path).expanduser(), wishes, progress)
 
     def import_formats(self) -> tuple[str, ...]:

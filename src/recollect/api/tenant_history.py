@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
 from recollect.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
 from recollect.api.tenant import TenantView
@@ -27,13 +27,16 @@ from recollect.model import (
     WorkflowStep,
 )
 from recollect.policy.documents import check_category
+from recollect.policy.filters.conditions import DOCUMENT_FIELDS, EQUAL, Comparison, join_conditions
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.history import COMPLETED, OWN_AREAS
-from recollect.policy.json_values import check_json
+from recollect.policy.json_values import check_storable
 from recollect.policy.memories.trust import check_decision
 from recollect.policy.numbers import check_before, check_whole
 from recollect.policy.text import check_text
-from recollect.services.knowledge.ingest import DocumentOptions
+from recollect.services.knowledge.ingest import DocumentFields, DocumentOptions
 from recollect.services.knowledge.report import IngestReport
+from recollect.services.knowledge.search import KnowledgeOptions
 from recollect.services.memories.secret_scan import Sighting
 from recollect.services.memories.secrets import REJECTED
 from recollect.services.recall.recall import check_limit
@@ -64,16 +67,22 @@ class AuditLog(TenantView):
 
         Raises: Invalid.
         """
+        current_caller().check_all_users()
         agents, limit, before = current_caller().agents, check_limit(limit, most=MAX_PAGE), check_before(before)
         needle = check_text(query, what="query")
         return self._store.list_events(self.id, needle=needle, agents=agents, before=before, limit=limit)
 
     def verify(self) -> AuditReport:
-        """Verify the hash chain: report changed and missing events."""
+        """Verify the hash chain: report changed and missing events. Raises: Forbidden."""
+        current_caller().check_all_users()
         return self._store.verify_events(self.id)
 
     def head(self) -> AuditHead:
-        """Return the number and hash of the last event. Keep them where an attacker on the store cannot change them."""
+        """Return the number and hash of the last event. Keep them where an attacker on the store cannot change them.
+
+        Raises: Forbidden.
+        """
+        current_caller().check_all_users()
         return self._store.audit_head(self.id)
 
     def check_heads(self, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
@@ -81,6 +90,7 @@ class AuditLog(TenantView):
 
         Raises: Invalid.
         """
+        current_caller().check_all_users()
         for each in heads:
             is_number = type(each.id) is int and 0 < each.id < MAX_EVENT
             if not is_number or not isinstance(each.hash, str):
@@ -97,6 +107,7 @@ class AuditLog(TenantView):
         Raises: Invalid, Forbidden; SecretRejected when the event appears to contain a secret, in every mode, because
         events are never edited.
         """
+        current_caller().check_all_users()
         agent = current_caller().own_agent(agent)
         event = AuditEvent(
             tenant=self.id,
@@ -139,9 +150,9 @@ def _parse_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
         text = json.dumps(dict(meta), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise Invalid("The meta of an event must be JSON: it holds a value JSON cannot represent.") from None
-    if len(text) > MAX_META_CHARS or "\\u0000" in text:
-        raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON, and no NUL.")
-    check_json(meta, what="meta")
+    if len(text) > MAX_META_CHARS:
+        raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON.")
+    check_storable(meta, what="meta")
     parsed: dict[str, Any] = json.loads(text)
     return parsed
 
@@ -179,8 +190,8 @@ class TenantHistory(TenantView):
         return AuditLog(self._services, self.id).search(query, before=before, limit=limit)
 
     def verify_audit(self) -> AuditReport:
-        """Verify the audit log: report changed and missing events."""
-        return self._store.verify_events(self.id)
+        """Verify the audit log: report changed and missing events. Raises: Forbidden."""
+        return AuditLog(self._services, self.id).verify()
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
         """Run a tool without an agent; tools that need one answer with a refusal."""
@@ -191,7 +202,8 @@ class TenantWorkflows(TenantView):
     """Methods for workflows and their steps, which agents find by recall."""
 
     def add_workflow(self, name: str) -> Workflow:
-        """Start a workflow; its id is derived from its name. Raises: Invalid, SecretRejected."""
+        """Start a workflow; its id is derived from its name. Raises: Invalid, SecretRejected, Forbidden."""
+        current_caller().check_all_users()
         return self._services.workflows.begin(self.id, name)
 
     def record_step(
@@ -210,6 +222,7 @@ class TenantWorkflows(TenantView):
 
         Raises: Invalid, SecretRejected, NotFound, Forbidden.
         """
+        current_caller().check_all_users()
         agent = current_caller().own_agent(agent)
         if agent is not None:
             self._owner(agent)
@@ -218,11 +231,13 @@ class TenantWorkflows(TenantView):
         )
 
     def get_workflow(self, id: str) -> Workflow:
-        """Return one workflow. Raises: NotFound."""
+        """Return one workflow. Raises: NotFound, Forbidden."""
+        current_caller().check_all_users()
         return self._store.get_workflow(self.id, check_text(id, what="id"))
 
     def list_workflows(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
-        """List workflows by id, starting after the id `after`. Raises: Invalid."""
+        """List workflows by id, starting after the id `after`. Raises: Invalid, Forbidden."""
+        current_caller().check_all_users()
         limit = check_limit(limit, most=MAX_PAGE)
         return self._store.list_workflows(self.id, after=check_text(after, what="after"), limit=limit)
 
@@ -231,6 +246,7 @@ class TenantWorkflows(TenantView):
 
         Raises: NotFound, Invalid.
         """
+        current_caller().check_all_users()
         limit, id, caller = check_limit(limit, most=MAX_PAGE), check_text(workflow, what="id"), current_caller()
         after = check_whole(after, "`after` (a position)")
         found: list[WorkflowStep] = []
@@ -249,64 +265,45 @@ class TenantKnowledge(TenantView):
         self,
         path_or_text: str | Path,
         *,
-        title: str | None = None,
-        category: str | None = None,
-        is_published: bool | None = None,
-        secrets: Literal["redact", "reject"] | None = None,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         prune: bool = False,
         progress: Progress | None = None,
+        **fields: Unpack[DocumentFields],
     ) -> IngestReport:
         """Ingest a text, a file (Markdown, text, HTML, PDF) or all such files below a folder.
 
-        Unchanged documents are skipped; changed ones replace their earlier version. For a folder, `include` and
-        `exclude` are patterns such as `*.md`, `prune` removes documents whose file is gone, and failures are listed in
-        the result. What seems to be a secret is replaced by a mark and listed in the result; `secrets="reject"` refuses
-        the document instead.
+        The fields are title, category, is_published, metadata (a JSON object of up to 8 KB) and secrets. Unchanged
+        documents are skipped; changed ones replace their earlier version. For a folder, `include` and `exclude` are
+        patterns such as `*.md`, `prune` removes documents whose file is gone, and failures are listed in the result.
+        What seems to be a secret is replaced by a mark and listed in the result; `secrets="reject"` refuses the
+        document instead.
 
         Raises: Invalid, SecretRejected; for a folder only when it cannot be read.
         """
-        wishes = DocumentOptions(title=title, category=category, is_published=is_published, secrets=secrets)
-        ingest = self._services.ingest
+        wishes, ingest = DocumentOptions(**fields), self._services.ingest
         if not ingest.is_folder(path_or_text):
             return IngestReport(documents=(ingest(self.id, path_or_text, wishes),))
         return ingest.folder(
             self.id, Path(path_or_text), wishes, include=include, exclude=exclude, is_pruned=prune, progress=progress
         )
 
-    def ingest_text(
-        self,
-        text: str,
-        *,
-        title: str | None = None,
-        category: str | None = None,
-        is_published: bool | None = None,
-        secrets: Literal["redact", "reject"] | None = None,
-    ) -> IngestReport:
-        """Ingest a text, even one that looks like a path: for texts from untrusted sources.
+    def ingest_text(self, text: str, **fields: Unpack[DocumentFields]) -> IngestReport:
+        """Ingest a text, even one that looks like a path: for texts from untrusted sources. The fields are those of
+        `ingest`.
 
         Raises: Invalid, SecretRejected.
         """
-        wishes = DocumentOptions(title=title, category=category, is_published=is_published, secrets=secrets)
-        content = check_text(text).encode()
+        wishes, content = DocumentOptions(**fields), check_text(text).encode()
         return IngestReport(documents=(self._services.ingest.content(self.id, content, wishes, name="", source=""),))
 
-    def ingest_bytes(
-        self,
-        content: bytes,
-        name: str,
-        *,
-        title: str | None = None,
-        category: str | None = None,
-        is_published: bool | None = None,
-        secrets: Literal["redact", "reject"] | None = None,
-    ) -> IngestReport:
-        """Ingest the content of a file by its `name`, which decides the format and identifies the document.
+    def ingest_bytes(self, content: bytes, name: str, **fields: Unpack[DocumentFields]) -> IngestReport:
+        """Ingest the content of a file by its `name`, which decides the format and identifies the document. The fields
+        are those of `ingest`.
 
         Raises: Invalid, SecretRejected.
         """
-        wishes = DocumentOptions(title=title, category=category, is_published=is_published, secrets=secrets)
+        wishes = DocumentOptions(**fields)
         base = Path(check_text(name, what="name").replace("\\", "/")).name
         return IngestReport(
             documents=(self._services.ingest.content(self.id, content, wishes, name=base, source=base),)
@@ -320,34 +317,51 @@ class TenantKnowledge(TenantView):
         """List the passages of a document in order. Raises: NotFound."""
         return self._store.list_chunks(self.id, self._store.get_document(self.id, id).id)
 
-    def list_documents(self, *, category: str = "", after: str = "", limit: int = PAGE) -> Sequence[Document]:
-        """List documents by id, starting after the id `after`, optionally of one category. Raises: Invalid."""
+    def list_documents(
+        self, *, category: str = "", where: Where = None, after: str = "", limit: int = PAGE
+    ) -> Sequence[Document]:
+        """List documents by id, starting after the id `after`, optionally of one category.
+
+        `where` filters by title, category, source, created_at, updated_at and metadata (docs/filters.md).
+
+        Raises: Invalid.
+        """
+        of_category = Comparison("category", EQUAL, check_category(category)) if category else None
         return self._store.list_documents(
             self.id,
-            category=check_category(category),
+            where=join_conditions(of_category, parse_filter(where, DOCUMENT_FIELDS)),
             after=check_text(after, what="after"),
             limit=check_limit(limit, most=MAX_PAGE),
         )
 
     def update_document(
-        self, id: str, *, title: str | None = None, category: str | None = None, is_published: bool | None = None
+        self,
+        id: str,
+        *,
+        title: str | None = None,
+        category: str | None = None,
+        is_published: bool | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Document:
-        """Change the title, category or publication of a document. Only published documents are found.
+        """Change the title, category, publication or metadata of a document. Only published documents are found.
+
+        `metadata` replaces all of its metadata.
 
         Raises: NotFound, Invalid, SecretRejected, Conflict.
         """
-        changes = DocumentOptions(title=title, category=category, is_published=is_published)
+        changes = DocumentOptions(title=title, category=category, is_published=is_published, metadata=metadata)
         return self._services.ingest.update(self.id, id, changes)
 
     def delete_document(self, id: str) -> None:
         """Delete a document and its passages permanently. Raises: NotFound."""
         self._services.ingest.delete(self.id, id)
 
-    def search_knowledge(
-        self, query: str, *, categories: Collection[str] = (), limit: int = 5, min_score: float | None = None
-    ) -> Sequence[Hit]:
-        """Search published documents for passages. Empty `categories` means all; `min_score` replaces the floor.
+    def search_knowledge(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
+        """Search published documents for passages and return the best `limit` (5).
+
+        Empty `categories` means all; `where` filters the documents as in `list_documents`; `min_score` replaces the
+        floor.
 
         Raises: Invalid.
         """
-        return self._services.search_knowledge(self.id, query, categories=categories, limit=limit, min_score=min_score)
+        return self._services.search_knowledge(self.id, query, **options)

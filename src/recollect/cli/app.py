@@ -25,6 +25,7 @@ from recollect.cli.commands import (
     erase,
     evaluation,
     history,
+    items,
     knowledge,
     maintenance,
     memories,
@@ -89,6 +90,7 @@ def _program(
 
 
 SUBCOMMANDS = {
+    "items": Subcommands(about="JSON values under a namespace and a key.", commands=items.COMMANDS, panel="Memories"),
     "kb": Subcommands(about="The tenant's documents.", commands=knowledge.KB_COMMANDS, panel="Knowledge"),
     "details": Subcommands(about="Big texts that prompts refer to.", commands=details.COMMANDS, panel="Long texts"),
     "agents": Subcommands(about="The tenant's agents.", commands=agents.COMMANDS, panel="Looking after the store"),

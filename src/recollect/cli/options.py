@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, TypedDict
 
 import typer
 
@@ -38,12 +40,12 @@ def read_text(text: str) -> str:
     return decode_input(data)
 
 
-def decode_input(data: bytes) -> str:
-    """Decode what standard input held. Raises: Invalid."""
+def decode_input(data: bytes, what: str = "Standard input") -> str:
+    """Decode what standard input or a file held. Raises: Invalid."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Invalid(f"Standard input is not UTF-8 text (at byte {error.start}).") from error
+        raise Invalid(f"{what} is not UTF-8 text (at byte {error.start}).") from error
 
 
 MemoryId = Annotated[
@@ -53,7 +55,24 @@ MemoryId = Annotated[
     ),
 ]
 OfKind = Annotated[Kind | None, typer.Option(help="Only this kind.", show_default=False)]
-WithTag = Annotated[str, typer.Option(help="Only memories with this tag.", show_default=False)]
+WithTag = Annotated[str | None, typer.Option(help="Only memories with this tag.", show_default=False)]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILTER",
+        help="Only what passes this filter, such as \"tags = food and metadata.city = 'Oslo'\".",
+        show_default=False,
+    ),
+]
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metadata",
+        metavar="KEY=VALUE",
+        help="A field of your own, such as city=Oslo, or a JSON object; repeat for more.",
+        show_default=False,
+    ),
+]
 OfSession = Annotated[
     str | None,
     typer.Option(metavar="ID", help="Only of this conversation.", show_default=False, autocompletion=complete_session),
@@ -68,6 +87,56 @@ Until = Annotated[
     datetime | None,
     typer.Option(metavar="TIME", parser=parse_time, help="Only what was written before then.", show_default=False),
 ]
+
+
+class FilterOptions(TypedDict):
+    """Options that filter memories."""
+
+    where: Where
+    tag: WithTag
+    session: OfSession
+    scope: OfScope
+    origin: OfOrigin
+    since: Since
+    until: Until
+
+
+_ARGUMENTS = {"session": "session_id", "kind": "kinds", "source": "sources"}
+"""Arguments of the library for options of another name."""
+
+
+def name_options(options: FilterOptions) -> dict[str, Any]:
+    """Return the options that are set, as arguments of the library."""
+    return {_ARGUMENTS.get(name, name): value for name, value in options.items() if value not in (None, "", [])}
+
+
+def parse_metadata(given: Sequence[str] | None) -> dict[str, Any] | None:
+    """Parse metadata of the form `key=value`, where a value may be JSON, or JSON objects. None if there is none."""
+    if not given:
+        return None
+    found: dict[str, Any] = {}
+    for each in given:
+        key, equals, value = each.partition("=")
+        if each.lstrip().startswith("{"):
+            read = _parse_json(each)
+            if not isinstance(read, dict):
+                raise typer.BadParameter("--metadata begins like a JSON object but is none.")
+            found |= read
+        elif not equals or not key:
+            raise typer.BadParameter("--metadata takes KEY=VALUE, such as city=Oslo, or a JSON object.")
+        else:
+            found[key] = _parse_json(value)
+    return found
+
+
+def _parse_json(text: str) -> Any:
+    """Return the value of a JSON text; another text is a value itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 AsOf = Annotated[
     datetime | None,
     typer.Option(metavar="TIME", parser=parse_time, help="As of this time; local time unless a zone is given."),

@@ -1,7 +1,7 @@
-"""Parts shared by all commands: four options, settings and store, output, error handling and exit codes.
+"""Parts shared by all commands: five options, settings and store, output, error handling and exit codes.
 
 A command is a function whose first argument is its `Run`; its other arguments are its options. `build_callback` adds
-the four common options.
+the five common options.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_type_hints
 
 import typer
 
 import recollect
-from recollect.caller import CLI, acting_as
+from recollect.caller import CLI, Caller, current_caller, use_caller
 from recollect.cli.completion import complete_agent
 from recollect.cli.output import Output, Printer, ProgressBar, pick_printer
 from recollect.cli.text import safe
 from recollect.errors import Invalid, ModelError, NotFound, RecollectError, StoreBusy, StoreError
+from recollect.policy.names import check_user
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Run:
 
     @property
     def memory(self) -> AgentMemory:
-        """The memory of the agent the options name."""
+        """The memory of the agent, and possibly of the user, that the options name."""
         return self.store.agent()
 
     @property
@@ -101,8 +102,9 @@ class Run:
         return ProgressBar(self.printer, label)
 
     def next_command(self, *words: str) -> str:
-        """Return a command line for the same store, tenant and agent as this run."""
-        same = [word for name, value in self.flags.items() if value is not None for word in (f"--{name}", str(value))]
+        """Return a command line for the same store, tenant, agent and user as this run."""
+        flags = self.flags | {"user": current_caller().user}
+        same = [word for name, value in flags.items() if value is not None for word in (f"--{name}", str(value))]
         return shlex.join(["recollect", *words, *same])
 
 
@@ -124,6 +126,12 @@ def _common_options(
             autocompletion=complete_agent,
         ),
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            help="The agent's end user whose memories are used.", show_default=False, rich_help_panel=EVERYWHERE
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=EVERYWHERE)
     ] = False,
@@ -140,9 +148,11 @@ def build_callback(
         url: str | None, tenant: str | None, as_json: bool, agent: str | None = None, **arguments: Any
     ) -> None:
         try:
-            flags = _decode({"url": url, "tenant": tenant, "agent": agent})
-            with acting_as(CLI), ExitStack() as closing:
-                command.run(make_run(flags, pick_printer(as_json=as_json), closing), **_decode(arguments))
+            flags, own = _decode({"url": url, "tenant": tenant, "agent": agent}), _decode(arguments)
+            user = None if "user" in command.replaces else own.pop("user", None)
+            caller = Caller(actor=CLI, user=None if user is None else check_user(user))
+            with use_caller(caller), ExitStack() as closing:
+                command.run(make_run(flags, pick_printer(as_json=as_json), closing), **own)
             if sys.stdout is not None:
                 sys.stdout.flush()
         except RecollectError as error:
@@ -225,6 +235,16 @@ def _decode_value(name: str, value: Any) -> Any:
 
 
 def _parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
+    """Return the parameters of a function as keywords; `**options: Unpack[…]` gives one for each key, with None."""
     hints = get_type_hints(function, include_extras=True)
-    found = inspect.signature(function).parameters.values()
-    return [each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY) for each in found]
+    found: list[inspect.Parameter] = []
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            options = get_type_hints(get_args(hints[each.name])[0], include_extras=True)
+            found += [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+                for name, hint in options.items()
+            ]
+        else:
+            found.append(each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY))
+    return found

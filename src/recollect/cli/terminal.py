@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import compress
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, OverflowMethod, RenderableType
@@ -17,6 +18,9 @@ from rich.text import Text
 from recollect.cli.output import NARROW, Block, Cell, Column, Grid, Indented, Output, Table, Unwrapped
 from recollect.cli.text import safe
 
+if TYPE_CHECKING:
+    from recollect.cli.markdown import MarkdownStream
+
 
 class TerminalPrinter:
     """Prints outputs with Rich."""
@@ -25,14 +29,14 @@ class TerminalPrinter:
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
-        self._is_within_line = False
+        self._stream: MarkdownStream | None = None
 
     @property
     def width(self) -> int:
         return self._console.width
 
     def show(self, output: Output) -> None:
-        self._end_line()
+        self._end_stream()
         self._print_all(output.intro)
         if output.columns:
             table = self._draw(Table(output.columns, output.rows))
@@ -47,14 +51,15 @@ class TerminalPrinter:
         self._print_all(output.blocks)
 
     def note(self, text: str) -> None:
-        self._end_line()
+        self._end_stream()
         if text:
             self._console.print(Text(safe(text), style="dim"))
 
     def stream(self, text: str) -> None:
-        piece = safe(text)
-        self._console.print(Text(piece), end="", soft_wrap=True)
-        self._is_within_line = not piece.endswith("\n")
+        if self._stream is None:
+            # Imported here, because it loads a highlighter of code.
+            self._stream = import_module("recollect.cli.markdown").MarkdownStream(self._console)
+        self._stream.feed(text)
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
@@ -63,10 +68,10 @@ class TerminalPrinter:
             task = bar.add_task(label, total=total or None)
             yield lambda done: bar.advance(task, done)
 
-    def _end_line(self) -> None:
-        if self._is_within_line:
-            self._console.print()
-            self._is_within_line = False
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def _print_all(self, blocks: Iterable[Block]) -> None:
         for block in blocks:

@@ -1,10 +1,12 @@
-"""Records of conversations, agent runs, events, workflows and API keys."""
+"""Records of conversations, agent runs, events, workflows, API keys and items."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from recollect.model.records import Json, Origin, Owner, Role
 
@@ -22,6 +24,8 @@ class Session:
     message_count: int = 0
     created_at: datetime
     updated_at: datetime
+    user: str | None = None  # end user who talks
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +179,7 @@ class ApiKey:
     revoked_at: datetime | None = None
     agents: tuple[str, ...] = ()  # agents it is limited to; empty: all
     trust: Origin | None = None  # most trusted origin it may claim; None: any
+    user: str | None = None  # end user it is limited to; None: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,3 +188,75 @@ class IssuedKey:
 
     record: ApiKey
     key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """JSON value of the caller under a namespace and a key."""
+
+    id: str  # of the memory that holds it, such as "m-7"; a new one after each deletion
+    namespace: tuple[str, ...]  # path of names, such as ("users", "7")
+    key: str
+    value: Any = field(hash=False)
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None = None  # None: never
+    version: int = 1  # incremented by every other value
+    user: str | None = None  # end user it belongs to
+    score: float | None = None  # relevance to the query of a search, 0 to 1
+
+
+ACTOR = "actor"
+"""Name in an event's `meta` that only the store may write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvent:
+    """One event of the audit log. It never contains the text it is about."""
+
+    id: int = 0  # set by the store
+    tenant: str
+    at: datetime
+    action: str  # a stable word such as "memory.add"
+    agent_id: str | None = None
+    message: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    previous_hash: str = ""
+    hash: str = ""
+    is_damaged: bool = False  # the row was changed from outside and cannot be read completely
+
+    @property
+    def actor(self) -> str:
+        """Id of the API key or name of the program that caused the event; empty if unknown."""
+        actor = self.meta.get(ACTOR, "")
+        return actor if isinstance(actor, str) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditHead:
+    """Last event of an audit log. Keep it elsewhere to detect a rewritten or shortened log."""
+
+    id: int = 0  # 0 if the log is empty
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadCheck:
+    """Comparison of a recorded head with the log."""
+
+    head: AuditHead
+    is_ok: bool
+    says: str = ""  # the problem, or (`is_ok`) the erasure that resealed the event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """Result of verifying a tenant's audit log."""
+
+    is_intact: bool
+    events: int  # intact events, counted from the first
+    broken_at: int | None = None  # first event that is damaged or missing
+    problem: str = ""
+    broken: tuple[int, ...] = ()  # first events that are damaged or missing
+    head: AuditHead = AuditHead()
+    keyed_from: int | None = None  # first event with a keyed hash

@@ -64,7 +64,7 @@ class Appearance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Reason an item was or was not recalled."""
+    """Reason an item was or was not recalled; with an empty id, the same for a whole answer."""
 
     id: str
     outcome: Outcome
@@ -74,8 +74,10 @@ class Explanation:
     words: tuple[str, ...] = ()  # words of the question that it contains
     rival: Hit | None = None  # the lowest hit that was returned, or the hit it duplicates
     unanswered: tuple[Unanswered, ...] = ()
-    shown: tuple[Hit, ...] = ()  # every hit the question recalls
+    hits: tuple[Hit, ...] = ()  # every hit the question recalls
     prompts: tuple[Appearance, ...] = ()  # the agent's latest prompts that considered it, newest first
+    text: str = ""  # its text, if it is at hand
+    items: tuple[Explanation, ...] = ()  # of a whole answer: each hit, then the best of what was left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +144,4 @@ class ContextCall:
     tokens: int
     blocks: tuple[Block, ...]
     truncations: tuple[Truncation, ...]
+    user: str | None = None  # end user it was made for

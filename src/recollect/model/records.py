@@ -27,6 +27,7 @@ class Kind(StrEnum):
     JOURNAL = "journal"
     NOTE = "note"
     EPISODE = "episode"
+    ITEM = "item"
 
 
 class Scope(StrEnum):
@@ -74,7 +75,7 @@ class Source(StrEnum):
     KNOWLEDGE = "knowledge"
 
 
-KindName = Kind | Literal["core", "journal", "note", "episode"]
+KindName = Kind | Literal["core", "journal", "note", "episode", "item"]
 ScopeName = Scope | Literal["user", "workspace", "session"]
 RoleName = Role | Literal["user", "assistant", "system", "tool_result"]
 OriginName = Origin | Literal["user", "agent", "tool", "import", "model"]
@@ -83,12 +84,39 @@ SourceName = Source | Literal["memory", "audit", "workflow", "knowledge"]
 """Types of the arguments that name them; a test compares them with the enums."""
 
 
+NO_USER = ""
+"""User of an `Owner` that has only the records of no user."""
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Owner of memories: one agent inside one tenant."""
+    """Owner of memories, one agent inside one tenant; with a `user`, narrowed to the records of one end user.
+
+    A record names its agent as owner and its user in a field of its own.
+    """
 
     tenant: str
     agent: str
+    user: str | None = None  # None: all records of the agent; `NO_USER`: those of no user
+    with_shared: bool = True  # a user also reads the records of no user
+
+    @property
+    def whole(self) -> Owner:
+        """The agent with all its users."""
+        return self if self.user is None else Owner(self.tenant, self.agent)
+
+    def of(self, user: str | None) -> Owner:
+        """Return the owner of exactly one user's records, or of those of no user."""
+        return Owner(self.tenant, self.agent, user or NO_USER, with_shared=False)
+
+    @property
+    def parts(self) -> tuple[Owner, ...]:
+        """The owners that together have what this one reads, each of one user at most."""
+        return (self.of(self.user), self.of(None)) if self.user and self.with_shared else (self,)
+
+    def has(self, user: str | None) -> bool:
+        """Return True if it reads the records of `user`."""
+        return self.user is None or (user or NO_USER) == self.user or (user is None and self.with_shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +166,16 @@ class Memory:
     valid_to: datetime | None = None  # end of its validity, set by a correction
     held_at: datetime | None = None  # held for review since then
     flag: str | None = None  # reason for the review
+    user: str | None = None  # end user it belongs to
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller; the value of an item
+    namespace: str | None = None  # path of an item
+    item_key: str | None = None  # key of an item in its namespace
+    ttl_seconds: float | None = None  # reading the item extends its life by this
+
+    @property
+    def home(self) -> Owner:
+        """Owner of exactly the memories of its user, or of those of no user."""
+        return self.owner.of(self.user)
 
     @property
     def since(self) -> datetime:
@@ -172,6 +210,7 @@ class MemoryVersion:
     tags: tuple[str, ...]
     importance: float
     replaced_at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +230,7 @@ class Detail:
     lines: int = 0
     is_active: bool = True  # False: kept, but hidden from search and reading
     created_at: datetime
+    user: str | None = None  # end user it belongs to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +275,7 @@ class Document:
     created_at: datetime
     updated_at: datetime
     flag: str | None = None  # reason for the review look at it
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,62 +299,6 @@ class Skill:
     agents: tuple[str, ...] = ()  # agents that get it; empty: all
     path: str  # the file it comes from
     meta: Mapping[str, Any] = field(default_factory=dict)  # other fields of its front matter
-
-
-ACTOR = "actor"
-"""Name in an event's `meta` that only the store may write."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEvent:
-    """One event of the audit log. It never contains the text it is about."""
-
-    id: int = 0  # set by the store
-    tenant: str
-    at: datetime
-    action: str  # a stable word such as "memory.add"
-    agent_id: str | None = None
-    message: str
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    previous_hash: str = ""
-    hash: str = ""
-    is_damaged: bool = False  # the row was changed from outside and cannot be read completely
-
-    @property
-    def actor(self) -> str:
-        """Id of the API key or name of the program that caused the event; empty if unknown."""
-        actor = self.meta.get(ACTOR, "")
-        return actor if isinstance(actor, str) else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditHead:
-    """Last event of an audit log. Keep it elsewhere to detect a rewritten or shortened log."""
-
-    id: int = 0  # 0 if the log is empty
-    hash: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadCheck:
-    """Comparison of a recorded head with the log."""
-
-    head: AuditHead
-    is_ok: bool
-    says: str = ""  # the problem, or (`is_ok`) the erasure that resealed the event
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditReport:
-    """Result of verifying a tenant's audit log."""
-
-    is_intact: bool
-    events: int  # intact events, counted from the first
-    broken_at: int | None = None  # first event that is damaged or missing
-    problem: str = ""
-    broken: tuple[int, ...] = ()  # first events that are damaged or missing
-    head: AuditHead = AuditHead()
-    keyed_from: int | None = None  # first event with a keyed hash
 
 
 @dataclass(frozen=True, slots=True)

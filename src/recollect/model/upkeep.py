@@ -1,13 +1,15 @@
-"""Reports of background work, checks, consolidation, erasure and transfer."""
+"""Reports of background work, checks, consolidation, facts, erasure and transfer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any, Literal
 
-from recollect.model.records import AuditHead, Kind, Origin, Owner
+from recollect.model.activity import AuditHead
+from recollect.model.records import Kind, Memory, Origin, Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class CheckResult:
 class StoreState:
     """Schema and durability of a database."""
 
+    engine: str  # sqlite or postgres
     schema: int  # number of its newest migration
     durability: str  # mechanism by which a committed write survives a power cut
     is_durable: bool
@@ -128,6 +131,61 @@ class Proposal:
     is_new: bool = True  # False if the memory existed before, so undo keeps it
     created_at: datetime
     decided_at: datetime | None = None
+    user: str | None = None  # end user whose memories it folds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactStep:
+    """One change that `add` made, and the version that undoing it expects."""
+
+    change: Literal["added", "updated", "ended"]
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A memory that `add` stored, edited or ended."""
+
+    memory: Memory  # in a dry run as it would be stored, without an id if it is new
+    turn: int  # position of the message it comes from, counted from 0
+    replaces: str | None = None  # id of the memory it supersedes
+
+    @property
+    def id(self) -> str:
+        return self.memory.id
+
+    @property
+    def text(self) -> str:
+        return self.memory.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedFact:
+    """A statement or an operation of a model that `add` left out, without any secret it holds."""
+
+    text: str
+    turn: int | None  # None if a model named no turn of the conversation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFacts:
+    """Result of `add`."""
+
+    added: tuple[Fact, ...] = ()
+    updated: tuple[Fact, ...] = ()
+    superseded: tuple[Fact, ...] = ()  # new memories with `replaces`; without it, memories the user took back
+    dropped: tuple[DroppedFact, ...] = ()
+    source: Literal["rules", "model"] = "rules"
+    problem: str = ""  # why the configured model was not used; empty if it was, or if there is none
+    is_dry_run: bool = False
+    steps: tuple[FactStep, ...] = ()  # what `undo_add` takes
+    revert: Callable[[Sequence[FactStep]], None] = field(default=lambda steps: None, repr=False, compare=False)
+
+    def undo(self) -> None:
+        """Undo every change in one transaction. Raises: Conflict when one of the memories was changed since."""
+        self.revert(self.steps)
 
 
 Key = tuple[str | int, ...]
@@ -139,6 +197,7 @@ class SubjectKind(StrEnum):
     TENANT = "tenant"
     AGENT = "agent"
     SESSION = "session"
+    USER = "user"
     MEMORY = "memory"
     TEXT = "text"
 
@@ -149,7 +208,7 @@ class Subject:
 
     kind: SubjectKind
     agent: str = ""  # the agent, or the owner of the memory
-    id: str = ""  # of the session or the memory
+    id: str = ""  # of the session, the user or the memory
     text: str = ""  # text to look for
 
     @property
@@ -157,7 +216,7 @@ class Subject:
         """Subject as a caller writes it; a text is never repeated."""
         if self.kind is SubjectKind.MEMORY:
             return f"memory:{self.agent}/{self.id}"
-        named = {SubjectKind.AGENT: self.agent, SubjectKind.SESSION: self.id}.get(self.kind)
+        named = {SubjectKind.AGENT: self.agent, SubjectKind.SESSION: self.id, SubjectKind.USER: self.id}.get(self.kind)
         return self.kind.value if named is None else f"{self.kind.value}:{named}"
 
 
@@ -171,6 +230,9 @@ class Trace:
     belongs_to: str = ""  # session; for events the action, for passages the document and position
     texts: tuple[str, ...] = ()
     size: int = 0  # approximate characters of the row, also when `texts` is empty
+    made: str = ""  # when it was made, or another value that tells it from a row with the same text
+    mark: str = ""  # recognises the row in an import, see `policy.erasure.mark_row`
+    has_ids: bool = False  # ids in other columns are cleared as well as the text
 
     @property
     def id(self) -> str:
@@ -234,6 +296,8 @@ class ForeignMemory:
     category: str | None = None
     created_at: datetime | None = None  # None: now
     valid_from: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    user: str | None = None  # end user it belongs to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +313,20 @@ class ForeignTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignValue:
+    """A value under a namespace and a key from another program's file, not checked yet."""
+
+    place: str
+    namespace: tuple[str, ...]
+    key: str
+    value: Any = field(hash=False)
+    agent: str | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    sliding_ttl: float | None = None  # seconds after the last reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedItem:
     """An item that is not imported, and the reason. The reason never repeats the text."""
 
@@ -256,7 +334,7 @@ class RefusedItem:
     reason: str
 
 
-ForeignItem = ForeignMemory | ForeignTurn | RefusedItem
+ForeignItem = ForeignMemory | ForeignTurn | ForeignValue | RefusedItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +344,7 @@ class ExportReport:
     tenant: str
     counts: Mapping[str, int]  # by table
     sha256: str  # of everything before the last line, uncompressed
+    is_signed: bool = False
     problems: tuple[str, ...] = ()  # damaged texts that are missing from the file
 
 
@@ -289,4 +368,6 @@ class ImportReport:
     present: Mapping[str, int] = field(default_factory=dict)  # rows that existed already
     refused: tuple[RefusedItem, ...] = ()  # the first ones
     refused_count: int = 0
+    flagged: tuple[RefusedItem, ...] = ()  # the first rows that seem to hold a secret; they are imported
+    flagged_count: int = 0
     problems: tuple[str, ...] = ()  # other remarks

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
 from recollect.errors import Invalid
-from recollect.model import AuditEvent
+from recollect.model import AuditEvent, Memory
 
 START = ""
 """Previous hash of a tenant's first event."""
@@ -37,11 +37,11 @@ def event_hash(event: AuditEvent, previous_hash: str, key: str = "") -> str:
     return key_mark(key) + _hmac(key, text) if key else hashlib.sha256(text.encode()).hexdigest()
 
 
-def check_audit_key(key: str) -> str:
-    """Validate an audit key. An empty key means that hashes are not keyed. Raises: Invalid."""
+def check_key(key: str, name: str) -> str:
+    """Validate the key that the setting `name` holds. An empty key means that nothing is keyed. Raises: Invalid."""
     if key and len(key) < MIN_KEY_CHARS:
         raise Invalid(
-            f"audit_key is shorter than {MIN_KEY_CHARS} characters; make a random one with: openssl rand -hex 32"
+            f"{name} is shorter than {MIN_KEY_CHARS} characters; make a random one with: openssl rand -hex 32"
         )
     return key
 
@@ -75,6 +75,23 @@ def find_seal_problem(event: AuditEvent, previous_hash: str, *, key: str, must_b
     return ""
 
 
-def _hmac(key: str, text: str) -> str:
+def describe_added(memories: Sequence[Memory], pruned: int, corrected: Sequence[str]) -> str:
+    """Describe stored, corrected and deleted memories for an event, without any text."""
+    first, last = memories[0], memories[-1]
+    room = f"; the oldest {pruned:,} made room" if pruned else ""
+    if corrected:
+        many = f"{len(corrected):,} memories were"
+        room += f"; {f'{corrected[0]} was' if len(corrected) == 1 else many} corrected"
+    if len(memories) == 1:
+        return f"{first.kind.value.capitalize()} {first.id} was stored{' for review' if first.held_at else ''}{room}."
+    return f"{len(memories):,} memories, {first.id} to {last.id}, were stored{room}."
+
+
+def encode_key(key: str) -> bytes:
+    """Return the bytes of a key."""
     # An environment variable that is not UTF-8 arrives with surrogates; encode them back to the original bytes.
-    return hmac.new(key.encode("utf-8", "surrogateescape"), text.encode(), hashlib.sha256).hexdigest()
+    return key.encode("utf-8", "surrogateescape")
+
+
+def _hmac(key: str, text: str) -> str:
+    return hmac.new(encode_key(key), text.encode(), hashlib.sha256).hexdigest()

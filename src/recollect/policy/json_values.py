@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recollect.errors import Invalid
-from recollect.policy.text import has_half_pair
+from recollect.policy.text import check_text, has_half_pair
 
 _IRRELEVANT_BYTES = bytes(set(range(256)) - set(b'"[{,'))
 _CHUNK = 64 * 1024
@@ -73,6 +73,14 @@ def check_json(value: Any, *, what: str) -> Any:
         if any(isinstance(each, str) and has_half_pair(each) for each in level):
             raise Invalid(f"The {what} holds half a surrogate pair; send whole ones.")
     return value
+
+
+def check_storable(value: Any, *, what: str, most: int = MAX_DEPTH) -> None:
+    """Check that a value is not too deep, and that every engine can store its texts unchanged. Raises: Invalid."""
+    for level in _levels(value, what, most):
+        for each in level:
+            if isinstance(each, str):
+                check_text(each, what=what)
 
 
 def check_depth(value: Any, *, what: str, most: int = MAX_DEPTH) -> None:

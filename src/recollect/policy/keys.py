@@ -71,7 +71,9 @@ def is_valid(key: ApiKey, now: datetime) -> bool:
     return key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
 
 
-def check_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tuple[str, ...], Origin | None]:
+def check_limits(
+    agents: object, trust: object, scope: KeyScope, user: str | None = None
+) -> tuple[tuple[str, ...], Origin | None]:
     """Validate the agents and the highest trust a key is limited to. Raises: Invalid."""
     if isinstance(agents, str) or not isinstance(agents, Iterable | None):
         raise Invalid("`agents` must be a list of agent ids.")
@@ -80,8 +82,8 @@ def check_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tuple[
         raise Invalid("`agents` is empty; name the agents, or leave it out for all agents of the tenant.")
     if len(agent_ids) > MAX_AGENTS:
         raise Invalid(f"A key is limited to at most {MAX_AGENTS} agents; leave them out for all agents of the tenant.")
-    if agent_ids and scope is KeyScope.OPERATOR:
-        raise Invalid("An operator's key is for the whole store; limit a key of another scope to agents.")
+    if (agent_ids or user is not None) and scope is KeyScope.OPERATOR:
+        raise Invalid("An operator's key is for the whole store; limit a key of another scope to agents or a user.")
     try:
         return agent_ids, None if trust is None else Origin(str(trust))
     except ValueError:

@@ -100,6 +100,8 @@ def find_best_passages(evidence: PassageEvidence, is_name: Sequence[bool], *, li
         return {}
     features = compute_features(evidence)
     scores = rank_passages(features, weights.ranking)
+    if evidence.found.allowed is not None:
+        scores = np.where(evidence.found.allowed, scores, np.float32(0))
     candidates = np.flatnonzero(scores > 0)
     if not len(candidates):
         return {}

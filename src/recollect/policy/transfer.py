@@ -24,6 +24,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "kb_chunks": ("document_id", "position"),
     "workflows": ("id",),
     "workflow_steps": ("workflow_id", "position"),
+    "erased_texts": ("hash",),
     "shelves": ("shelf",),
 }
 """Key columns by table, in the order of an export: referenced tables come first."""
@@ -40,7 +41,9 @@ OWNED = frozenset(["memories", "memory_versions", "chat_sessions", "details", "c
 """Tables whose rows belong to an agent, which must exist before them."""
 
 TEXTS: Mapping[str, tuple[str, ...]] = {
+    "audit_log": ("message",),
     "agents": ("name", "system_prompt"),
+    "memories": ("text", "tags"),
     "memory_versions": ("text",),
     "chat_sessions": ("summary",),
     "chat_messages": ("content",),
@@ -51,7 +54,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "workflows": ("name",),
     "workflow_steps": ("step_name", "output"),
 }
-"""Columns that can reach a prompt; memories have separate rules."""
+"""Columns that can reach a prompt."""
 
 Key = tuple[str, ...]
 

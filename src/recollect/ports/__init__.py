@@ -30,15 +30,14 @@ from recollect.ports.history import (
     place_of,
 )
 from recollect.ports.memories import (
-    NO_FILTER,
     AgentStore,
     Aging,
     EmbeddingStore,
+    ItemStore,
     MaintenanceStore,
     MemoryStore,
     MemorySummary,
     ProposalStore,
-    RecordFilter,
     Unembedded,
 )
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
@@ -52,7 +51,6 @@ from recollect.ports.upkeep import (
 )
 
 __all__ = [
-    "NO_FILTER",
     "AgentStore",
     "Aging",
     "AllowanceStore",
@@ -72,6 +70,7 @@ __all__ = [
     "ForeignFormat",
     "ForeignFormats",
     "IdempotencyStore",
+    "ItemStore",
     "KeyStore",
     "KnowledgeStore",
     "MaintenanceStore",
@@ -82,7 +81,6 @@ __all__ = [
     "Place",
     "ProposalStore",
     "Reading",
-    "RecordFilter",
     "SkillFiles",
     "Store",
     "TokenCounter",
@@ -100,6 +98,7 @@ T = TypeVar("T")
 class Store(
     AgentStore,
     MemoryStore,
+    ItemStore,
     DetailStore,
     TranscriptStore,
     KnowledgeStore,

@@ -14,6 +14,7 @@ from recollect.ports.history import Place
 from recollect.ports.providers import Vector
 
 if TYPE_CHECKING:
+    from recollect.policy.filters.conditions import Condition
     from recollect.policy.passages import PassageEvidence
 
 
@@ -162,9 +163,9 @@ class KnowledgeStore(Protocol):
         """Return the existing ones of these documents, by id."""
 
     def list_documents(
-        self, tenant: str, *, category: str = "", after: str = "", limit: int = 100
+        self, tenant: str, *, where: Condition | None = None, after: str = "", limit: int = 100
     ) -> Sequence[Document]:
-        """List documents by id, starting after `after`, optionally of one category."""
+        """List documents that meet `where` by id, starting after `after`."""
 
     def delete_document(self, tenant: str, id: str) -> None:
         """Delete a document and its passages. Raises: NotFound."""
@@ -176,11 +177,18 @@ class KnowledgeStore(Protocol):
         """Return the existing ones of these passages, by number."""
 
     def weigh_chunks(
-        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str] = ()
+        self,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        categories: Collection[str] = (),
+        where: Condition | None = None,
     ) -> PassageEvidence:
         """Collect the word occurrences and cosines of all passages of published documents for a question.
 
-        Empty `categories` means all. A shelf too large for memory is reduced to its best passages.
+        Empty `categories` means all. `where` limits the documents whose passages may be found; the others still count
+        for comparison. A shelf too large for memory is reduced to its best passages.
         """
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from recollect.model import (
     ApiKey,
@@ -23,6 +23,9 @@ from recollect.model import (
     Workflow,
     WorkflowStep,
 )
+
+if TYPE_CHECKING:
+    from recollect.policy.filters.conditions import Condition
 
 Place: TypeAlias = tuple[datetime, str]
 """Cursor of a listing by time: continue after this time and id, even if that record has been deleted."""
@@ -47,11 +50,15 @@ class TranscriptStore(Protocol):
     def find_tenant_session(self, tenant: str, id: str) -> Session | None:
         """Return the session with that id, of any agent."""
 
-    def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
-        """List sessions, most recently used first."""
+    def list_sessions(
+        self, owner: Owner, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
+    ) -> Sequence[Session]:
+        """List sessions that meet `where`, most recently used first."""
 
-    def list_tenant_sessions(self, tenant: str, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
-        """List sessions of all agents, most recently used first."""
+    def list_tenant_sessions(
+        self, tenant: str, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
+    ) -> Sequence[Session]:
+        """List sessions of all agents that meet `where`, most recently used first."""
 
     def delete_session(self, owner: Owner, id: str) -> None:
         """Delete the session and its messages. Raises: NotFound."""
@@ -165,6 +172,15 @@ class ContextStore(Protocol):
         self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
     ) -> Sequence[ContextCall]:
         """List calls, newest first, optionally of one session; `before` (an id) continues a listing."""
+
+    def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
+        """Remember the newest `keep` hashes of texts shown after `since`; return False if there is no such agent."""
+
+    def find_shown(self, owner: Owner, hashes: Collection[str], *, since: datetime) -> Collection[str]:
+        """Return those of the hashes that were shown after `since`, by whatever process."""
+
+    def forget_shown(self, tenant: str) -> None:
+        """Delete the hashes of a tenant's shown texts."""
 
     def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
         """List live memories of tool results in a session, newest first."""

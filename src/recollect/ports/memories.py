@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
+from recollect.model import NO_USER, Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.ports.providers import Vector
 
 if TYPE_CHECKING:
+    from recollect.policy.filters.conditions import Condition
     from recollect.policy.recall.similarity import Evidence
 
 
@@ -40,29 +41,6 @@ class AgentStore(Protocol):
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         """Count them for many agents in one query; the result has an entry for each agent."""
-
-
-class RecordFilter(NamedTuple):
-    """Filter of a listing of memories. An empty field matches every memory."""
-
-    session_id: str = ""
-    scope: str = ""
-    origin: str = ""
-    since: datetime | None = None  # written then or later
-    until: datetime | None = None  # written before then
-
-    def matches(self, memory: Memory) -> bool:
-        """Return True if the memory passes the filter."""
-        return (
-            self.session_id in ("", memory.session_id)
-            and self.scope in ("", memory.scope)
-            and self.origin in ("", memory.origin)
-            and (self.since is None or memory.created_at >= self.since)
-            and (self.until is None or memory.created_at < self.until)
-        )
-
-
-NO_FILTER = RecordFilter()
 
 
 class MemorySummary(NamedTuple):
@@ -103,22 +81,18 @@ class MemoryStore(Protocol):
         *,
         kind: Kind | None = None,
         needle: str = "",
-        tag: str = "",
-        only: RecordFilter = NO_FILTER,
+        where: Condition | None = None,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
-        """List memories that pass the filter `only`, newest first.
+        """List memories that meet the condition `where`, newest first.
 
-        `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case; `state` None means any;
-        `is_past` leaves out what was not yet true at `now`; `before` starts after that number.
+        `needle` matches anywhere in the text, ignoring case; `state` None means any; `is_past` leaves out what was not
+        yet true at `now`; `before` starts after that number.
         """
-
-    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
-        """Return the numbers of the memories that have the tag and pass the filter, without archived ones."""
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         """List held and flagged memories, newest first."""
@@ -180,11 +154,37 @@ class MemoryStore(Protocol):
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool = False,
+        where: Condition | None = None,
     ) -> Evidence:
         """Return the evidence about every live memory for a question with these `terms` and this `vector`.
 
-        `is_past` leaves out what was not yet true at `now`.
+        `is_past` leaves out what was not yet true at `now`. `where` limits the memories that may be found; the others
+        still count for comparison.
         """
+
+
+class ItemStore(Protocol):
+    """Memories that are items. `path` is a namespace as `policy.items` joins it."""
+
+    def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
+        """Return the memory with this key of the owner's user, or else of no user; it may have expired."""
+
+    def hold_items(self, owner: Owner, *, now: datetime) -> None:
+        """Keep all others from writing items of the agent until this transaction ends."""
+
+    def set_item_end(self, memory: Memory) -> None:
+        """Store `expires_at` and `ttl_seconds`. This is no edit, so no version is kept."""
+
+    def find_item_numbers(
+        self, owner: Owner, where: Condition | None, *, now: datetime, limit: int, offset: int = 0
+    ) -> Sequence[int]:
+        """Return the numbers of the live items that meet a condition, the last written first."""
+
+    def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
+        """List the different paths of live items from `first` to before `last`, in order."""
+
+    def delete_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
+        """Delete expired items and return how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +198,7 @@ class Aging:
     expires_at: datetime | None
     valid_to: datetime | None = None
     category: str | None = None
+    user: str = NO_USER
 
 
 class MaintenanceStore(Protocol):

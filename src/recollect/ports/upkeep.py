@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from recollect.ports.providers import Vector
 class TransferStore(Protocol):
     """A whole tenant as engine-independent rows; `docs/transfer.md` describes them."""
 
-    def export_rows(self, tenant: str, take: Callable[[str, Json], None]) -> None:
+    def export_rows(self, tenant: str, take: Callable[[str, Json], None], *, user: str | None = None) -> None:
         """Pass every row, with the name of its table, to `take`, as of one moment.
 
         Rows come after the rows they refer to. Long texts come in pieces, as rows of `detail_contents`.
@@ -122,11 +122,20 @@ class ErasureStore(Protocol):
     """Erasure of rows without a trace."""
 
     def list_traces(
-        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", after: Key = (), limit: int = 500
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        user: str | None = None,
+        after: Key = (),
+        limit: int = 500,
     ) -> Sequence[Trace]:
         """List the rows of a table with all their texts, by key, starting after `after`.
 
-        Tables of agents' rows are read for one agent; `session_id` limits the listing to that session.
+        Tables of agents' rows are read for one agent; `session_id` limits the listing to that session, `user` to the
+        rows of that user, or with "" to those of no user.
         """
 
     def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
@@ -148,6 +157,12 @@ class ErasureStore(Protocol):
 
         Rows that no longer exist are skipped. An intact audit log stays an intact chain.
         """
+
+    def keep_erased(self, tenant: str, marks: Collection[str], *, now: datetime) -> None:
+        """Remember that rows with these marks were erased. Only salted hashes are stored."""
+
+    def find_erased(self, tenant: str, marks: Collection[str]) -> Collection[str]:
+        """Return those of the marks that were erased."""
 
     def forget_cached(self, tenant: str) -> None:
         """Drop the cached rows of a tenant."""

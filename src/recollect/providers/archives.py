@@ -9,11 +9,11 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import IO, cast
 
 from recollect.errors import Invalid
+from recollect.lazy import zstd, zstd_options
 
 GZIP_MARK = b"\x1f\x8b"
 ZSTD_MARK = b"\x28\xb5\x2f\xfd"
@@ -57,7 +57,8 @@ class Archives:
 
         Raises: Invalid.
         """
-        broken = import_module("zstandard").ZstdError
+        # Loaded here, because a generator may be closed while the interpreter ends.
+        broken = zstd.ZstdError
         try:
             with path.open("rb") as file:
                 mark = file.read(4)
@@ -91,8 +92,7 @@ def open_compressed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
         with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL, filename="", mtime=0) as compressed:
             yield cast(IO[bytes], compressed)
     elif suffix == ".zst":
-        compressor = import_module("zstandard").ZstdCompressor(write_checksum=True)
-        with compressor.stream_writer(file, closefd=False) as compressed:
+        with zstd.ZstdFile(file, mode="wb", options=zstd_options()) as compressed:
             yield compressed
     else:
         yield file
@@ -103,6 +103,5 @@ def _open_decompressed(file: IO[bytes], mark: bytes) -> IO[bytes]:
     if mark.startswith(GZIP_MARK):
         return cast(IO[bytes], io.BufferedReader(gzip.GzipFile(fileobj=file, mode="rb")))
     if mark == ZSTD_MARK:
-        reader = import_module("zstandard").ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        return cast(IO[bytes], io.BufferedReader(reader))
+        return cast(IO[bytes], zstd.ZstdFile(file))
     return file

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import httpx2
 
@@ -90,7 +90,7 @@ class Endpoint:
         """Check the address and the key; `what` and the two settings are named in error messages. Raises: Invalid."""
         self._settings = {"url": url_setting, "key": key_setting}
         self._url, self.host = self._build_url(base_url or DEFAULT_BASE_URL, path)
-        self._headers = {"Authorization": f"Bearer {self._check_key(api_key)}"} if api_key.strip() else {}
+        self._headers = {"Authorization": f"Bearer {check_key(api_key, key_setting)}"} if api_key.strip() else {}
         self.named = f"The {what} at {self.host}"  # the subject of error messages
         self._first_pause = first_pause
         self._client: httpx2.Client | None = None
@@ -135,7 +135,7 @@ class Endpoint:
             "POST", self._url, json=question, headers=self._headers, timeout=seconds, follow_redirects=False
         ) as response:
             if response.status_code != HTTPStatus.OK:
-                raise EndpointRefusal(response.status_code, _retry_after(response.headers))
+                raise EndpointRefusal(response.status_code, read_retry_after(response.headers))
             answer = bytearray()
             for part in response.iter_bytes():
                 answer += part
@@ -156,25 +156,32 @@ class Endpoint:
 
     def _build_url(self, base_url: str, path: str) -> tuple[str, str]:
         """Return the full URL below a base URL, and the host for messages."""
-        name = self._settings["url"]
-        try:
-            parts = urlsplit(base_url)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host, port = None, None
-        if not host or parts.scheme not in ("http", "https"):
-            raise Invalid(f"{name} is an address such as https://api.openai.com/v1.")
-        if parts.username is not None or parts.password is not None:
-            key = self._settings["key"]
-            raise Invalid(f"{name} must not hold a name or password; the key belongs in {key}.")
+        key = self._settings["key"]
+        parts = check_address(base_url, self._settings["url"], key=key, example=DEFAULT_BASE_URL)
         url = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{path}", parts.query, ""))
-        return url, host if port is None else f"{host}:{port}"
+        return url, f"{parts.hostname}" if parts.port is None else f"{parts.hostname}:{parts.port}"
 
-    def _check_key(self, api_key: str) -> str:
-        key = api_key.strip()
-        if not key.isascii() or not key.isprintable():
-            raise Invalid(f"{self._settings['key']} contains characters that are not allowed in a key; copy it again.")
-        return key
+
+def check_address(url: str, name: str, *, key: str, example: str) -> SplitResult:
+    """Validate the address of a server; `name` and `key` are named in messages. Raises: Invalid."""
+    try:
+        parts = urlsplit(url)
+        is_valid = bool(parts.hostname) and parts.scheme in ("http", "https") and (parts.port or 1) > 0
+    except (ValueError, AttributeError):
+        is_valid = False
+    if not is_valid:
+        raise Invalid(f"{name} is an address such as {example}.")
+    if parts.username is not None or parts.password is not None:
+        raise Invalid(f"{name} must not hold a name or password; the key belongs in {key}.")
+    return parts
+
+
+def check_key(api_key: str, name: str) -> str:
+    """Validate a key; `name` is named in messages. Raises: Invalid."""
+    key = api_key.strip()
+    if not key.isascii() or not key.isprintable():
+        raise Invalid(f"{name} contains characters that are not allowed in a key; copy it again.")
+    return key
 
 
 @cache
@@ -189,12 +196,12 @@ def _describe_failure(error: httpx2.RequestError) -> str:
     return "cannot be reached" if isinstance(error, httpx2.TransportError) else "sent an answer that cannot be read"
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait: a number, or a date relative to the server's own clock.
 
-    >>> _retry_after({"retry-after": "1.5"})
+    >>> read_retry_after({"retry-after": "1.5"})
     1.5
-    >>> _retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:09 GMT", "date": "Wed, 21 Oct 2015 07:28:00 GMT"})
+    >>> read_retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:09 GMT", "date": "Wed, 21 Oct 2015 07:28:00 GMT"})
     9.0
     """
     value = headers.get("retry-after", "")

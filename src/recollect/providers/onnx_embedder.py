@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from recollect.errors import Invalid, ModelError
+from recollect.providers.foreign import call_foreign
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx")
 WEIGHTS_SUFFIX = "_data"  # a model of more than 2 GB keeps its weights in model.onnx_data
@@ -149,11 +150,8 @@ class _Encoder:
         """Return one unit vector, as a row, for each text. Raises: ModelError."""
         encodings = self.tokenizer.encode_batch(list(texts))
         feeds = {name: np.array([_FEEDS[name](each) for each in encodings], kind) for name, kind in self.inputs.items()}
-        try:
-            (answer,) = self.session.run([self.output], feeds)
-        except Exception as error:
-            # The runtime's errors share no narrower type.
-            raise ModelError(f"The ONNX model failed ({type(error).__name__}).") from error
+        # The runtime's errors share no narrower type.
+        (answer,) = call_foreign("ONNX model", lambda: self.session.run([self.output], feeds))
         vectors = self._pool(np.asarray(answer, np.float32), [each.attention_mask for each in encodings])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: Floats = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)

@@ -164,8 +164,10 @@ def _explain(error: Exception, opened: OpenedModel) -> RecollectError:
 def _wrap_memory_tools(memory: AgentMemory, tools: Sequence[MemoryTool], session_id: str) -> Iterator[Tool[Any]]:
     """Wrap recollect's tools for the framework. They check their arguments themselves, with better messages."""
 
+    sets = {tool.set for tool in tools}
+
     async def call(name: str, arguments: dict[str, Any]) -> Json:
-        return await run_sync(partial(memory.call_tool, name, arguments, session_id=session_id))
+        return await run_sync(partial(memory.call_tool, name, arguments, session_id=session_id, sets=sets))
 
     call_captured = capture_calls(memory, call, session_id=session_id)
     for tool in tools:

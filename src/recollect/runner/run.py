@@ -39,7 +39,7 @@ NO_MODEL = (
 )
 NO_IMAGES = "The model passed to this store completes text and cannot see images."
 """Refusal of images by a model that was passed in."""
-FOREIGN_SESSION = "The session belongs to another agent."
+FOREIGN_SESSION = "The session belongs to another agent or user."
 log = logging.getLogger("recollect")
 OnEvent = Callable[[RunEvent], Awaitable[None]]
 T = TypeVar("T")
@@ -69,9 +69,9 @@ class AgentRunner:
         Raises: Invalid, Conflict, OverBudget, ModelError, StoreError.
         """
         checked = _check_question(question)
-        memory = self._recollect.tenant(question.owner.tenant).agent(question.owner.agent)
         session_id = f"s-{uuid.uuid4().hex}" if checked.session_id is None else checked.session_id
         agent = await _in_thread(self._find_agent, checked, session_id)
+        memory = await _in_thread(self._find_memory, checked.owner, session_id)
         model = self._model_of(agent)
         if checked.images and self._recollect.model is not None:
             raise Invalid(NO_IMAGES)
@@ -96,14 +96,22 @@ class AgentRunner:
             raise
         return finished.answer
 
+    def _find_memory(self, owner: Owner, session_id: str) -> AgentMemory:
+        """Return the memory of the agent as the reader of this conversation has it."""
+        memory = self._recollect.tenant(owner.tenant).agent(owner.agent)
+        if owner.user:
+            return memory.for_user(owner.user, shared=owner.with_shared)
+        return memory.for_session(session_id)
+
     def _find_agent(self, question: AgentQuestion, session_id: str) -> Agent | None:
         """Return the stored agent; None if it has no settings.
 
-        Raises: Invalid; Conflict when the session is another agent's.
+        Raises: Invalid; Conflict when the session is another agent's or user's.
         """
-        tenant = self._recollect.tenant(question.owner.tenant)
+        tenant, owner = self._recollect.tenant(question.owner.tenant), question.owner
         try:
-            if tenant.session(session_id).owner != question.owner:
+            session = tenant.session(session_id)
+            if session.owner != owner.whole or (owner.user and session.user != owner.user):
                 raise Conflict(FOREIGN_SESSION)
         except NotFound:
             pass  # the first turn creates it

@@ -19,8 +19,8 @@ from recollect.api.recollect import Recollect
 from recollect.model import Json, KeyScope
 from recollect.runner import AgentRunner
 from recollect.server import reference
+from recollect.server.console import agent_forms, conversations, explain, login_pages, proposals, tenant
 from recollect.server.console import agents as agent_pages
-from recollect.server.console import conversations, explain, login_pages, proposals, tenant
 from recollect.server.console import knowledge as knowledge_pages
 from recollect.server.console.guard import ConsoleGuard
 from recollect.server.console.logins import Logins
@@ -50,7 +50,9 @@ from recollect.server.rest import (
     context,
     details,
     erasure,
+    facts,
     health,
+    items,
     keys,
     knowledge,
     memories,
@@ -67,7 +69,9 @@ GROUPS = (
     health,
     agents,
     memories,
+    items,
     batch,
+    facts,
     recall,
     sessions,
     details,
@@ -84,7 +88,7 @@ GROUPS = (
 )
 """The modules with the routes of the REST API."""
 
-PAGES = (login_pages, agent_pages, explain, conversations, proposals, knowledge_pages, tenant)
+PAGES = (login_pages, agent_pages, agent_forms, explain, conversations, proposals, knowledge_pages, tenant)
 """The modules with the pages of the console."""
 
 REST: Sequence[Route] = [*(route for each in (reference, *GROUPS) for route in each.router.routes), mounting.ROUTE]

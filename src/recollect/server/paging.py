@@ -15,6 +15,7 @@ from pydantic_core import to_json
 
 from recollect.api.agent import MAX_PAGE
 from recollect.errors import Invalid
+from recollect.policy.names import encode_cursor
 from recollect.ports import Place
 from recollect.services.recall.recall import check_limit
 
@@ -92,19 +93,9 @@ NOT_OURS = "The cursor is not from this listing; start again without it."
 NUMBER = re.compile("[0-9]{1,18}")
 
 
-def encode_cursor(listing: str, last: str) -> str:
-    """
-    >>> decode_cursor("agents", encode_cursor("agents", "atlas"))
-    'atlas'
-    """
-    return base64.urlsafe_b64encode(f"{listing}:{last}".encode()).decode().rstrip("=")
-
-
 def next_cursor(listing: str, end: Place | str | int | None) -> str | None:
     """Return the cursor of the next page; None after the last page."""
-    if end is None:
-        return None
-    return encode_place(listing, end) if isinstance(end, tuple) else encode_cursor(listing, str(end))
+    return None if end is None else encode_cursor(listing, end)
 
 
 def decode_cursor(listing: str, cursor: str) -> str:
@@ -126,11 +117,6 @@ def decode_number(listing: str, cursor: str) -> int:
     if not NUMBER.fullmatch(last):
         raise Invalid(NOT_OURS)
     return int(last)
-
-
-def encode_place(listing: str, place: Place) -> str:
-    """Return the cursor of a listing by time; it stays valid when the item is deleted."""
-    return encode_cursor(listing, f"{place[0].isoformat()} {place[1]}")
 
 
 def decode_place(listing: str, cursor: str) -> Place:

@@ -8,7 +8,7 @@ nearest known one, so a typing mistake never becomes a silent default.
 from __future__ import annotations
 
 from recollect.settings.choices import Settings, default_url, table
-from recollect.settings.sources import FILES
+from recollect.settings.sources import FILES, foreign_folder
 from recollect.settings.values import MASK, SettingRow, markdown, masked, setting, share_heaps, use_one_thread_each
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "SettingRow",
     "Settings",
     "default_url",
+    "foreign_folder",
     "markdown",
     "masked",
     "setting",

@@ -121,6 +121,11 @@ class Settings:
     capture_turns: bool = setting(
         False, "Also store the messages of a logged turn as episodes, so that they can be recalled."
     )
+    extract_facts: bool = setting(
+        False,
+        "Also store the lasting facts of a logged turn, as `add` does: by the model for summaries, or by rules without "
+        "one. With a model, logging a turn waits for its answer.",
+    )
     capture_threshold: int = setting(
         500, "Tokens an output may have before it is stored and replaced by a reference.", low=1
     )
@@ -170,8 +175,12 @@ class Settings:
     )
     max_inject_count: int = setting(10, "Notes that may enter one prompt.", low=0, aliases=("memory.max_inject_count",))
     max_total: int = setting(
-        500, "Notes an agent may have; the oldest are deleted.", low=1, aliases=("memory.max_total",)
+        500,
+        "Notes an agent may have that belong to no user; the oldest are deleted.",
+        low=1,
+        aliases=("memory.max_total",),
     )
+    max_total_per_user: int = setting(0, "Notes each user of an agent may have; 0 is as many as `max_total`.", low=0)
     secrets: Literal["reject", "redact", "flag"] = setting(
         "reject",
         "Handling of a text that holds a secret: refuse it, store it without the secret, or store it with a mark.",
@@ -187,6 +196,12 @@ class Settings:
         "16 characters, the same in every process, permanently); never shown.",
         is_secret=True,
     )
+    export_key: str = setting(
+        "",
+        "Key that signs exports, and by which an import recognises files that are trusted (at least 16 characters, the "
+        "same in every store that exchanges files); never shown.",
+        is_secret=True,
+    )
     lifetime_routine: int = setting(
         7, "Days an episode lives that is small talk, a reaction or an empty question.", **DAYS
     )
@@ -197,9 +212,17 @@ class Settings:
     gist_on_expiry: bool = setting(
         True, "Replace an expired decision, finished task, error or long answer by its gist, instead of archiving it."
     )
-    episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
+    episode_quota: int = setting(
+        10_000, "Live episodes an agent may have after maintenance that belong to no user.", low=1
+    )
+    episode_quota_per_user: int = setting(
+        0, "Live episodes each user of an agent may have after maintenance; 0 is as many as `episode_quota`.", low=0
+    )
     maintenance_interval: float = setting(
-        3600.0, "Seconds between maintenance runs of the server; 0 runs none by itself.", low=0, high=31_536_000
+        3600.0,
+        "Seconds between maintenance runs of a server, or of a program that stores or recalls; 0 runs none by itself.",
+        low=0,
+        high=31_536_000,
     )
     maintenance_writes: int = setting(
         1000,
@@ -223,6 +246,8 @@ class Settings:
     agent_timeout: float = setting(
         300.0, "Seconds a whole answer of an agent may take, including all rounds and tools.", low=0.001
     )
+    server: str = setting("http://127.0.0.1:8077", "Address of the server that a `Client` uses.")
+    key: str = setting("", "API key of a `Client`; never shown.", is_secret=True)
     host: str = setting("127.0.0.1", "Address the server listens on.")
     port: int = setting(8077, "Port the server listens on; 0 takes any free one.", low=0, high=65535)
     skills: tuple[str, ...] = setting((), "Folders with SKILL.md files (see knowledge.md).")
@@ -259,7 +284,7 @@ class Settings:
     )
     tool_sets: tuple[str, ...] = setting(
         ("notes", "recall"),
-        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `admin`.",
+        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `items`, `admin`.",
     )
     agent_tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "Sets of tools that the reference agent offers to its model."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import json
+import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,12 @@ def settings_files(folder: Path, variables: Mapping[str, str]) -> Iterator[Path]
     yield from (path for name in FILES if (path := folder / name).is_file())
     if named := variables.get(CONFIG_VARIABLE):
         yield Path(named).expanduser()
+
+
+def foreign_folder(variable: str, default: Path) -> Path:
+    """Return the folder that another program's variable names, if it is an absolute path."""
+    named = Path(os.environ.get(variable, ""))
+    return named if named.is_absolute() else default
 
 
 def from_environment(variables: Mapping[str, str], known: Sequence[SettingRow]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from recollect.errors import Invalid
 from recollect.model import BackupReport
-from recollect.policy.audit import check_audit_key
+from recollect.policy.audit import check_key
 from recollect.ports import Store
 from recollect.store.engine import Engine
 from recollect.store.sqlstore import SqlStore
@@ -27,7 +27,7 @@ def open_store(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb:
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
-    audit_key = check_audit_key(audit_key)
+    audit_key = check_key(audit_key, "audit_key")
     engine = _open_engine(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
     with ExitStack() as on_error:
         on_error.callback(engine.close)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Generic, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from recollect.model import BackupReport, Kind, Match, Owner
@@ -21,6 +21,10 @@ from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.ports.history import CLAIM, Claim
+
+if TYPE_CHECKING:
+    from recollect.policy.filters.conditions import Condition
+    from recollect.store.conditions import Clause
 
 Progress = Callable[[int, int], None]
 """Callback that receives the number of steps done and the total."""
@@ -45,7 +49,8 @@ class Unit(Protocol):
     tenant: str
     began: float  # `time.monotonic()` just before its snapshot was taken
 
-    def all(self, name: str, /, **values: Any) -> Sequence[Row]: ...
+    def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
+        """Return the rows of a statement, in which `where` replaces `{where}`."""
 
     def one(self, name: str, /, **values: Any) -> Row | None: ...
 
@@ -99,6 +104,7 @@ class SearchIndex(Protocol):
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool,
+        where: Condition | None = None,
     ) -> Evidence: ...
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
@@ -108,7 +114,13 @@ class SearchIndex(Protocol):
         """
 
     def weigh_chunks(
-        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+        self,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        categories: Collection[str],
+        where: Condition | None = None,
     ) -> PassageEvidence: ...
 
 

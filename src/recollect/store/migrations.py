@@ -25,6 +25,11 @@ class Migration:
     checksum: str
     statements: Sequence[str]
 
+    @property
+    def is_concurrent(self) -> bool:
+        """Return True if its indexes are built while others write, which PostgreSQL does outside a transaction only."""
+        return any(CONCURRENTLY in statement for statement in self.statements)
+
 
 @dataclass(frozen=True, slots=True)
 class CreatedObject:
@@ -34,7 +39,11 @@ class CreatedObject:
     statement: str
 
 
-_CREATED = re.compile(r"CREATE (?:UNIQUE )?(?P<what>TABLE|INDEX|VIEW) (?:IF NOT EXISTS )?(?P<name>\w+)")
+CONCURRENTLY = " CONCURRENTLY"
+
+_CREATED = re.compile(
+    r"CREATE (?:UNIQUE )?(?P<what>TABLE|INDEX|VIEW) (?:CONCURRENTLY )?(?:IF NOT EXISTS )?(?P<name>\w+)"
+)
 _RENAMED = re.compile(r"ALTER (?:TABLE|INDEX|VIEW) (?P<name>\w+) RENAME TO (?P<new>\w+)")
 _DROPPED = re.compile(r"DROP (?:TABLE|INDEX|VIEW) (?:IF EXISTS )?(?P<name>\w+)")
 

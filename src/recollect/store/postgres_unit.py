@@ -10,8 +10,10 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from recollect.deadline import check_read_limit, read_seconds_left
+from recollect.store.conditions import PLACE, Clause
 from recollect.store.engine import Row
 from recollect.store.postgres.link import Connection, PostgresLink
+from recollect.store.queries import as_pyformat, peek, select
 
 TIMEOUT_SLACK = 0.1
 """Seconds by which a statement timeout may be too long before a new one is set, which costs a round trip."""
@@ -73,20 +75,24 @@ class PostgresUnit:
         with self._link.awaiting(self._connection, within=left):
             return self._connection.execute(sql, values, prepare=prepare)
 
-    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+    def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         self._update_timeout()
-        return self._send(self._queries[name], values).fetchall()
+        sql = select(self._queries, name, values)
+        if where is not None:
+            sql, values = sql.replace(PLACE, as_pyformat(where.sql)), values | where.values
+        return self._send(sql, values).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         self._update_timeout()
-        return self._send(self._queries[name], values).fetchone()
+        return self._send(select(self._queries, name, values), values).fetchone()
 
     def run(self, name: str, /, **values: Any) -> int:
-        return self._connection.execute(self._queries[name], values).rowcount
+        return self._connection.execute(select(self._queries, name, values), values).rowcount
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(self._queries[name], rows)
+        for first, all_rows in peek(rows):
+            with self._connection.cursor() as cursor:
+                cursor.executemany(select(self._queries, name, first), all_rows)
 
 
 def _timeout_statement(seconds: float) -> str:

@@ -11,6 +11,7 @@ from recollect.store.tables.context import ContextRows
 from recollect.store.tables.details import DetailRows
 from recollect.store.tables.embeddings import EmbeddingRows
 from recollect.store.tables.erasure import ErasureRows
+from recollect.store.tables.items import ItemRows
 from recollect.store.tables.knowledge import KnowledgeRows
 from recollect.store.tables.maintenance import MaintenanceRows
 from recollect.store.tables.memories import MemoryRows
@@ -23,6 +24,7 @@ from recollect.store.tables.workflows import WorkflowRows
 class SqlStore(
     AgentRows,
     MemoryRows,
+    ItemRows,
     TransferRows,
     DetailRows,
     KnowledgeRows,

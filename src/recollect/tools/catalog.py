@@ -5,32 +5,62 @@ A refusal is an answer in plain words, not an exception: the model reads it and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from recollect.errors import Invalid, NotFound, RecollectError, SecretRejected, TimedOut
 from recollect.model import Json
-from recollect.tools import details, journal, knowledge, notes, recall, upkeep
+from recollect.tools import details, items, journal, knowledge, notes, recall, upkeep
 from recollect.tools.spec import RENDERERS, Tool
 
 TOOLS: Mapping[str, Tool] = {
-    tool.name: tool
-    for tool in (*notes.TOOLS, *journal.TOOLS, *recall.TOOLS, *knowledge.TOOLS, *details.TOOLS, *upkeep.TOOLS)
+    tool.name: tool for module in (notes, journal, recall, knowledge, details, items, upkeep) for tool in module.TOOLS
 }
 SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
 """Names of the sets, in order."""
 
-ON_REQUEST = frozenset({"admin"})
+HINT = "hint"
+"""Field of an answer that advises the model."""
+
+_SENTENCE = re.compile(r"(?<=\.) ")
+ON_REQUEST = frozenset({"items", "admin"})
 """Sets that are offered only where they are named."""
 
 
 def select_tools(sets: Iterable[str] | None = None) -> list[Tool]:
-    """Return the tools of these sets; None means all but `admin`. Raises: Invalid."""
+    """Return the tools of these sets; None means all but `items` and `admin`.
+
+    Their descriptions leave out sentences about tools of other sets.
+
+    Raises: Invalid.
+    """
+    if isinstance(sets, str):
+        raise Invalid(f"The tool sets are a list of names, such as {[sets[:40]]!r}.")
     selected = [name for name in SETS if name not in ON_REQUEST] if sets is None else list(sets)
     for name in selected:
         if name not in SETS:
             raise Invalid(f"There is no tool set {name[:40]!r}; the sets are {', '.join(SETS)}.")
-    return [tool for tool in TOOLS.values() if tool.set in selected]
+    return list(_select(frozenset(selected)))
+
+
+@cache
+def _select(sets: frozenset[str]) -> Sequence[Tool]:
+    return [
+        replace(tool, description=drop_sentences(tool.description, sets)) for tool in TOOLS.values() if tool.set in sets
+    ]
+
+
+def drop_sentences(text: str, sets: Collection[str]) -> str:
+    """Leave out the sentences that name a tool of another set.
+
+    >>> drop_sentences("Try one word of it. Questions are answered by search_my_memories.", ["notes"])
+    'Try one word of it.'
+    """
+    others = "|".join(name for name, tool in TOOLS.items() if tool.set not in sets)
+    return " ".join(each for each in _SENTENCE.split(text) if not others or not re.search(rf"\b({others})\b", each))
 
 
 def render_tools(sets: Iterable[str] | None, form: str) -> list[Json]:
@@ -45,10 +75,18 @@ def is_refusal(answer: Json) -> bool:
     return "error" in answer
 
 
-def call(memory: Any | None, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
+def call(
+    memory: Any | None,
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    session_id: str | None = None,
+    sets: Collection[str] = SETS,
+) -> Json:
     """Run a tool on an agent's memory (`api.AgentMemory`; None without an agent) and return its answer.
 
-    `session_id` is the conversation in which the tool is called.
+    `session_id` is the conversation in which the tool is called. `sets` are those the model is offered: a hint names no
+    other tool.
     """
     tool = TOOLS.get(name)
     if tool is None:
@@ -57,7 +95,8 @@ def call(memory: Any | None, name: str, arguments: Mapping[str, Any], *, session
         given = tool.parse_arguments(arguments)
         if session_id and tool.session_argument:
             given = {tool.session_argument: session_id, **given}
-        return tool.call(memory, **given)
+        answer = tool.call(memory, **given)
+        return {**answer, HINT: drop_sentences(answer[HINT], sets)} if HINT in answer else answer
     except SecretRejected as refusal:
         return {"ok": False, "error": refusal.sentence}
     except (Invalid, NotFound, TimedOut) as refusal:

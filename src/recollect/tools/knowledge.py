@@ -24,11 +24,12 @@ def search_knowledge(
     categories: Sequence[str] = (),
     limit: int = DEFAULT_LIMIT,
     min_score: float | None = None,
+    where: str = "",
 ) -> Json:
     if memory is None:
         return NO_AGENT
     limit = max(1, min(limit, MAX_LIMIT))
-    hits = memory.search_knowledge(query, categories=categories, limit=limit, min_score=min_score)
+    hits = memory.search_knowledge(query, categories=categories, limit=limit, min_score=min_score, where=where)
     return {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
 
 
@@ -61,6 +62,9 @@ TOOLS = (
             "categories": Parameter(description="Only documents of these categories; all if not given.", type="array"),
             "limit": Parameter(description="How many passages, 5 if not given, 20 at most.", type="integer"),
             "min_score": Parameter(description="Lowest score, 0 to 1; unrelated ones if 0.", type="number"),
+            "where": Parameter(
+                description="Filter of documents, such as metadata.lang = 'en' and updated > 2026-01-01."
+            ),
         },
         answer={"count": "integer", "results": "array"},
         call=search_knowledge,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFound
 from recollect.model import Json, Kind, Memory, Scope, ScopeName
 from recollect.services.memories.similar import find_lookalikes
 from recollect.tools.bounds import render_text
-from recollect.tools.spec import Parameter, Tool
+from recollect.tools.spec import WHERE, Parameter, Tool
 
 if TYPE_CHECKING:
     from recollect.api.agent import AgentMemory
@@ -21,8 +21,8 @@ HINT = (
     "outdated or double; next time, name the fact a new one replaces as supersedes."
 )
 NOT_FOUND = (
-    "No fact holds exactly these words. Try one word of it, leave the arguments out to see the newest facts, or ask a "
-    "question in your own words with search_my_memories."
+    "No fact holds exactly these words. Try one word of it, or leave the arguments out to see the newest facts. A "
+    "question in your own words is for search_my_memories."
 )
 
 
@@ -32,10 +32,13 @@ def memory_store(
     tags: Sequence[str] = (),
     scope: ScopeName = Scope.WORKSPACE,
     supersedes: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Json:
     if memory is None:
         return NO_AGENT
-    note = memory.remember(text, tags=tags, scope=scope, origin="agent", supersedes=supersedes or None)
+    note = memory.remember(
+        text, tags=tags, scope=scope, origin="agent", supersedes=supersedes or None, metadata=metadata
+    )
     stored: Json = {"ok": True, "id": note.id}
     similar = find_lookalikes(memory.similar, note)
     if similar:
@@ -43,12 +46,14 @@ def memory_store(
     return stored
 
 
-def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "") -> Json:
+def memory_search(
+    memory: AgentMemory | None, query: str = "", tag: str = "", session_id: str | None = None, where: str = ""
+) -> Json:
     if memory is None:
         return NO_AGENT
-    found = memory.search(query, tag=tag, kind=Kind.NOTE, limit=SEARCH_LIMIT)
+    found = memory.search(query, tag=tag, kind=Kind.NOTE, session_id=session_id, where=where, limit=SEARCH_LIMIT)
     answer: Json = {"count": len(found), "memories": [_render(note) for note in found]}
-    return answer if found or not (query or tag) else {**answer, "hint": NOT_FOUND}
+    return answer if found or not (query or tag or session_id or where) else {**answer, "hint": NOT_FOUND}
 
 
 def memory_delete(memory: AgentMemory | None, id: str) -> Json:
@@ -63,7 +68,8 @@ def memory_delete(memory: AgentMemory | None, id: str) -> Json:
 
 def _render(note: Memory) -> Json:
     ts = note.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {"id": note.id, **render_text(note.text, note), "tags": list(note.tags), "ts": ts}
+    more = {"metadata": dict(note.metadata)} if note.metadata else {}
+    return {"id": note.id, **render_text(note.text, note), "tags": list(note.tags), "ts": ts, **more}
 
 
 TOOLS = (
@@ -83,6 +89,9 @@ TOOLS = (
             "tags": Parameter(description="Up to 5 words to sort it by, such as preference.", type="array"),
             "scope": Parameter(description="Whom or what it is about; workspace if not given.", choices=tuple(Scope)),
             "supersedes": Parameter(description="The id of the fact this one corrects or replaces, such as m-4."),
+            "metadata": Parameter(
+                description='Fields to filter by later, such as {"city": "Oslo", "stars": 4}.', type="object"
+            ),
         },
         answer={"id": "string", "similar": "array", "hint": "string"},
         call=memory_store,
@@ -98,6 +107,8 @@ TOOLS = (
         parameters={
             "query": Parameter(description="Words that occur in the fact exactly like this; case does not matter."),
             "tag": Parameter(description="Only facts with this tag."),
+            "where": WHERE,
+            "session_id": Parameter(description="Only facts of this conversation."),
         },
         answer={"count": "integer", "memories": "array", "hint": "string"},
         call=memory_search,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.model import Hit, Json
+from recollect.model import Hit, Json, Kind, KindName
 from recollect.policy.recall.purposes import PURPOSES, is_unverified
 from recollect.tools.bounds import bound_results, render_text
-from recollect.tools.spec import Parameter, Tool
+from recollect.tools.spec import WHERE, Parameter, Tool
 
 if TYPE_CHECKING:
     from recollect.api.agent import AgentMemory
@@ -16,6 +16,13 @@ NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so th
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
 
+FILTERS = {
+    "kind": Parameter(description="Only memories of this kind.", choices=tuple(Kind)),
+    "tag": Parameter(description="Only memories with this tag."),
+    "session_id": Parameter(description="Only memories of this conversation."),
+    "where": WHERE,
+}
+
 
 def search_my_memories(
     memory: AgentMemory | None,
@@ -23,10 +30,23 @@ def search_my_memories(
     limit: int = DEFAULT_LIMIT,
     purpose: str | None = None,
     min_score: float | None = None,
+    kind: KindName | None = None,
+    tag: str = "",
+    session_id: str | None = None,
+    where: str = "",
 ) -> Json:
     if memory is None:
         return NO_AGENT
-    hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)), purpose=purpose, min_score=min_score)
+    hits = memory.recall(
+        query,
+        limit=max(1, min(limit, MAX_LIMIT)),
+        kinds=None if kind is None else [kind],
+        purpose=purpose,
+        min_score=min_score,
+        tag=tag,
+        session_id=session_id,
+        where=where,
+    )
     answer: Json = {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
     if hits.heading:
         answer = {"heading": hits.heading, **answer}
@@ -73,6 +93,7 @@ TOOLS = (
                 ),
                 type="number",
             ),
+            **FILTERS,
         },
         answer={"heading": "string", "count": "integer", "results": "array", "missing": "array"},
         call=search_my_memories,

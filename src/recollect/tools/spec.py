@@ -40,6 +40,14 @@ class Parameter:
         return schema
 
 
+WHERE = Parameter(
+    description=(
+        "Filter such as: tags = food and created_at > 2026-10-01 and metadata.city = 'Oslo'. Operators: =, !=, <, <=, "
+        ">, >=, in (a, b), exists, and, or, not."
+    )
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One operation a model can call on an agent's memory."""

@@ -1,12 +1,14 @@
-"""Tools that look after an agent's memories: see what is no longer used, and restore it."""
+"""Tools that look after an agent's memories: facts of conversations, and what is no longer used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from recollect.model import Json
+from recollect.model import Fact, Json
+from recollect.services.memories.fact_requests import parse_conversation, parse_steps
 from recollect.tools.bounds import bound_results, render_text
+from recollect.tools.recall import FILTERS
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -17,11 +19,6 @@ GONE = ("archived", "expired")
 PAGE = 20
 
 STATE = Parameter(description="archived: put away by maintenance; expired: past their end.", choices=GONE)
-FILTERS = {
-    "kind": Parameter(description="Only memories of this kind.", choices=("core", "journal", "note", "episode")),
-    "tag": Parameter(description="Only memories with this tag."),
-    "session_id": Parameter(description="Only memories of this conversation."),
-}
 
 
 def memory_list(
@@ -40,6 +37,30 @@ def memory_restore(memory: AgentMemory | None, ids: Sequence[str] | None = None,
         return NO_AGENT
     restored = memory.restore(ids, **filters)
     return {"ok": True, "restored": len(restored), "ids": [each.id for each in restored[:PAGE]]}
+
+
+def memory_add(
+    memory: AgentMemory | None, conversation: str, session_id: str | None = None, dry_run: bool = False
+) -> Json:
+    if memory is None:
+        return NO_AGENT
+    result = memory.add(parse_conversation(conversation), session_id=session_id, dry_run=dry_run)
+    changes = {name: getattr(result, name) for name in ("added", "updated", "superseded")}
+    answer: Json = {"ok": True, **{name: bound_results([_render(each) for each in changes[name]]) for name in changes}}
+    dropped = [{"text": each.text, "reason": each.reason} for each in result.dropped[:PAGE]]
+    undo = [f"{step.change}:{step.id}:{step.version}" for step in result.steps]
+    return answer | {"dropped": bound_results(dropped), "undo": undo}
+
+
+def memory_undo_add(memory: AgentMemory | None, undo: Sequence[str]) -> Json:
+    if memory is None:
+        return NO_AGENT
+    return {"ok": True, "undone": memory.undo_add(parse_steps(undo))}
+
+
+def _render(fact: Fact) -> Json:
+    rendered: Json = {"id": fact.id, "turn": fact.turn, **render_text(fact.text, fact.memory)}
+    return rendered if fact.replaces is None else {**rendered, "replaces": fact.replaces}
 
 
 TOOLS = (
@@ -78,5 +99,37 @@ TOOLS = (
         answer={"restored": "integer", "ids": "array"},
         call=memory_restore,
         is_idempotent=True,
+    ),
+    Tool(
+        name="memory_add",
+        set="admin",
+        title="Remember a conversation's facts",
+        description=(
+            "Read a conversation and keep its lasting facts, preferences, decisions and promises; questions, small "
+            "talk and what is known already are left out. The answer's `undo` reverts it with memory_undo_add."
+        ),
+        parameters={
+            "conversation": Parameter(
+                description="Its messages, each on a line that begins with user: or assistant:.", is_required=True
+            ),
+            "session_id": Parameter(description="The id of the conversation, if it has one."),
+            "dry_run": Parameter(description="true: only show what would be kept.", type="boolean"),
+        },
+        answer={"added": "array", "updated": "array", "superseded": "array", "dropped": "array", "undo": "array"},
+        call=memory_add,
+        is_idempotent=True,
+        session_argument="session_id",
+    ),
+    Tool(
+        name="memory_undo_add",
+        set="admin",
+        title="Undo memory_add",
+        description="Undo one memory_add: delete what it added and restore what it changed, if nothing changed since.",
+        parameters={
+            "undo": Parameter(description="The `undo` of memory_add's answer.", type="array", is_required=True)
+        },
+        answer={"undone": "integer"},
+        call=memory_undo_add,
+        is_destructive=True,
     ),
 )

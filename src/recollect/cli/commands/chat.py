@@ -10,7 +10,7 @@ import typer
 from recollect.cli.options import OpenaiBaseUrl, OpenaiModel, read_text
 from recollect.cli.run import Command, Run, optional_module
 
-LOOP = "recollect.cli.commands.chat_loop"
+LOOP = "recollect.cli.chat_loop"
 NEEDS = {"needs": "Running an agent", "extra": "agent"}
 
 InSession = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.options import MinScore, read_text
+from recollect.cli.options import MinScore, Where, read_text
 from recollect.cli.output import Block, Cell, Column, Indented, Line, Output, OutputNote, Styled, Table
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_value, local_time, one_line, plain_time, safe, shorten
@@ -32,6 +32,7 @@ def context(
         Layout | None, typer.Option(help="The order of the blocks; by default as in the settings.", show_default=False)
     ] = None,
     min_score: MinScore = None,
+    where: Where = None,
     blocks: Annotated[bool, typer.Option("--blocks", help="Show its blocks instead of its messages.")] = False,
 ) -> None:
     """Build the prompt of the next call: memory, knowledge and conversation, fitted into a budget."""
@@ -42,6 +43,7 @@ def context(
         budget=budget,
         layout=layout,
         min_score=min_score,
+        where=where,
     )
 
     def find_command() -> str:

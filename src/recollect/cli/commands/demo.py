@@ -79,7 +79,7 @@ THE_END = "That store is gone. Yours begins with: recollect remember 'Prefers ta
 
 TOUR = (
     Stop(
-        title="Four kinds of memory",
+        title="Kinds of memory",
         says="A memory is one short text. Its kind picks the rules it lives by: core is who the agent is, a note is a "
         "fact about the user or the work, the journal is what the agent noticed this week.",
         lines=(

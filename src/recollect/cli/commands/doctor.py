@@ -18,7 +18,7 @@ from recollect.cli.commands.maintenance import NO_EMBEDDER, POSTGRES, open_embed
 from recollect.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Output, Styled, tick
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, mark, one_line, plain_time
-from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch
+from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch, StoreAway, StoreDamaged
 from recollect.model import CheckResult, MaintenanceRun, RefusedText
 from recollect.settings import MASK, SettingRow, Settings, masked, table
 
@@ -31,6 +31,10 @@ PROBE_AGENT = "recollect-doctor"
 """An agent without memories; asking for it does not create it."""
 
 EMBEDDER_ADVICE = "Mend it, or set RECOLLECT_EMBEDDER to static; meanwhile memories are found by their words."
+STORE_ADVICE = {
+    StoreAway: "Check the address, or use --url.",
+    StoreDamaged: "Restore a backup with recollect restore, or name another file with --url.",
+}
 MAX_NAMED = 5
 GIGABYTE = 1024**3
 LEAST_FREE = GIGABYTE // 10
@@ -221,8 +225,8 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
         yield CheckResult(name="schema", is_ok=False, says=str(error))
         return
     except RecollectError as error:
-        is_file = not settings.store_url.startswith(POSTGRES)
-        advice = "Check the address, or use --url" + ("; if the file is damaged, restore a backup." if is_file else ".")
+        # Other failures say themselves what to do.
+        advice = next((text for kind, text in STORE_ADVICE.items() if isinstance(error, kind)), "")
         yield CheckResult(name="store", is_ok=False, says=f"{address}: {error}", advice=advice)
         return
     yield CheckResult(name="store", is_ok=True, says=address)

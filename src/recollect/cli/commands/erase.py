@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,10 +27,10 @@ def erase(
     subject: Annotated[
         str,
         typer.Argument(
-            help="agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS for all that mentions them.",
+            help="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS.",
             show_default=False,
         ),
-    ],
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     compact: Annotated[
@@ -38,23 +41,65 @@ def erase(
             show_default=False,
         ),
     ] = None,
+    with_agents: Annotated[
+        bool | None,
+        typer.Option(
+            "--with-agents/--keep-agents",
+            help="Delete agents whose ids are made from the words, or keep them.",
+            show_default=False,
+        ),
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Only check a receipt that --json printed; - reads standard input."),
+    ] = None,
 ) -> None:
     """Remove everything about a subject for good, and print a receipt."""
+    if verify is not None:
+        run.show(_verify(run, verify))
+        return
+    if not subject:
+        raise typer.BadParameter("Name what to erase, or a receipt with --verify.")
     if dry_run:
-        run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))
+        run.show(_render_receipt(run.tenant.erase(subject, dry_run=True, with_agents=with_agents)))
         return
     if not yes:
-        _confirm(run, subject)
-    run.show(_render_receipt(run.tenant.erase(subject, compact=compact)))
+        with_agents = _confirm(run, subject, with_agents)
+    run.show(_render_receipt(run.tenant.erase(subject, compact=compact, with_agents=with_agents)))
 
 
-def _confirm(run: Run, subject: str) -> None:
-    """Show what would go, and ask. Raises: Invalid when there is no terminal, or the answer is no."""
+def _verify(run: Run, path: Path) -> Output:
+    """Check a receipt. Raises: Invalid when it cannot be read, or was changed."""
+    try:
+        receipt = json.loads(sys.stdin.read() if path == Path("-") else path.read_text("utf-8"))
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+    except ValueError:
+        raise Invalid(f"{path}: is not JSON; a receipt is what erase --json printed.") from None
+    if not isinstance(receipt, dict) or not run.library.verify_receipt(receipt):
+        raise Invalid("This is not a receipt as it was issued: its hash does not fit its content.")
+    return Output(
+        json={"ok": True, "hash": receipt["hash"]},
+        lines=[f"unchanged\t{one_line(receipt['hash'])}"],
+        blocks=[Styled("The receipt is as it was issued.", "green")],
+    )
+
+
+def _confirm(run: Run, subject: str, with_agents: bool | None) -> bool | None:
+    """Show what would go, and ask; return the decision about agents that a text would delete.
+
+    Raises: Invalid when there is no terminal, or the answer is no.
+    """
     if not run.has_terminal:
         raise Invalid(NOT_ASKED)
-    run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))
+    shown = run.tenant.erase(subject, dry_run=True, with_agents=with_agents)
+    run.show(_render_receipt(shown))
     if not typer.confirm("Erase this for good?", err=True):
         raise Invalid(NOT_CONFIRMED)
+    agents = [safe(each.id) for each in shown.found if each.table == "agents" and not each.is_cleared]
+    if agents and with_agents is None and shown.subject == "text":
+        return typer.confirm(f"Delete with all they have: agent {', '.join(agents)}?", err=True)
+    return with_agents
 
 
 COMMANDS = (Command(run=erase, example="recollect erase 'text:Mara Lindqvist' --tenant acme --dry-run"),)

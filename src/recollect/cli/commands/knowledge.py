@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +16,7 @@ import typer
 from recollect.cli.commands.memories import render_forgotten
 from recollect.cli.commands.recall import render_hits
 from recollect.cli.completion import complete_document
-from recollect.cli.options import decode_input
+from recollect.cli.options import Metadata, Where, decode_input, parse_metadata
 from recollect.cli.output import (
     NARROW,
     Block,
@@ -32,6 +34,7 @@ from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, json_record, one_line, plain_time, safe
 from recollect.errors import Invalid, NotFound
 from recollect.model import Chunk, Document, Json, Recalled, Skill
+from recollect.services.knowledge.ingest import DocumentFields
 from recollect.services.knowledge.report import Change, IngestFailure, IngestReport
 
 STANDARD_INPUT = Path("-")
@@ -74,6 +77,7 @@ def ingest(
         bool, typer.Option("--prune", help="Remove documents whose file is no longer in the folder.")
     ] = False,
     draft: Annotated[bool, typer.Option("--draft", help="Ingest it without publishing it.")] = False,
+    metadata: Metadata = None,
     secrets: Annotated[
         DocumentSecrets | None,
         typer.Option(help="Remove what seems to be a secret (default), or refuse the document.", show_default=False),
@@ -85,25 +89,21 @@ def ingest(
     if title is not None and (len(paths) > 1 or paths[0].is_dir()):
         raise typer.BadParameter("--title is for one file.")
     done: list[IngestReport] = []
+    fields: DocumentFields = {
+        "title": title,
+        "category": category,
+        "is_published": False if draft else None,
+        "metadata": parse_metadata(metadata),
+        "secrets": None if secrets is None else secrets.value,
+    }
+    read = partial(run.tenant.ingest, include=include or (), exclude=exclude or (), prune=prune, **fields)
     for path in paths:
         with run.progress("Ingesting") as bar:
             try:
                 if path == STANDARD_INPUT:
-                    done.append(_ingest_input(run, title, category, draft, secrets))
+                    done.append(_ingest_input(run, fields))
                 else:
-                    done.append(
-                        run.tenant.ingest(
-                            path,
-                            title=title,
-                            category=category,
-                            is_published=False if draft else None,
-                            include=include or (),
-                            exclude=exclude or (),
-                            prune=prune,
-                            secrets=None if secrets is None else secrets.value,
-                            progress=bar.report,
-                        )
-                    )
+                    done.append(read(path, progress=bar.report))
             except Invalid as error:
                 done.append(IngestReport(failures=(IngestFailure(source=str(path), reason=str(error)),)))
     ingested = _merge(done)
@@ -112,19 +112,10 @@ def ingest(
         raise typer.Exit(REFUSED)
 
 
-def _ingest_input(
-    run: Run, title: str | None, category: str | None, draft: bool, secrets: DocumentSecrets | None
-) -> IngestReport:
+def _ingest_input(run: Run, fields: DocumentFields) -> IngestReport:
     if sys.stdin is None:
         raise Invalid("There is no standard input to read.")
-    text = decode_input(sys.stdin.buffer.read())
-    return run.tenant.ingest_text(
-        text,
-        title=title,
-        category=category,
-        is_published=False if draft else None,
-        secrets=None if secrets is None else secrets.value,
-    )
+    return run.tenant.ingest_text(decode_input(sys.stdin.buffer.read()), **fields)
 
 
 def _merge(parts: Sequence[IngestReport]) -> IngestReport:
@@ -140,9 +131,10 @@ def list_(
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
     after: Annotated[str, typer.Option(metavar="ID", help="Continue after this one.", show_default=False)] = "",
     category: Annotated[str | None, typer.Option(help="Only documents of this category.", show_default=False)] = None,
+    where: Where = None,
 ) -> None:
     """List the tenant's documents, by id."""
-    found = run.tenant.list_documents(category=category or "", after=after, limit=limit)
+    found = run.tenant.list_documents(category=category or "", where=where, after=after, limit=limit)
     run.show(_render_documents(found, next_cursor=found[-1].id if len(found) == limit else None))
 
 
@@ -159,11 +151,13 @@ def edit(
     publish: Annotated[
         bool | None, typer.Option("--publish/--hide", help="Let searches find it, or not.", show_default=False)
     ] = None,
+    metadata: Metadata = None,
 ) -> None:
-    """Change a document's title or category, publish it or hide it."""
-    if title is None and category is None and publish is None:
-        raise typer.BadParameter("Say what to change: --title, --category, --publish or --hide.")
-    edited = run.tenant.update_document(id, title=title, category=category, is_published=publish)
+    """Change a document's title, category or metadata, publish it or hide it."""
+    fields = parse_metadata(metadata)
+    if title is None and category is None and publish is None and fields is None:
+        raise typer.BadParameter("Say what to change: --title, --category, --metadata, --publish or --hide.")
+    edited = run.tenant.update_document(id, title=title, category=category, is_published=publish, metadata=fields)
     run.show(_render_documents([edited]))
 
 
@@ -183,10 +177,11 @@ def search(
     min_score: Annotated[
         float | None, typer.Option(help="Lowest score, 0 to 1, instead of the default.", show_default=False)
     ] = None,
+    where: Where = None,
 ) -> None:
     """Find the passages that answer a question best; with --agent, those the agent may see."""
     memory = run.tenant if run.flags["agent"] is None else run.memory
-    hits = memory.search_knowledge(query, categories=category or (), limit=limit, min_score=min_score)
+    hits = memory.search_knowledge(query, categories=category or (), where=where, limit=limit, min_score=min_score)
     run.show(render_hits(Recalled(hits), is_explained=False))
 
 
@@ -337,6 +332,7 @@ def _about(document: Document) -> dict[str, str]:
         "created_at": plain_time(document.created_at),
         "updated_at": plain_time(document.updated_at),
         "flag": document.flag or "",
+        "metadata": json.dumps(document.metadata, ensure_ascii=False) if document.metadata else "",
     }
     return {name: value for name, value in about.items() if value}
 

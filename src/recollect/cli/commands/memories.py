@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated, cast
+from pathlib import Path
+from typing import Annotated, Any, Unpack, cast
 
 import typer
 
+from recollect.cli.batch import store_batch
 from recollect.cli.completion import complete_memory
 from recollect.cli.options import (
     AsOf,
+    FilterOptions,
     MemoryId,
+    Metadata,
     OfKind,
-    OfOrigin,
-    OfScope,
-    OfSession,
     Secrets,
-    Since,
-    Until,
-    WithTag,
+    name_options,
+    parse_metadata,
     read_text,
 )
 from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
@@ -30,7 +31,7 @@ from recollect.model import Json, Kind, Memory, MemoryVersion, Scope, State, Sta
 from recollect.services.memories.similar import find_lookalikes
 
 ANY_STATE = "all"
-COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow"}
+COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow", Kind.ITEM: "cyan"}
 
 Tags = Annotated[
     list[str] | None,
@@ -49,7 +50,9 @@ class MemoryRow:
 
 def remember(
     run: Run,
-    text: Annotated[str, typer.Argument(help="The text to remember; - reads standard input.", show_default=False)],
+    text: Annotated[
+        str | None, typer.Argument(help="The text to remember; - reads standard input.", show_default=False)
+    ] = None,
     kind: Annotated[Kind, typer.Option(help="The kind of memory, which sets its rules.")] = Kind.NOTE,
     tag: Tags = None,
     scope: Annotated[Scope | None, typer.Option(help="Who or what it is about.", show_default=False)] = None,
@@ -61,55 +64,56 @@ def remember(
     supersedes: Annotated[
         str | None, typer.Option(metavar="ID", help="The memory this one corrects.", show_default=False)
     ] = None,
+    metadata: Metadata = None,
     secrets: Secrets = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Store every line of this JSON Lines file, or none.", show_default=False),
+    ] = None,
 ) -> None:
-    """Store one short text. It is on disk when the command ends."""
+    """Store one short text, or a file of them. It is on disk when the command ends."""
+    if (text is None) == (batch is None):
+        raise typer.BadParameter("Give either a text or --batch FILE.")
     run.flags |= {"secrets": secrets}
-    memory = run.memory.remember(
-        read_text(text),
-        kind=kind,
-        tags=tag or (),
-        scope=scope,
-        importance=importance,
-        session_id=session,
-        category=category,
-        supersedes=supersedes,
-    )
-    run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory.similar, memory)))
+    given: dict[str, Any] = {
+        "kind": kind,
+        "tags": tag or (),
+        "scope": scope,
+        "importance": importance,
+        "session_id": session,
+        "category": category,
+        "supersedes": supersedes,
+        "metadata": parse_metadata(metadata),
+    }
+    if batch is not None:
+        rows = read_states(run, store_batch(run.memory.remember_many, batch, given))
+        run.show(render_memories(rows, if_empty="The file is empty."))
+    elif text is not None:
+        memory = run.memory.remember(read_text(text), **given)
+        run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory.similar, memory)))
 
 
 def list_(
     run: Run,
     kind: OfKind = None,
-    tag: WithTag = "",
-    session: OfSession = None,
-    scope: OfScope = None,
-    origin: OfOrigin = None,
-    since: Since = None,
-    until: Until = None,
     state: Annotated[
-        str, typer.Option(help=f"{', '.join(State)} or {ANY_STATE}.", autocompletion=lambda: [*State, ANY_STATE])
-    ] = State.LIVE.value,
+        str | None,
+        typer.Option(
+            help=f"{', '.join(State)} or {ANY_STATE}; by default live, unless --where names a state.",
+            autocompletion=lambda: [*State, ANY_STATE],
+            show_default=False,
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
     before: Annotated[
         str | None, typer.Option(metavar="ID", help="Continue after this one.", show_default=False)
     ] = None,
     as_of: AsOf = None,
+    **filters: Unpack[FilterOptions],
 ) -> None:
     """List memories, newest first."""
-    found = run.memory.list(
-        kind=kind,
-        tag=tag,
-        session_id=session,
-        scope=scope,
-        origin=origin,
-        since=since,
-        until=until,
-        state=_check_state(state),
-        as_of=as_of,
-        limit=limit,
-        before=before,
-    )
+    chosen = None if state is None else _check_state(state)
+    found = run.memory.list(kind=kind, state=chosen, as_of=as_of, limit=limit, before=before, **name_options(filters))
     next_cursor = found[-1].id if len(found) == limit else None
     rows = read_states(run, found, at=as_of)
     run.show(render_memories(rows, if_empty=_none_found(run), next_cursor=next_cursor))
@@ -133,6 +137,7 @@ def edit(
     ] = None,
     no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
     importance: Importance = None,
+    metadata: Metadata = None,
     version: Annotated[int | None, typer.Option(help="Only if this is still its version.", show_default=False)] = None,
     secrets: Secrets = None,
 ) -> None:
@@ -140,11 +145,12 @@ def edit(
     run.flags |= {"secrets": secrets}
     if tag and no_tags:
         raise typer.BadParameter("--tag and --no-tags exclude each other.")
-    if text is None and importance is None and not tag and not no_tags:
-        raise typer.BadParameter("Say what to change: --text, --tag, --no-tags or --importance.")
+    if text is None and importance is None and not tag and not no_tags and not metadata:
+        raise typer.BadParameter("Say what to change: --text, --tag, --no-tags, --importance or --metadata.")
     tags = () if no_tags else tag or None
     new_text = None if text is None else read_text(text)
-    memory = run.memory.update(id, text=new_text, tags=tags, importance=importance, version=version)
+    fields = parse_metadata(metadata)
+    memory = run.memory.update(id, text=new_text, tags=tags, importance=importance, metadata=fields, version=version)
     run.show(_render_changed("Edited", read_states(run, [memory])[0]))
 
 
@@ -335,7 +341,7 @@ def _details(row: MemoryRow) -> dict[str, str]:
     memory = row.memory
     names = [each.name for each in fields(memory) if each.name not in ("owner", "text")]
     values = {name: getattr(memory, name) for name in names} | {"state": row.state}
-    return {name: one_line(_format(value)) for name, value in values.items() if value not in (None, "", ())}
+    return {name: one_line(_format(value)) for name, value in values.items() if value not in (None, "", (), {})}
 
 
 def _format(value: object) -> str:
@@ -343,4 +349,6 @@ def _format(value: object) -> str:
         return plain_time(value)
     if isinstance(value, tuple):
         return ", ".join(value)
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
     return f"{value:g}" if isinstance(value, float) else str(value)

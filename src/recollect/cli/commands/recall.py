@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
 from recollect.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
-from recollect.cli.options import (
-    AsOf,
-    MemoryId,
-    MinScore,
-    OfKind,
-    OfOrigin,
-    OfScope,
-    OfSession,
-    Since,
-    Until,
-    WithTag,
-    read_text,
-)
+from recollect.cli.options import AsOf, FilterOptions, MemoryId, MinScore, OfKind, name_options, read_text
 from recollect.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
@@ -63,102 +51,50 @@ ForPurpose = Annotated[
 def search(
     run: Run,
     query: Annotated[str, typer.Argument(help="Text that memories must contain exactly, ignoring case.")] = "",
-    tag: WithTag = "",
     kind: OfKind = None,
-    session: OfSession = None,
-    scope: OfScope = None,
-    origin: OfOrigin = None,
-    since: Since = None,
-    until: Until = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
+    **filters: Unpack[FilterOptions],
 ) -> None:
     """Find memories that contain exactly this text, newest first."""
-    found = run.memory.search(
-        query,
-        tag=tag,
-        kind=kind,
-        session_id=session,
-        scope=scope,
-        origin=origin,
-        since=since,
-        until=until,
-        limit=limit,
-    )
+    found = run.memory.search(query, kind=kind, limit=limit, **name_options(filters))
     rows = read_states(run, found)
     run.show(render_memories(rows, if_empty="No memory contains that; recall finds by meaning."))
+
+
+class QuestionOptions(FilterOptions):
+    """Options of a recall."""
+
+    kind: OnlyKinds
+    source: FromSource
+    purpose: ForPurpose
+    as_of: AsOf
+    min_score: MinScore
 
 
 def recall(
     run: Run,
     query: Annotated[str, typer.Argument(help="A question in your own words.", show_default=False)],
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 5,
-    kind: OnlyKinds = None,
-    source: FromSource = None,
-    purpose: ForPurpose = None,
     explain: Annotated[bool, typer.Option("--explain", help="Explain each score.")] = False,
-    as_of: AsOf = None,
-    min_score: MinScore = None,
-    tag: WithTag = "",
-    session: OfSession = None,
-    scope: OfScope = None,
-    origin: OfOrigin = None,
-    since: Since = None,
-    until: Until = None,
+    **options: Unpack[QuestionOptions],
 ) -> None:
     """Find what answers a question best, by meaning and by words."""
-    hits = run.memory.recall(
-        query,
-        limit=limit,
-        kinds=kind or None,
-        sources=source or None,
-        purpose=purpose,
-        as_of=as_of,
-        min_score=min_score,
-        tag=tag,
-        session_id=session,
-        scope=scope,
-        origin=origin,
-        since=since,
-        until=until,
-    )
+    hits = run.memory.recall(query, limit=limit, **name_options(options))
     run.show(render_hits(hits, is_explained=explain))
 
 
 def explain(
     run: Run,
     query: Annotated[str, typer.Argument(help="The question, as it was asked.", show_default=False)],
-    id: Annotated[str, typer.Option("--id", help="The record to explain, such as m-7 or a-12.", show_default=False)],
+    id: Annotated[
+        str | None,
+        typer.Option("--id", help="The record to explain, such as m-7 or a-12; all if not given.", show_default=False),
+    ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results of that recall.")] = 5,
-    kind: OnlyKinds = None,
-    source: FromSource = None,
-    purpose: ForPurpose = None,
-    as_of: AsOf = None,
-    min_score: MinScore = None,
-    tag: WithTag = "",
-    session: OfSession = None,
-    scope: OfScope = None,
-    origin: OfOrigin = None,
-    since: Since = None,
-    until: Until = None,
+    **options: Unpack[QuestionOptions],
 ) -> None:
-    """Explain why a question finds a record, or why it does not."""
-    explanation = run.memory.explain(
-        query,
-        id,
-        limit=limit,
-        kinds=kind or None,
-        sources=source or None,
-        purpose=purpose,
-        as_of=as_of,
-        min_score=min_score,
-        tag=tag,
-        session_id=session,
-        scope=scope,
-        origin=origin,
-        since=since,
-        until=until,
-    )
-    run.show(render_explanation(explanation))
+    """Explain what a question finds, or why it finds a record or does not."""
+    run.show(render_explanation(run.memory.explain(query, id, limit=limit, **name_options(options))))
 
 
 def similar(run: Run, id: MemoryId) -> None:
@@ -181,7 +117,7 @@ def inject(
 COMMANDS = (
     Command(run=search, example="recollect search tabs --tag preference"),
     Command(run=recall, example="recollect recall 'how to indent code?' --explain"),
-    Command(run=explain, example="recollect explain 'how to indent code?' --id m-1"),
+    Command(run=explain, example="recollect explain 'how to indent code?'"),
     Command(run=similar, example="recollect similar m-1", listed_by="list"),
     Command(run=inject, example="recollect inject 'how to indent code?' --mode hybrid"),
 )
@@ -256,22 +192,39 @@ def _missing_hint(unanswered: Unanswered) -> str:
 
 def render_explanation(explanation: Explanation) -> Output:
     """Render why a question finds something, or does not."""
-    hit, rival = explanation.hit, explanation.rival
+    each_item = explanation.items or (() if not explanation.id else (explanation,))
+    missing = [_missing_hint(each) for each in explanation.unanswered]
     return Output(
-        json={
-            "id": explanation.id,
-            "outcome": explanation.outcome.value,
-            "sentence": explanation.sentence,
-            "rank": explanation.rank,
-            "hit": None if hit is None else _explained_json(hit),
-            "words": list(explanation.words),
-            "rival": None if rival is None else {"id": rival.id, "score": rival.score},
-            "missing": [asdict(each) for each in explanation.unanswered],
-            "prompts": [json_record(each) for each in explanation.prompts],
-        },
-        lines=_explanation_lines(explanation),
-        blocks=_explanation_blocks(explanation),
+        json=_explanation_json(explanation) | {"items": [_explanation_json(each) for each in explanation.items]},
+        lines=[*_intro_lines(explanation), *(line for each in each_item for line in _explanation_lines(each))],
+        blocks=[
+            *((one_line(explanation.sentence),) if not explanation.id else ()),
+            *(block for each in each_item for block in _explanation_blocks(each)),
+            *(Styled(each, "yellow") for each in missing),
+        ],
     )
+
+
+def _intro_lines(explanation: Explanation) -> Iterable[Line]:
+    if not explanation.id:
+        yield OutputNote(one_line(explanation.sentence))
+        yield from (OutputNote(_missing_hint(each)) for each in explanation.unanswered)
+
+
+def _explanation_json(explanation: Explanation) -> Json:
+    hit, rival = explanation.hit, explanation.rival
+    return {
+        "id": explanation.id,
+        "text": explanation.text,
+        "outcome": explanation.outcome.value,
+        "sentence": explanation.sentence,
+        "rank": explanation.rank,
+        "hit": None if hit is None else _explained_json(hit),
+        "words": list(explanation.words),
+        "rival": None if rival is None else {"id": rival.id, "score": rival.score},
+        "missing": [asdict(each) for each in explanation.unanswered],
+        "prompts": [json_record(each) for each in explanation.prompts],
+    }
 
 
 def _explained_json(hit: Hit) -> Json:
@@ -291,14 +244,14 @@ def _explanation_blocks(explanation: Explanation) -> Iterable[Block]:
     is_found = explanation.outcome is Outcome.RECALLED
     title = f"{safe(explanation.id)}: {explanation.outcome.value.replace('_', ' ')}"
     yield Styled(mark(is_found), "green" if is_found else "yellow"), Styled(title, "bold")
+    if explanation.text:
+        yield Styled(shorten(one_line(explanation.text)))
     yield one_line(explanation.sentence)
     if explanation.words:
         yield Styled(f"Words in common: {', '.join(map(one_line, explanation.words))}", "dim")
     for prompt in explanation.prompts:
         line = f"{prompt.call_id}, {local_time(prompt.at)}: {_appearance(prompt)}"
         yield Styled(line, "yellow" if prompt.left_out else "dim")
-    for each in explanation.unanswered:
-        yield Styled(_missing_hint(each), "yellow")
 
 
 def _appearance(appearance: Appearance) -> str:

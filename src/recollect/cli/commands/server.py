@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from recollect.cli.hosts import Host, HostConfig, check_url, read_text
 from recollect.cli.options import (
     OpenaiBaseUrl,
     OpenaiModel,
@@ -22,6 +24,7 @@ from recollect.cli.options import (
 from recollect.cli.output import Column, Output, Styled, Unwrapped, tick
 from recollect.cli.run import Command, Run, optional_module
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
+from recollect.errors import Invalid
 from recollect.model import ApiKey, IssuedKey, KeyScope, Origin
 from recollect.policy.keys import is_valid
 from recollect.settings import use_one_thread_each
@@ -78,18 +81,89 @@ Ctrl-D ends it."""
 """Shown to a person who types the command to see what it does."""
 
 
+class McpAction(StrEnum):
+    """Something else to do than to serve."""
+
+    INSTALL = "install"
+
+
 def mcp(
     run: Run,
+    action: Annotated[
+        McpAction | None, typer.Argument(help="Register the server in a host instead of running it.")
+    ] = None,
+    host: Annotated[Host | None, typer.Argument(help="The host to register it in.", show_default=False)] = None,
     sets: Annotated[
         str | None, typer.Option(help="The groups of tools to offer, such as notes,recall.", show_default=False)
     ] = None,
+    project: Annotated[bool, typer.Option("--project", help="install: only for the project in this folder.")] = False,
+    only_print: Annotated[bool, typer.Option("--print", help="install: only show the entry.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="install: only show the change.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="install: take the entry out again.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="install: do not ask for confirmation.")] = False,
 ) -> None:
-    """Run an MCP server on standard input and output, for one agent."""
+    """Run an MCP server on standard input and output, for one agent.
+
+    `mcp install HOST` writes it into the configuration of Claude Code, Claude Desktop, Codex, Cursor, VS Code or
+    Gemini CLI.
+    """
+    if action is McpAction.INSTALL:
+        _install(run, host, sets, is_project=project, is_print=only_print, is_dry=dry_run, is_undo=undo, is_sure=yes)
+        return
     run.flags |= {"tool_sets": sets}
     if sys.stdin is not None and sys.stdin.isatty():
         typer.secho(NO_HOST, dim=True, err=True)
     server = optional_module("recollect.server.mcp.stdio", needs="The MCP server", extra="mcp")
     server.run_stdio(run.settings)
+
+
+def _install(
+    run: Run,
+    host: Host | None,
+    sets: str | None,
+    *,
+    is_project: bool,
+    is_print: bool,
+    is_dry: bool,
+    is_undo: bool,
+    is_sure: bool,
+) -> None:
+    """Register the server in a host, or remove it. Raises: Invalid."""
+    if host is None:
+        raise Invalid(f"Name the host: recollect mcp install {'|'.join(Host)}")
+    flags = {**run.flags, "sets": sets}
+    if flags["url"] is not None:
+        flags["url"] = check_url(str(flags["url"]))
+    arguments = [word for name, value in flags.items() if value is not None for word in (f"--{name}", str(value))]
+    config = HostConfig(host, arguments, is_project=is_project)
+    if is_print:
+        run.show(_render_change(config, False, config.render().splitlines()))
+        return
+    old = read_text(config.path)
+    new = (None if old is None else config.undo(old)) if is_undo else config.install(old or "")
+    diff = config.diff(old, new)
+    if is_dry or old == new:
+        run.show(_render_change(config, False, diff or [f"{config.path} needs no change."]))
+        return
+    if not is_sure:
+        if not run.has_terminal:
+            raise Invalid(NOT_ASKED)
+        run.show(_render_change(config, False, diff))
+        if not typer.confirm(f"Write {config.path}?", err=True):
+            raise Invalid("Nothing was written.")
+    config.write(old, new, has_backup=not is_undo)
+    run.show(_render_change(config, True, [f"Changed {config.path}; restart the host to use it."]))
+
+
+NOT_ASKED = "Nothing was written, because there is no terminal to confirm on. Add --yes, or look first with --dry-run."
+
+
+def _render_change(config: HostConfig, is_written: bool, lines: Sequence[str]) -> Output:
+    return Output(
+        json={"path": str(config.path), "is_written": is_written, "entry": config.entry, "lines": list(lines)},
+        lines=[safe(each) for each in lines],
+        blocks=[Unwrapped(safe(each)) for each in lines],
+    )
 
 
 def create(
@@ -110,9 +184,10 @@ def create(
         Origin | None,
         typer.Option(help="The most trusted origin it may give a memory; by default any.", show_default=False),
     ] = None,
+    user: Annotated[str | None, typer.Option(help="Limit it to this end user.", show_default=False)] = None,
 ) -> None:
     """Create a key for the tenant and print it once: only its hash is stored."""
-    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust)
+    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust, user=user)
     run.show(_render_issued(made))
 
 
@@ -135,8 +210,8 @@ KEY_COMMANDS = (
     Command(
         run=create,
         example="recollect keys create --tenant acme --scope write --agent atlas --trust tool",
-        # Here, --agent limits the key.
-        replaces=("agent",),
+        # Here, --agent and --user limit the key.
+        replaces=("agent", "user"),
     ),
     Command(run=list_, example="recollect keys list --tenant acme", alias="list"),
     Command(run=revoke, example="recollect keys revoke mzxw6ytb --tenant acme", listed_by="keys list"),
@@ -207,5 +282,6 @@ def _state(key: ApiKey, now: datetime) -> str:
 
 def _limits(key: ApiKey) -> str:
     """List what limits a key besides its scope."""
-    agents = [f"agent {each}" for each in key.agents]
-    return ", ".join([*agents, *([] if key.trust is None else [f"trust {key.trust.value}"])])
+    limits = [f"agent {each}" for each in key.agents]
+    limits += [] if key.user is None else [f"user {safe(key.user)}"]
+    return ", ".join([*limits, *([] if key.trust is None else [f"trust {key.trust.value}"])])

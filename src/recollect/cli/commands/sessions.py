@@ -1,9 +1,11 @@
-"""Conversations: list, read, log and delete them, and see what a model would be sent."""
+"""Conversations: list, read, log and delete them, store their facts, and see what a model would be sent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -17,13 +19,17 @@ from recollect.cli.options import (
     SummaryEnabled,
     SummaryKeepLast,
     SummaryThreshold,
+    Where,
+    decode_input,
     read_text,
 )
-from recollect.cli.output import Block, Column, Output, Styled, next_page, tick
+from recollect.cli.output import Block, Column, Output, OutputNote, Styled, next_page, tick
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
-from recollect.model import Conversation, Json, Message, Role, Session
+from recollect.errors import Invalid
+from recollect.model import AddedFacts, Conversation, Fact, Json, Message, Role, Session
 from recollect.ports import place_of
+from recollect.services.memories.fact_requests import parse_conversation, parse_steps
 
 COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.value: "magenta"}
 
@@ -39,10 +45,11 @@ def sessions(
     before: Annotated[
         str | None, typer.Option(metavar="SESSION", help="Continue after this one.", show_default=False)
     ] = None,
+    where: Where = None,
 ) -> None:
     """List the agent's conversations, most recently used first."""
     place = None if before is None else place_of(run.memory.session(before))
-    found = run.memory.sessions(before=place, limit=limit)
+    found = run.memory.sessions(where=where, before=place, limit=limit)
     run.show(_render_sessions(found, next_cursor=found[-1].id if len(found) == limit else None))
 
 
@@ -69,14 +76,52 @@ def log(
     category: Annotated[
         str | None, typer.Option(help="The category of the episodes, which sets their lifetime.", show_default=False)
     ] = None,
+    user_id: Annotated[
+        str | None, typer.Option(help="The end user a new session belongs to.", show_default=False)
+    ] = None,
 ) -> None:
     """Store one turn of a conversation. The first turn creates the session. It is on disk when the command ends."""
     if user == assistant == STANDARD_INPUT:
         raise typer.BadParameter("Only one of --user and --assistant can be read from standard input.")
     logged = run.memory.log_turn(
-        session, user=read_text(user), assistant=read_text(assistant), remember=remember, category=category
+        session,
+        user=read_text(user),
+        assistant=read_text(assistant),
+        remember=remember,
+        category=category,
+        user_id=user_id,
     )
     run.show(_render_messages(logged))
+
+
+def add(
+    run: Run,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The conversation; - reads standard input.", show_default=False)
+    ] = "",
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="The conversation it is.", show_default=False)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be stored.")] = False,
+    undo: Annotated[
+        str | None, typer.Option(metavar="STEPS", help="Undo an earlier add, as it says.", show_default=False)
+    ] = None,
+    openai_model: OpenaiModel = None,
+    openai_base_url: OpenaiBaseUrl = None,
+) -> None:
+    """Store the lasting facts of a conversation: JSON messages, or lines that begin with user: or assistant:.
+
+    A configured model reads it; without one, rules do."""
+    run.flags |= {"openai_model": openai_model, "openai_base_url": openai_base_url}
+    if (undo is None) == (not file):
+        raise Invalid("Name the file of a conversation, - for standard input, or --undo with the steps to undo.")
+    if undo is not None:
+        count = run.memory.undo_add(parse_steps(undo.split(",")))
+        line = f"Undone: {count} {'memory' if count == 1 else 'memories'}"
+        run.show(Output(json={"undone": count}, lines=[line], blocks=[(tick(True), line)]))
+        return
+    messages = _read_messages(read_text(file) if file == STANDARD_INPUT else _read_file(file))
+    run.show(_render_facts(run.memory.add(messages, session_id=session, dry_run=dry_run)))
 
 
 def conversation(
@@ -114,12 +159,84 @@ def delete_session(run: Run, session: SessionId) -> None:
 COMMANDS = (
     Command(run=sessions, example="recollect sessions --agent atlas"),
     Command(run=messages, example="recollect messages monday --limit 10", listed_by="sessions"),
-    Command(run=log, example="recollect log monday --user 'Tabs or spaces?' --assistant 'Tabs.'"),
+    Command(
+        run=log,
+        example="recollect log monday --user 'Tabs or spaces?' --assistant 'Tabs.'",
+        # Here, --user is what the user said.
+        replaces=("user",),
+    ),
+    Command(run=add, example="recollect add monday.txt --dry-run"),
     Command(run=conversation, example="recollect conversation monday --summary-enabled"),
     Command(
         run=delete_session, alias="delete-session", example="recollect delete-session monday", listed_by="sessions"
     ),
 )
+
+
+def _read_file(name: str) -> str:
+    try:
+        return decode_input(Path(name).read_bytes(), what=name)
+    except OSError as error:
+        raise Invalid(f"{name} cannot be read: {error.strerror}.") from error
+
+
+def _read_messages(text: str) -> Any:
+    """Return the messages of a conversation in JSON or in lines. Raises: Invalid."""
+    if not text.lstrip().startswith(("[", "{")):
+        return parse_conversation(text)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Invalid('This is no JSON; send a list such as [{"role": "user", "content": "…"}].') from error
+    return value.get("messages") if isinstance(value, dict) else value
+
+
+def _render_facts(result: AddedFacts) -> Output:
+    changes = {"added": result.added, "updated": result.updated, "superseded": result.superseded}
+    undo = ",".join(f"{step.change}:{step.id}:{step.version}" for step in result.steps)
+    found = [(name, each) for name, facts in changes.items() for each in facts]
+    rows = [
+        (_describe_change(name, each), each.id or EMPTY, str(each.turn), one_line(each.text)) for name, each in found
+    ]
+    rows += [
+        ("dropped", EMPTY, EMPTY if each.turn is None else str(each.turn), one_line(f"{each.text} ({each.reason})"))
+        for each in result.dropped
+    ]
+    return Output(
+        json={
+            **{name: [_fact_json(each) for each in facts] for name, facts in changes.items()},
+            "dropped": [json_record(each) for each in result.dropped],
+            "source": result.source,
+            "problem": result.problem,
+            "dry_run": result.is_dry_run,
+            "undo": [json_record(step) for step in result.steps],
+        },
+        lines=[*rows, *_advise(result, undo)],
+        columns=(
+            Column("Change", whole=True),
+            Column("Id", "cyan", whole=True),
+            Column("Turn", number=True),
+            Column("Text"),
+        ),
+        rows=rows,
+        if_empty="Nothing was said.",
+        blocks=[Styled(each, "dim") for each in _advise(result, undo)],
+    )
+
+
+def _describe_change(name: str, fact: Fact) -> str:
+    return f"{name} {fact.replaces}" if fact.replaces else name
+
+
+def _fact_json(fact: Fact) -> Json:
+    return {"turn": fact.turn, "replaces": fact.replaces, **json_record(fact.memory)}
+
+
+def _advise(result: AddedFacts, undo: str) -> Iterator[OutputNote]:
+    if result.problem:
+        yield OutputNote(f"Read by rules, because the model failed: {one_line(result.problem)}")
+    if undo:
+        yield OutputNote(f"Undo: recollect add --undo {undo}")
 
 
 def _render_sessions(sessions: Sequence[Session], *, next_cursor: str | None) -> Output:

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Unpack, cast
 
 import typer
 
 from recollect.cli.commands.memories import read_states, render_memories
-from recollect.cli.options import OfKind, OfSession, WithTag
+from recollect.cli.options import FilterOptions, OfKind, name_options
 from recollect.cli.output import Column, Output, OutputNote, Styled
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import local_time, one_line, plain_time
 from recollect.errors import Invalid
-from recollect.model import BackupReport, ExportReport, ImportReport
+from recollect.model import BackupReport, ExportReport, ImportReport, StateName
 from recollect.policy.names import memory_seq
 
 STREAM = Path("-")
@@ -30,18 +30,19 @@ def export(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="The file; .gz or .zst compresses it, - is standard output.")
     ] = STREAM,
+    user: Annotated[str | None, typer.Option(help="Only the records of this end user.", show_default=False)] = None,
 ) -> None:
     """Write all data of the tenant, except keys, to a file that any store can import."""
     if path != STREAM:
         with run.progress("Exporting") as bar:
-            exported = run.tenant.export(path, progress=bar.report)
+            exported = run.tenant.export(path, progress=bar.report, user=user)
         run.show(_render_exported(exported, path))
         return
     if run.printer.is_json:
         raise typer.BadParameter("--json reports on a file: name one, or omit --json.")
     if sys.stdout is None:
         raise Invalid("There is no standard output to write to.")
-    run.tenant.export(sys.stdout.buffer)
+    run.tenant.export(sys.stdout.buffer, user=user)
 
 
 def import_(
@@ -59,6 +60,10 @@ def import_(
     remember: Annotated[
         bool, typer.Option("--remember", help="Also remember the messages of imported conversations as episodes.")
     ] = False,
+    trusted: Annotated[
+        bool, typer.Option("--trusted", help="Believe an export that is not signed; its core memories need no review.")
+    ] = False,
+    with_erased: Annotated[bool, typer.Option("--with-erased", help="Bring back what was erased here.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would happen.")] = False,
 ) -> None:
     """Import an export, or the memories of another program. Existing records do not change.
@@ -66,7 +71,14 @@ def import_(
     Memories without an agent go to --agent."""
     with _as_file(path) as file, run.progress("Importing") as bar:
         imported = run.tenant.import_(
-            file, format=from_, merge=merge, remember=remember, dry_run=dry_run, progress=bar.report
+            file,
+            format=from_,
+            merge=merge,
+            remember=remember,
+            trusted=trusted,
+            with_erased=with_erased,
+            dry_run=dry_run,
+            progress=bar.report,
         )
     run.show(_render_imported(imported))
     if imported.refused_count and not imported.added and not imported.present:
@@ -95,13 +107,13 @@ def restore(
         str | None, typer.Option(help="All memories in this state: archived or expired.", show_default=False)
     ] = None,
     kind: OfKind = None,
-    tag: WithTag = "",
-    session: OfSession = None,
+    **filters: Unpack[FilterOptions],
 ) -> None:
     """Make archived or expired memories live again, or restore a backup.
 
     Ids look like m-7. A backup goes to the store that --url names, which must not exist yet."""
-    named, is_filtered = what or [], any((state, kind, tag, session))
+    named, chosen = what or [], name_options(filters)
+    is_filtered = bool(state or kind or chosen)
     if named and not is_filtered and not any(map(memory_seq, named)):
         if len(named) > 1:
             raise typer.BadParameter("Name one backup file, or ids of memories such as m-7.")
@@ -110,8 +122,8 @@ def restore(
             report = run.library.restore(path, to=run.settings.store_url, progress=bar.report)
         run.show(_render_backup(report, path))
         return
-    chosen: dict[str, Any] = {"state": state, "kind": kind, "tag": tag, "session_id": session}
-    restored = run.memory.restore(named or None, **chosen)
+    # The library refuses a state that is none.
+    restored = run.memory.restore(named or None, state=cast(StateName | None, state), kind=kind, **chosen)
     run.show(render_memories(read_states(run, restored), if_empty="There was nothing to restore."))
 
 
@@ -130,7 +142,8 @@ def _as_file(path: Path) -> Iterator[Path]:
 
 
 COMMANDS = (
-    Command(run=export, example="recollect export acme.jsonl.zst --tenant acme"),
+    # Here, --user limits the rows.
+    Command(run=export, example="recollect export acme.jsonl.zst --tenant acme", replaces=("user",)),
     Command(run=import_, alias="import", example="recollect import acme.jsonl.zst --tenant acme --dry-run"),
     Command(run=backup, example="recollect backup monday.tar.zst"),
     Command(run=restore, example="recollect restore m-7 m-8", listed_by="list --state archived"),
@@ -173,7 +186,7 @@ def _render_imported(imported: ImportReport) -> Output:
     added = "would be added" if imported.is_dry_run else "added"
     problems = _problem_lines(imported)
     return Output(
-        json=document | {"refused": list(document["refused"]), "problems": list(imported.problems)},
+        json=document | {name: list(document[name]) for name in ("refused", "flagged", "problems")},
         lines=[
             *(f"{table}\t{new} {added}\t{old} there already" for table, (new, old) in counts.items()),
             *map(OutputNote, problems),
@@ -192,8 +205,10 @@ def _render_imported(imported: ImportReport) -> Output:
 
 
 def _problem_lines(imported: ImportReport) -> list[str]:
-    """Name what was refused, and other problems."""
-    lines = [f"{one_line(each.place)}: {one_line(each.reason)}" for each in imported.refused]
-    if imported.refused_count > len(imported.refused):
-        lines.append(f"and {imported.refused_count - len(imported.refused):,} more")
+    """Name what was refused or flagged, and other problems."""
+    lines: list[str] = []
+    for items, count in ((imported.refused, imported.refused_count), (imported.flagged, imported.flagged_count)):
+        lines += [f"{one_line(each.place)}: {one_line(each.reason)}" for each in items]
+        if count > len(items):
+            lines.append(f"and {count - len(items):,} more")
     return [*lines, *map(one_line, imported.problems)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Invalid
-from recollect.policy.json_values import check_json
+from recollect.policy.json_values import check_storable
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import check_text
 
@@ -95,10 +95,8 @@ def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
         ) from error
     if len(text) > MAX_METADATA_CHARS:
         raise Invalid(f"The metadata are too long (max {MAX_METADATA_CHARS:,} characters as JSON).")
-    check_json(metadata, what="metadata")
+    check_storable(metadata, what="metadata")
     copy: dict[str, Any] = json.loads(text)
-    if "\\u0000" in text:
-        raise Invalid("The metadata hold a NUL character (U+0000), which cannot be stored; remove it.")
     return copy
 
 

@@ -1,4 +1,4 @@
-"""Form of a language's word lists.
+"""Form of a language's word lists, and their loader. The lists are in `<code>.toml`.
 
 A cue is a pattern over one sentence in lower case with straight apostrophes. It is tried only if one of its trigger
 words occurs, and it counts only without a blocker shortly before it in the same clause ("not", "if", "almost").
@@ -11,9 +11,12 @@ indented line continues the pattern above it, and `<NAME>` inserts a part.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 SIGN = "*"
 """Start of a trigger that is no whole word."""
@@ -45,6 +48,39 @@ class CueTable:
         return not self.triggers.isdisjoint(words) or any(sign in text for sign, _ in self.by_sign)
 
 
+@dataclass(frozen=True)
+class FactCues:
+    """Patterns of facts in conversations, matched against one sentence in lower case with straight apostrophes.
+
+    None has an unbounded repetition of more than single words, so matching takes linear time.
+    """
+
+    self_words: str  # the speaker, alone or as part of "we"
+    others: str  # somebody else who was named before
+    lasting: str  # states, habits, preferences and properties that stay
+    promise: str
+    subject: str  # starts of statements about something definite
+    predicate: str  # auxiliary verbs: a text without a verb states nothing
+    passing: str  # states that are over tomorrow
+    hedge: str  # wishes, guesses and needs of the moment
+    asking: str  # starts of questions, which people often write without a question mark
+    request: str  # starts of requests
+    standing: str  # what turns a request into a lasting one
+    trivial: str  # announcements of the moment, which are no promises
+    unreal: str  # starts of conditions
+    link: str  # conjunction and subject that start another clause
+    pointing: str  # starts with a word for what was said before, so it cannot be understood alone
+
+    @cached_property
+    def patterns(self) -> Mapping[str, re.Pattern[str]]:
+        """The compiled patterns, by the names of the fields; those of starts match at the start only."""
+        starts = {"subject", "asking", "request", "unreal", "pointing"}
+        sources = {name: source for name, source in vars(self).items() if isinstance(source, str)}
+        found = {name: re.compile(rf"{'^' if name in starts else ''}(?:{source})") for name, source in sources.items()}
+        # Matches the space before a clause, in any case, to split a sentence at it.
+        return found | {"link": re.compile(rf",?\s+(?={self.link})", re.IGNORECASE)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexicon:
     """Word lists of one language, in lower case with straight apostrophes."""
@@ -65,9 +101,64 @@ class Lexicon:
     greetings: frozenset[str]  # small talk that a name may follow
     small_talk: frozenset[str]  # phrases that are nothing but courtesy
     courtesies: frozenset[str] = frozenset()  # words that add nothing to small talk: "thanks *for your help*"
-    fillers: frozenset[str]  # words that do not change what a statement says
+    fillers: frozenset[str] = frozenset()  # words that do not change what a statement says
     has_capital_nouns: bool = False  # a capital letter does not mark a name
-    cues: Mapping[str, CueTable] = field(default_factory=dict)  # by what they express; English has a module for them
+    source: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the file, with cues that are parsed on demand
+
+    def parse_cues(self, name: str) -> CueTable:
+        """Return the cues that express `name`."""
+        parts = {key: _join_lines(part) for key, part in self.source.get("parts", {}).items()}
+        tables = self.source["cues"].get(name, ())
+        return merge_cues(
+            parse_cues(each["table"], _add_words(each.get("blockers", ""), self._lists), parts) for each in tables
+        )
+
+    def read_facts(self) -> FactCues:
+        """Return the patterns of facts in conversations."""
+        return FactCues(**{name: _join_lines(pattern) for name, pattern in self.source["facts"].items()})
+
+    @property
+    def _lists(self) -> Mapping[str, frozenset[str]]:
+        return _read_lists(self.source["words"])
+
+
+def load_lexicon(code: str) -> Lexicon:
+    """Load the word lists of a language."""
+    source = tomllib.loads(Path(__file__).with_name(f"{code}.toml").read_text("utf-8"))
+    lists = _read_lists(source["words"]) | {name: split_phrases(text) for name, text in source["phrases"].items()}
+    known = {each.name for each in fields(Lexicon)}
+    return Lexicon(
+        code=code,
+        marks=source.get("marks", ""),
+        has_capital_nouns=source.get("has_capital_nouns", False),
+        source=source,
+        **{name: words for name, words in lists.items() if name in known},
+    )
+
+
+def _read_lists(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    lists: dict[str, frozenset[str]] = {}
+    for name, text in texts.items():
+        lists[name] = _add_words(text, lists)
+    return lists
+
+
+def _add_words(text: str, lists: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the words of a list, in which `+name` adds another list and `-word` removes a word."""
+    words, removed = set[str](), set[str]()
+    for word in text.split():
+        if word[0] == "+":
+            words |= lists[word[1:]]
+        elif word[0] == "-":
+            removed.add(word[1:])
+        else:
+            words.add(word)
+    return frozenset(words - removed)
+
+
+def _join_lines(text: str) -> str:
+    """Return a text of several lines as one; a break before an alternative vanishes, others become spaces."""
+    return text.strip("\n").replace("\n|", "|").replace("\n", " ")
 
 
 def split_words(*lists: str) -> frozenset[str]:

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
-from recollect.policy.lexicon.english import ENGLISH
-from recollect.policy.lexicon.entries import Lexicon, split_words
-from recollect.policy.lexicon.french import FRENCH
-from recollect.policy.lexicon.german import GERMAN
-from recollect.policy.lexicon.italian import ITALIAN
-from recollect.policy.lexicon.portuguese import PORTUGUESE
-from recollect.policy.lexicon.spanish import SPANISH
+from recollect.policy.lexicon.entries import Lexicon, load_lexicon, split_words
 
 __all__ = ["ANY", "LEXICONS", "find_language", "index_phrases", "match_phrase"]
 
-LEXICONS = (ENGLISH, GERMAN, FRENCH, SPANISH, PORTUGUESE, ITALIAN)
+LEXICONS = tuple(map(load_lexicon, ("en", "de", "fr", "es", "pt", "it")))
 
 OTHER_WORDS = split_words(
     """

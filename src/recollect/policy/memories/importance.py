@@ -16,12 +16,12 @@ from recollect.policy.memories.categories import Category
 from recollect.policy.memories.gist import ANSWERING, is_long_answer
 
 if TYPE_CHECKING:
-    from recollect.policy.lexicon import english_cues
+    from recollect.policy.lexicon import cues
     from recollect.policy.lexicon.entries import CueTable
     from recollect.policy.memories import chatter
 else:
     chatter = LazyModule("recollect.policy.memories.chatter")
-    english_cues = LazyModule("recollect.policy.lexicon.english_cues")
+    cues = LazyModule("recollect.policy.lexicon.cues")
 
 LOW = 0.2
 """Importance below which an episode is evicted first."""
@@ -100,6 +100,17 @@ def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answe
     return Judgement(Category.ROUTINE if reading.is_chatter and not is_answer() else Category.FACT, importance)
 
 
+def find_category_of_sentence(text: str) -> Category | None:
+    """Return what a sentence sounds like: asked to be remembered, a decision, a finished task, an error, or nothing.
+
+    >>> find_category_of_sentence("We decided to keep the old logo").value
+    'decision'
+    """
+    normalized = _normalize(text[:MAX_CHARS])
+    words = set(_WORD.findall(normalized))
+    return Category.EXPLICIT if _is_instruction(normalized, words) else _sounds_like(normalized, words)
+
+
 def is_small_talk(text: str) -> bool:
     """Return True if `text` is nothing but thanks, greetings and acknowledgements, in any known language.
 
@@ -126,19 +137,19 @@ def _rate(text: str, beginning: str, role: Role, like: Category | None) -> float
     has_money = _has_money(beginning)
     if like is not None:
         return round(BY_CATEGORY[like] + (MONEY_BONUS if has_money else 0.0), 2)
-    if has_money or english_cues.APPROVAL.search(beginning):
+    if has_money or cues.APPROVAL.search(beginning):
         return WEIGHTY
     if role is Role.TOOL_RESULT:
         return TOOL_OUTPUT
     if text.rstrip().endswith("?"):
         return QUESTION
-    return PERSONAL if english_cues.PERSONAL.search(beginning) else STATEMENT
+    return PERSONAL if cues.PERSONAL.search(beginning) else STATEMENT
 
 
 def _has_money(normalized: str) -> bool:
-    if _DIGIT.search(normalized) and english_cues.MONEY.search(normalized):
+    if _DIGIT.search(normalized) and cues.MONEY.search(normalized):
         return True
-    return english_cues.MONEY_IN_WORDS.search(normalized) is not None
+    return cues.MONEY_IN_WORDS.search(normalized) is not None
 
 
 def _normalize(text: str) -> str:
@@ -157,7 +168,7 @@ def _is_instruction_later(text: str) -> bool:
 
 def _is_instruction(normalized: str, words: set[str]) -> bool:
     """Return True if a text asks to remember something."""
-    explicit, remember = english_cues.CUES["explicit"], english_cues.CUES["remember"]
+    explicit, remember = cues.CUES["explicit"], cues.CUES["remember"]
     if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
         return False
     for sentence in _SENTENCE_END.split(normalized):
@@ -171,7 +182,7 @@ def _is_instruction(normalized: str, words: set[str]) -> bool:
 
 def _sounds_like(normalized: str, words: set[str]) -> Category | None:
     """Return the category with the longest lifetime that a sentence sounds like."""
-    tables = [english_cues.CUES[category] for category in BY_CATEGORY]
+    tables = [cues.CUES[category] for category in BY_CATEGORY]
     if not any(table.may_match(normalized, words) for table in tables):
         return None
     found: Category | None = None
@@ -186,13 +197,13 @@ def _sounds_like(normalized: str, words: set[str]) -> Category | None:
 
 
 def _categorise_sentence(sentence: str, words: list[str]) -> Category | None:
-    known, tables = set(words), english_cues.CUES
+    known, tables = set(words), cues.CUES
     if not sentence.endswith("?"):
         if _has_cue(tables["decision"], sentence, known):
             return Category.DECISION
-        if _has_cue(tables["task_completion"], sentence, known) and not english_cues.COUNTED_FAILURES.search(sentence):
+        if _has_cue(tables["task_completion"], sentence, known) and not cues.COUNTED_FAILURES.search(sentence):
             return Category.TASK_COMPLETION
-    elif words[0] in english_cues.YES_NO_STARTS or english_cues.DEFINITION.search(sentence):
+    elif words[0] in cues.YES_NO_STARTS or cues.DEFINITION.search(sentence):
         return None
     return Category.ERROR if _has_cue(tables["error"], sentence, known) else None
 

@@ -1,19 +1,24 @@
-"""Rules of the four kinds of memory, and the checks that apply them."""
+"""Rules of the five kinds of memory, and the checks that apply them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Kind
+from recollect.policy.json_values import check_storable
 from recollect.policy.memories.lifetime import JOURNAL_WINDOW
 from recollect.policy.text import check_text
 
 MAX_TAGS = 5
 MAX_TAG_CHARS = 64
+MAX_METADATA_BYTES = 8192
 BLANK = "Content cannot be blank"
+NOT_AN_ITEM = "An item has a namespace, a key and a value instead of a text; write it with put."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +36,12 @@ RULES: Mapping[Kind, KindRule] = {
     Kind.JOURNAL: KindRule(max_chars=10_000, lifetime=JOURNAL_WINDOW),
     Kind.NOTE: KindRule(max_chars=500, max_count=500),
     Kind.EPISODE: KindRule(max_chars=10_000),
+    Kind.ITEM: KindRule(max_chars=10_000),
 }
 
 
 UNIQUE = (Kind.NOTE, Kind.CORE)
-"""Kinds that merge duplicates; journal entries and episodes may repeat."""
+"""Kinds that merge duplicates; journal entries, episodes and items may repeat."""
 
 
 def check_kind(kind: str) -> Kind:
@@ -52,8 +58,10 @@ def check_kind(kind: str) -> Kind:
 def check_content(text: str, kind: Kind) -> str:
     """Validate and trim the text of a memory of this kind.
 
-    Raises: Invalid.
+    Raises: Invalid; always for an item, whose text follows from its value.
     """
+    if kind is Kind.ITEM:
+        raise Invalid(NOT_AN_ITEM)
     content = check_text(text).strip()
     # Real conversations contain turns with only a zero-width space; those are kept.
     if not content:
@@ -88,6 +96,36 @@ def check_importance(importance: object) -> float:
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
         raise Invalid("Importance is a number from 0 to 1.")
     return float(importance)
+
+
+def check_metadata(metadata: object) -> Mapping[str, Any]:
+    """Validate metadata and return a copy of it, as JSON reads it.
+
+    Raises: Invalid.
+    """
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+        raise Invalid('Metadata is a JSON object, such as {"city": "Oslo"}.')
+    try:
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        raise Invalid(
+            "Metadata may hold only what JSON knows: texts, finite numbers, true, false, null, lists and objects."
+        ) from None
+    check_storable(metadata, what="metadata")
+    size = len(text.encode())
+    if size > MAX_METADATA_BYTES:
+        raise Invalid(f"Metadata is at most {MAX_METADATA_BYTES:,} bytes of JSON; this is {size:,}.")
+    copied: Mapping[str, Any] = json.loads(text, parse_int=_check_integer)
+    return copied
+
+
+def _check_integer(digits: str) -> int:
+    number = int(digits)
+    if abs(number) >= 2**63:
+        raise Invalid("A number in the metadata is too large; store numbers of more than 64 bits as texts.")
+    return number
 
 
 def expires_at(kind: Kind, now: datetime) -> datetime | None:

@@ -12,6 +12,7 @@ points to a stored detail and is never removed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -40,6 +41,9 @@ LEAD_INS = frozenset(
 
 MAX_LEAD_IN_WORDS = 12
 """Maximum number of lead-in words; a longer rest may be a sentence with a meaning."""
+
+MAX_COMPARED_LINES = 50
+"""Maximum number of lines of a text that are compared one by one with what other processes showed."""
 
 MAX_WRAPPED_LINES = 20
 """Maximum number of lines that one item may be wrapped into."""
@@ -79,6 +83,33 @@ def is_echo(text: str, known: Iterable[str]) -> bool:
     pieces = [" ".join(_words(one)) for one in known_texts]
     # Search the unstripped text as well: a block with unusual line breaks is only removed in part.
     return any(_is_only_known(left, words, pieces) for left in (_words(_MARKER.sub(" ", strip_injected(text))), words))
+
+
+def hash_shown(text: str) -> str | None:
+    """Return the hash by which other processes recognise a shown text; None if it is too short or a reference."""
+    words = [] if _is_reference(text) else _words(_MARKER.sub(" ", text))
+    return _hash_words(words) if len(words) >= MIN_QUOTED_WORDS else None
+
+
+def list_echo_hashes(text: str) -> Sequence[frozenset[str]]:
+    """Return sets of hashes: the text is an echo if all of one set were shown.
+
+    One set for the whole text, one for each part that is left without words that introduce it, one for its lines.
+    """
+    left = strip_injected(text)
+    words, lines = _words(_MARKER.sub(" ", left)), left.splitlines()
+    lead = next((place for place, word in enumerate(words) if word not in LEAD_INS), len(words))
+    rests = [words[place:] for place in range(min(lead, MAX_LEAD_IN_WORDS) + 1)]
+    found = [frozenset([_hash_words(rest)]) for rest in rests if len(rest) >= MIN_QUOTED_WORDS]
+    parts = [_words(_MARKER.sub(" ", _title(line))) for line in lines] if 1 < len(lines) <= MAX_COMPARED_LINES else []
+    parts = [part for part in parts if not LEAD_INS.issuperset(part)]
+    if parts and min(map(len, parts)) >= MIN_QUOTED_WORDS:
+        found.append(frozenset(map(_hash_words, parts)))
+    return found
+
+
+def _hash_words(words: Sequence[str]) -> str:
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
 
 def _is_recalled_list(text: str) -> bool:

@@ -38,6 +38,8 @@ INSTRUCTIONS = (
 )
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+# Small models repeat the "(none)" that stands for the summary so far.
+_NOTHING = re.compile(r"\W*(?:none|null|nothing|empty|n/?a|no summary)?\W*", re.IGNORECASE)
 _REFUSAL = re.compile(
     r"\W*(?:i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|my apologies|i can(?:no|['’])t|i can ?not|"
     r"i['’]?m (?:unable|not able)|i am (?:unable|not able)|i won['’]t|as an ai|unfortunately,? i|"
@@ -95,7 +97,7 @@ def find_problem(answer: str, *, source_chars: int) -> str:
     'it refused'
     """
     text = read_answer(answer, source_chars=source_chars)
-    if not text:
+    if _NOTHING.fullmatch(text):
         return "its answer was empty"
     prose = REFERENCE.sub("", text)
     if len(text) <= MAX_REFUSAL_CHARS and _REFUSAL.match(text):

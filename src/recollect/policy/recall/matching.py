@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from math import log1p
 
 import numpy as np
@@ -26,19 +26,18 @@ def find_best(
     *,
     words_share: float,
     limit: int,
-    allowed: Collection[int] | None = None,
 ) -> dict[int, float]:
     """Return the `limit` best records with their relevance; of equal ones the newest first.
 
-    `allowed` are the numbers of the records to choose from; the others still count as neighbours and for comparison.
+    Records outside `evidence.allowed` are not returned, but count as neighbours and for comparison.
     """
     if not len(evidence.seqs):
         return {}
     features = compute_features(evidence, question)
     scores = score_records(evidence, features, words_share=words_share)
     ranked = scores
-    if allowed is not None:
-        ranked = np.where(np.isin(evidence.seqs, np.fromiter(allowed, np.int64)), scores, NO_MATCH)
+    if evidence.allowed is not None:
+        ranked = np.where(evidence.allowed, scores, NO_MATCH)
     best = int(ranked.argmax())
     if ranked[best] == NO_MATCH:
         return {}
@@ -142,7 +141,8 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
 
 
 def _top_positions(scores: Floats, limit: int) -> Numbers:
-    """Return the positions of the `limit` best records, including ties of the last."""
-    if limit >= len(scores):
-        return np.arange(len(scores))
-    return np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
+    """Return the positions of the `limit` best matches, including ties of the last."""
+    # Partitioning is slow if most are equal, as records that a filter leaves out are.
+    matches = np.flatnonzero(scores > NO_MATCH)
+    found = scores[matches]
+    return matches[found >= np.partition(found, -limit)[-limit]] if limit < len(found) else matches

@@ -43,6 +43,7 @@ class Evidence:
     cosines: Floats | None  # to the question; NaN without a vector
     occurrences: Sequence[tuple[Numbers, Floats]]  # per query term: the rows that hold it, and its counts there
     frame: Frame | None = None  # data that depends on the records alone, if cached by the index
+    allowed: NDArray[np.bool_] | None = None  # records that may be found; None: all. The others count for comparison
 
     def with_more(self, other: Evidence) -> Evidence:
         """Append the records of another index; the two must not share conversations."""
@@ -62,6 +63,7 @@ class Evidence:
             traits=np.concatenate((self.traits, other.traits)),
             cosines=cosines,
             occurrences=occurrences,
+            allowed=None if self.allowed is None or other.allowed is None else np.append(self.allowed, other.allowed),
         )
 
     def with_holders(self, place: int, seqs: Sequence[int]) -> Evidence:

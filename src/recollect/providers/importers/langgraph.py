@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recollect.model import ForeignItem, ForeignMemory, RefusedItem
+from recollect.model import ForeignItem, ForeignValue, RefusedItem
 from recollect.providers.importers import files
 
 LISTS = ("items", "results")
-TEXTS = ("content", "memory", "text", "data", "fact", "note", "value", "summary")
-"""Fields of a value that hold the text, in the programs seen so far."""
 
 _MEMBER = re.compile(r".*\.jsonl?", re.IGNORECASE)
 
@@ -37,19 +35,23 @@ def _parse_item(place: str, entry: Any) -> Iterator[ForeignItem]:
     if not isinstance(entry, dict) or "value" not in entry:
         yield RefusedItem(place=place, reason="It is not an item of a store: there is no `value`.")
         return
-    where = entry.get("namespace", entry.get("prefix"))
-    parts = where.split(".") if isinstance(where, str) else where if isinstance(where, list) else []
-    text = _render_value(_decode_value(entry["value"]))
-    if not text:
-        yield RefusedItem(place=place, reason="Its value holds no text.")
+    where, key = entry.get("namespace", entry.get("prefix")), entry.get("key")
+    names = where.split(".") if isinstance(where, str) else where if isinstance(where, list) else []
+    value = _decode_value(entry["value"])
+    if not names or not isinstance(key, str) or value is None:
+        yield RefusedItem(place=place, reason="It has no namespace, no key or no value.")
         return
-    for piece in files.split_note(text):
-        yield ForeignMemory(
-            place=place,
-            text=piece,
-            tags=files.make_tags([part for part in parts if isinstance(part, str)]),
-            created_at=files.parse_time(entry.get("created_at")),
-        )
+    minutes = entry.get("ttl_minutes")
+    yield ForeignValue(
+        place=place,
+        namespace=tuple(names),
+        key=key,
+        value=value,
+        created_at=files.parse_time(entry.get("created_at")),
+        expires_at=files.parse_time(entry.get("expires_at")),
+        # LangGraph starts a lifetime again with each reading.
+        sliding_ttl=60.0 * minutes if isinstance(minutes, int | float) else None,
+    )
 
 
 def _decode_value(value: Any) -> Any:
@@ -60,20 +62,3 @@ def _decode_value(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
-
-
-def _render_value(value: Any) -> str:
-    """Render a value: its text, or else its fields on a line each."""
-    if isinstance(value, str):
-        return value.strip()
-    if not isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False) if value not in (None, [], {}) else ""
-    for name in TEXTS:
-        inner = value.get(name)
-        if isinstance(inner, str | dict) and (text := _render_value(inner)):
-            return text
-    fields = {name: inner for name, inner in value.items() if inner not in (None, "", [], {})}
-    return "\n".join(
-        f"{name}: {inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)}"
-        for name, inner in fields.items()
-    )

@@ -42,19 +42,21 @@ def _parse_memory(place: str, entry: Any) -> Iterator[ForeignItem]:
         yield RefusedItem(place=place, reason="It has no text under `memory`.")
         return
     details = entry["metadata"] if isinstance(entry.get("metadata"), dict) else {}
-    user = files.first_text(entry, "user_id")
+    # Unusable names are refused later: without its user, a memory would be everybody's.
+    user = entry.get("user_id")
     for piece in files.split_note(text):
         yield ForeignMemory(
             place=place,
             text=piece,
             agent=files.make_agent_id(entry.get("agent_id")),
             tags=files.make_tags(
-                f"user:{user}" if user else None,
                 entry.get("categories"),
                 details.get("category"),
                 details.get("categories"),
             ),
-            scope=Scope.USER.value if user else None,
+            scope=None if user is None else Scope.USER.value,
+            user=None if user is None else str(user),
             session_id=files.make_session_id(entry.get("run_id")),
             created_at=files.parse_time(entry.get("created_at")),
+            metadata=details,
         )

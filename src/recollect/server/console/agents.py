@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from recollect.api.agent import ANY_STATE, PAGE
 from recollect.errors import Conflict, Invalid, NotFound
+from recollect.policy.filters.language import parse_filter
 from recollect.server.console.pages import page, page_router, place
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect, CurrentTenant
 from recollect.server.http.routing import ADMIN, READ, WRITE
@@ -58,15 +59,23 @@ def list_memories(
     q: Annotated[str, Query()] = "",
     kind: Annotated[str, Query()] = "",
     tag: Annotated[str, Query()] = "",
+    where: Annotated[str, Query()] = "",
     state: Annotated[str, Query()] = ANY_STATE,
     before: Annotated[str, Query()] = "",
 ) -> Response:
     """Show the newest memories, in any state."""
     agent = tenant.get_agent(memory.owner.agent)
     chosen: dict[str, Any] = {"kind": kind or None, "state": state or ANY_STATE}
-    listed = partial(memory.list, tag=tag, query=q, **chosen)
+    listed, problem = partial(memory.list, tag=tag, query=q, **chosen), ""
+    try:
+        condition = parse_filter(where)
+    except Invalid as error:
+        condition, problem = None, str(error)
     found = read_page(
-        lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before or None, limit=PAGE
+        lambda before, limit: listed(where=condition, before=before, limit=limit),
+        attrgetter("id"),
+        before or None,
+        limit=PAGE,
     )
     return page(
         request,
@@ -77,6 +86,8 @@ def list_memories(
         q=q,
         kind=kind,
         tag=tag,
+        where=where,
+        problem=problem,
         state=state,
         before=before,
         older=found.end or "",

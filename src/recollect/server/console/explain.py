@@ -33,7 +33,9 @@ def show_why(
     """Explain a recall, without marking anything as retrieved."""
     agent, id = tenant.get_agent(memory.owner.agent), id.strip()
     least = parse_min_score(min_score)
-    explained = memory.explain(q, id, limit=limit, purpose=purpose or None, min_score=least) if q.strip() else None
+    explained = (
+        memory.explain(q, id or None, limit=limit, purpose=purpose or None, min_score=least) if q.strip() else None
+    )
     return page(
         request,
         "why.html",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +14,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from recollect import __version__
-from recollect.model import KeyScope, Kind, Memory, Origin, Outcome, State
+from recollect.model import KeyScope, Kind, Memory, MemoryVersion, Origin, Outcome, State
+from recollect.policy.items import unwrap_value
 from recollect.policy.keys import is_allowed
 from recollect.policy.memories.trust import is_within
 from recollect.server.console.logins import PATH
@@ -90,6 +93,11 @@ def age(at: datetime, now: datetime) -> str:
     return "now"
 
 
+def _is_colour(text: str) -> bool:
+    """Return True for a colour that a page can show, such as "teal" or "#2f6fdb"; people may write anything."""
+    return re.fullmatch(r"[a-zA-Z]+|#[0-9a-fA-F]{3,8}", text) is not None
+
+
 def _may(access: Access | None, scope: str) -> bool:
     return access is not None and is_allowed(access.scope, KeyScope(scope))
 
@@ -103,6 +111,11 @@ def _may_edit(access: Access | None, memory: Memory) -> bool:
     return access is not None and _may(access, KeyScope.WRITE) and is_within(memory.origin, access.trust)
 
 
+def _render_value(memory: Memory | MemoryVersion, indent: int | None = None) -> str:
+    """Return the value of an item as JSON text."""
+    return json.dumps(unwrap_value(memory.metadata), ensure_ascii=False, indent=indent)
+
+
 _PAGES = Environment(
     loader=PackageLoader("recollect.server.console"),
     autoescape=True,
@@ -114,9 +127,11 @@ _PAGES.globals |= {
     "place": place,
     "moment": moment,
     "age": age,
+    "is_colour": _is_colour,
     "may": _may,
     "may_decide": _may_decide,
     "may_edit": _may_edit,
+    "render_value": _render_value,
     "version": __version__,
     "kinds": [*Kind],
     "states": [*State],

@@ -66,11 +66,12 @@ def create_key(
     name: Annotated[str, Form()] = "",
     agents: Annotated[str, Form()] = "",
     trust: Annotated[str, Form()] = "",
+    user: Annotated[str, Form()] = "",
 ) -> Response:
     """Create a key and show it once."""
     named = [each.strip() for each in agents.split(",")] if agents.strip() else None
     try:
-        made = tenant.add_key(scope, name=name, agents=named, trust=trust or None)
+        made = tenant.add_key(scope, name=name, agents=named, trust=trust or None, user=user.strip() or None)
         return _keys_page(request, tenant, key=made.key)
     except (Invalid, Forbidden) as error:
         return _keys_page(request, tenant, problem=str(error))
@@ -105,6 +106,7 @@ class ImportForm:
     action: str
     format: str
     agent: str
+    is_trusted: bool
 
 
 @router.get("/moving", scope=ADMIN)
@@ -126,7 +128,13 @@ async def _receive_form(request: Request) -> AsyncIterator[ImportForm]:
         async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
             path = await transfer.save_file(form, folder)
             fields = {name: value.strip() for name, value in form.items() if isinstance(value, str)}
-        yield ImportForm(path, fields.get("wish", TRY), fields.get("format", ""), fields.get("agent", ""))
+        yield ImportForm(
+            path,
+            fields.get("wish", TRY),
+            fields.get("format", ""),
+            fields.get("agent", ""),
+            bool(fields.get("trusted")),
+        )
 
 
 @router.post("/import", scope=ADMIN)
@@ -140,6 +148,7 @@ def import_file(
             format=sent.format or None,
             agent=sent.agent or None,
             merge=sent.action == MERGE,
+            trusted=sent.is_trusted,
             dry_run=sent.action == TRY,
         )
     except (Invalid, Conflict) as error:

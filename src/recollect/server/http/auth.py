@@ -11,7 +11,7 @@ import asyncio
 import math
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
@@ -24,14 +24,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 from recollect.caller import OPERATOR, Caller, use_caller
-from recollect.errors import Forbidden, NotFound, StoreError, Unauthorized
+from recollect.errors import Forbidden, Invalid, NotFound, StoreError, Unauthorized
 from recollect.model import ApiKey, KeyScope, Origin
 from recollect.policy.keys import is_allowed
+from recollect.policy.names import check_user
 from recollect.server.console.logins import COOKIE, Logins
 from recollect.server.http.addresses import Buckets, KeyCheck
 from recollect.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
 from recollect.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
-from recollect.server.http.requests import header
+from recollect.server.http.requests import USER, USER_HEADER, header, parse_query
 from recollect.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
 from recollect.server.threads import Threads
 
@@ -42,6 +43,8 @@ KEY_WITHIN = HEALTH_WITHIN * 2 / 3
 
 FOR_OPERATORS = " The operator of the server can create one: recollect keys create --scope operator"
 NO_SUCH_AGENT = "There is no such agent."
+WITH_OWN_USER = frozenset({"/api/export"})
+"""Routes whose parameter `user` does not name the user they act for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +56,14 @@ class Access:
     key_id: str | None = None  # None: the operator of a server without keys
     agents: tuple[str, ...] = ()  # the agents the key is limited to; empty: all
     trust: Origin | None = None  # the most trusted origin it may claim; None: any
+    user: str | None = None  # the end user of the key, or else of the request; None: all
 
     @property
     def caller(self) -> Caller:
         """Caller for the library and the audit log."""
-        return Caller(actor=self.key_id or OPERATOR, scope=self.scope, agents=self.agents, trust=self.trust)
+        return Caller(
+            actor=self.key_id or OPERATOR, scope=self.scope, agents=self.agents, trust=self.trust, user=self.user
+        )
 
 
 class AuthMiddleware:
@@ -94,6 +100,8 @@ class AuthMiddleware:
         else:
             state["access"] = self._operator
             state["holder"] = None
+        if refusal is None and state["access"] is not None:
+            refusal = _name_user(scope, state)
         access: Access | None = state["access"]
         state["is_open"] = route.scope is None or access is None
         with use_caller(Caller() if access is None else access.caller):
@@ -115,7 +123,7 @@ class AuthMiddleware:
             return error_response(STATUS[error.code], str(error), error.code, headers=retry_after(error))
         # Set this before the refusals below: their pages in the console show the login.
         state["access"] = access = Access(
-            tenant=key.tenant, scope=key.scope, key_id=key.id, agents=key.agents, trust=key.trust
+            tenant=key.tenant, scope=key.scope, key_id=key.id, agents=key.agents, trust=key.trust, user=key.user
         )
         state["holder"] = key.tenant
         pause = self._buckets.take(f"{key.tenant}/{key.id}")
@@ -177,6 +185,22 @@ class AuthMiddleware:
         """Return the rule for a request outside the table: routes added later require an admin key."""
         exists = any(each.matches(scope)[0] is Match.FULL for each in scope["app"].router.routes)
         return UNLISTED if exists else UNKNOWN
+
+
+def _name_user(scope: Scope, state: dict[str, Any]) -> JSONResponse | None:
+    """Let the request act for the user that its header or query names; return the refusal if its key is for another."""
+    access: Access = state["access"]
+    sent = [value.decode("utf-8", "replace") for name, value in scope["headers"] if name == USER_HEADER]
+    asked = [value for name, value in parse_query(scope) if name == USER and scope["path"] not in WITH_OWN_USER]
+    try:
+        if max(len(sent), len(asked)) > 1:
+            raise Invalid("Name one user at most: once in X-Recollect-User, and once in the query.")
+        for user in map(check_user, (*sent, *asked)):
+            access = replace(access, user=access.caller.own_user(user))
+        state["access"] = access
+    except (Invalid, Forbidden) as error:
+        return error_response(STATUS[error.code], str(error), error.code)
+    return None
 
 
 def _parse_bearer(scope: Scope) -> str:

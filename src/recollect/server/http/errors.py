@@ -6,6 +6,7 @@ are put into the same shape.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
-from recollect.errors import Cancelled, RecollectError, RequestInProgress, StoreError
+from recollect.errors import (
+    ERROR_DETAILS,
+    ERROR_HEADER,
+    Cancelled,
+    RecollectError,
+    RequestInProgress,
+    StoreError,
+    error_class,
+)
 
 log = logging.getLogger("recollect.server")
 
@@ -108,7 +117,15 @@ def refusal(request: Request, error: RecollectError) -> JSONResponse:
     headers = CHALLENGE if status == 401 else {}
     if isinstance(error, StoreError | RequestInProgress):
         headers = retry_after(error)
-    return error_response(status, str(error), error.code, headers=headers)
+    return error_response(status, str(error), error.code, headers={**headers, **_describe_error(error)})
+
+
+def _describe_error(error: RecollectError) -> Mapping[str, str]:
+    """Return the header for clients that rebuild the exception: its class if the code names another, its attributes."""
+    kind = type(error)
+    named: dict[str, object] = {} if kind is error_class(error.code) else {"type": kind.__name__}
+    named |= {name: value for name in ERROR_DETAILS if (value := getattr(error, name, None)) not in (None, "")}
+    return {ERROR_HEADER: json.dumps(named)} if named else {}
 
 
 def retry_after(error: StoreError | RequestInProgress) -> Mapping[str, str]:
@@ -206,11 +223,19 @@ def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Return all methods of a path; the framework names only those of the first route that matches."""
-    scope = {key: request.scope[key] for key in ("type", "path", "root_path", "app", "headers") if key in request.scope}
-    routes = request.app.router.routes
-    return [
-        method
-        for method in METHODS
-        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
-    ]
+    """Return all methods of a path; the framework names only those of the first route that matches.
+
+    If a fixed path (memories/batch) also matches a route with a parameter (memories/{id}), only the fixed one counts.
+    """
+    table, path = request.app.state.routes, request.url.path
+    routes = {method: route for method in METHODS if (route := table.find(method, path)) is not None}
+    if not routes:
+        scope = {
+            key: request.scope[key] for key in ("type", "path", "root_path", "app", "headers") if key in request.scope
+        }
+        others = request.app.router.routes
+        return [
+            each for each in METHODS if any(one.matches({**scope, "method": each})[0] is Match.FULL for one in others)
+        ]
+    parameters = {method: route.path.count("{") for method, route in routes.items()}
+    return [method for method, count in parameters.items() if count == min(parameters.values())]

@@ -21,7 +21,7 @@ from recollect.errors import RecollectError, RequestInProgress
 from recollect.ports.history import Claim, KeptAnswer
 from recollect.server.http.auth import Access
 from recollect.server.http.errors import error_response, http_refusal, refusal
-from recollect.server.http.requests import IDEMPOTENCY_KEY, header
+from recollect.server.http.requests import IDEMPOTENCY_KEY, USER_HEADER, header
 from recollect.server.http.routing import is_console
 from recollect.server.mcp.mounting import PATH as MCP
 from recollect.server.rest.agent_runs import EVENT_STREAM
@@ -161,7 +161,7 @@ class _Body:
 
     def __init__(self, scope: Scope, receive: Receive, keys: tuple[str, str | None]) -> None:
         # Include the key, which is stored nowhere, so that short bodies cannot be guessed from their hash.
-        parts = (*keys, scope["path"], scope["query_string"], header(scope, AGENT_HEADER))
+        parts = (*keys, scope["path"], scope["query_string"], header(scope, AGENT_HEADER), header(scope, USER_HEADER))
         boundary = BOUNDARY.search(header(scope, b"content-type") or "")
         self._receive = receive
         self._hash = sha256(repr(parts).encode())

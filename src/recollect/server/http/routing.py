@@ -106,6 +106,10 @@ class Router:
         """Declare a route; see `get`."""
         return self._declare("POST", path, scope, **options)
 
+    def put(self, path: str, *, scope: KeyScope | None, **options: Any) -> Callable[[Endpoint], Endpoint]:
+        """Declare a route; see `get`."""
+        return self._declare("PUT", path, scope, **options)
+
     def patch(self, path: str, *, scope: KeyScope | None, **options: Any) -> Callable[[Endpoint], Endpoint]:
         """Declare a route; see `get`."""
         return self._declare("PATCH", path, scope, **options)

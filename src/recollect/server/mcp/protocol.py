@@ -61,9 +61,6 @@ THREADS = 32
 GREETINGS = ("initialize", "server/discover")
 """Requests with the instructions in their answer."""
 
-LISTED = {tool.name: Tool.model_validate(for_mcp(tool)) for tool in catalog.TOOLS.values()}
-"""The tools in the form of the protocol."""
-
 BROKEN = "Something went wrong here; the server's log has it."
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -74,7 +71,10 @@ NOTHING_RECALLED = "Nothing is remembered about this."
 
 
 def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Server[Any]:
-    """Return a server with the tools of these sets (None: all but `admin`) on one agent's memory. Raises: Invalid."""
+    """Return a server with the tools of these sets on one agent's memory; None: the sets that need no request.
+
+    Raises: Invalid.
+    """
     offered = dict.fromkeys(tool.set for tool in catalog.select_tools(sets))
     client = ClientContext(memory=memory, sets=tuple(offered))
     # A separate limiter, so that slow calls never block the streams.
@@ -89,34 +89,33 @@ def build_server_for(
     ask = partial(_run, threads=threads)
 
     async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[LISTED[tool.name] for tool in client_of(context).tools])
+        return ListToolsResult(tools=[Tool.model_validate(for_mcp(tool)) for tool in client_of(context).tools])
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         client = client_of(context)
         refusal = _refusal(client, params.name)
         if refusal is not None:
             return _result(refusal)
-        work = partial(catalog.call, client.memory, params.name, params.arguments or {}, session_id=client.session_id)
-        return _result(await ask(work))
+        return _result(await ask(_call_tool, client, params.name, params.arguments or {}))
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = None if params is None else params.cursor
-        return await ask(partial(resources.list_resources, client_of(context), cursor))
+        return await ask(resources.list_resources, client_of(context), cursor)
 
     async def list_templates(context: Context, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         return resources.list_templates(client_of(context))
 
     async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await ask(partial(resources.read, client_of(context), params.uri))
+        return await ask(resources.read, client_of(context), params.uri)
 
     async def list_prompts(context: Context, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return _list_prompts(client_of(context))
 
     async def get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        return await ask(partial(_get_prompt, client_of(context), params.name, params.arguments or {}))
+        return await ask(_get_prompt, client_of(context), params.name, params.arguments or {})
 
     async def complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
-        return await ask(partial(resources.complete, client_of(context), params))
+        return await ask(resources.complete, client_of(context), params)
 
     async def attend(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await _hide_errors(ctx, call_next)
@@ -128,7 +127,7 @@ def build_server_for(
         NAME,
         version=__version__,
         title="Recollect",
-        get_tool_input_schema=lambda name: LISTED[name].input_schema if name in LISTED else None,
+        get_tool_input_schema=lambda name: catalog.TOOLS[name].schema() if name in catalog.TOOLS else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
@@ -156,6 +155,10 @@ def _refusal(client: ClientContext, name: str) -> Json | None:
     return {"ok": False, "error": sentence}
 
 
+def _call_tool(client: ClientContext, name: str, arguments: Json) -> Json:
+    return catalog.call(client.memory, name, arguments, session_id=client.session_id, sets=client.sets)
+
+
 def _result(answer: Json) -> CallToolResult:
     text = json.dumps(answer, ensure_ascii=False)
     return CallToolResult(
@@ -163,10 +166,15 @@ def _result(answer: Json) -> CallToolResult:
     )
 
 
-async def _run(work: Callable[[], T], *, threads: anyio.CapacityLimiter | None) -> T:
-    """Run `work` in a worker thread, to its end even if the client cancels. Raises: MCPError."""
+async def _run(
+    work: Callable[..., T], client: ClientContext, *args: object, threads: anyio.CapacityLimiter | None
+) -> T:
+    """Run `work` in a worker thread, to its end even if the client cancels, for the reader of the conversation.
+
+    Raises: MCPError.
+    """
     try:
-        return await anyio.to_thread.run_sync(work, limiter=threads)
+        return await anyio.to_thread.run_sync(lambda: work(client.for_reader(), *args), limiter=threads)
     except (Invalid, NotFound, TimedOut) as refusal:
         raise MCPError(INVALID_PARAMS, str(refusal)) from refusal
     except RecollectError as failure:

@@ -27,9 +27,10 @@ from mcp.types import (
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Detail, DetailPage
+from recollect.policy.names import encode_cursor
 from recollect.policy.prompt.escaping import wrap_block
 from recollect.server.mcp.client import ClientContext
-from recollect.server.paging import decode_place, encode_place
+from recollect.server.paging import decode_place
 from recollect.tools.bounds import MAX_CHARS
 
 SCHEME = "recollect"
@@ -90,7 +91,7 @@ def list_resources(client: ClientContext, cursor: str | None) -> ListResourcesRe
     stored = client.memory.list_details(before=decode_place(DETAILS, cursor) if cursor else None, limit=PAGE + 1)
     found += [_detail(client, each) for each in stored[:PAGE]]
     last = stored[PAGE - 1] if len(stored) > PAGE else None
-    next_cursor = None if last is None else encode_place(DETAILS, (last.created_at, last.key))
+    next_cursor = None if last is None else encode_cursor(DETAILS, (last.created_at, last.key))
     return ListResourcesResult(resources=found, next_cursor=next_cursor)
 
 

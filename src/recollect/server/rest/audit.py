@@ -43,6 +43,7 @@ class EventBody(RecordBody):
     message: str
     meta: dict[str, Any]
     hash: Annotated[str, Field(description="Seals this event and all before it.")]
+    previous_hash: str
     is_damaged: Annotated[bool, Field(description="The row was changed outside recollect; this is what can be read.")]
 
     @classmethod

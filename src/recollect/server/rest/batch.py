@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, SkipValidation, Strict, ValidationError
 
 from recollect.api.recollect import AgentMemory
 from recollect.errors import Conflict, Forbidden, Invalid, NotFound, RecollectError
-from recollect.server.http.auth import CurrentAgent
+from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.errors import describe_problems, located
 from recollect.server.http.routing import WRITE, Router
-from recollect.server.rest.memories import NewMemory, draft_fields
+from recollect.server.rest.memories import MemoryBody, NewMemory, draft_fields
 from recollect.server.rest.shapes import ErrorBody, RequestBody
 
 MAX_ITEMS = 1_000
@@ -26,6 +27,7 @@ class MemoryBatch(RequestBody):
     # Items are validated one by one, so that a wrong one does not refuse the others.
     items: Annotated[list[SkipValidation[NewMemory]], Field(json_schema_extra={"maxItems": MAX_ITEMS})]
     atomic: Annotated[bool, Strict(), Field(description="Store all or none.")] = False
+    records: Annotated[bool, Strict(), Field(description="Also return each memory; only with `atomic`.")] = False
 
 
 class StoredItem(BaseModel):
@@ -35,7 +37,13 @@ class StoredItem(BaseModel):
     id: Annotated[str, Field(description="The memory's id.", examples=["m-7"])]
 
 
-ItemResult: TypeAlias = StoredItem | ErrorBody
+class StoredRecord(StoredItem):
+    """A stored item with its memory, for requests with `records`."""
+
+    memory: MemoryBody
+
+
+ItemResult: TypeAlias = StoredRecord | StoredItem | ErrorBody
 
 
 class BatchAnswer(BaseModel):
@@ -48,31 +56,37 @@ router = Router(prefix="/api/agents/{agent}", tags=["memories"])
 
 
 @router.post("/memories/batch", scope=WRITE)
-def create_memories(memory: CurrentAgent, body: MemoryBatch) -> BatchAnswer:
+def create_memories(recollect: CurrentRecollect, memory: CurrentAgent, body: MemoryBatch) -> BatchAnswer:
     """Store up to 1,000 memories. Each item is like the body of `POST …/memories`; wrong ones are refused one by one.
     With `atomic`, all or none are stored: the answer to a wrong item is 400 (403 if the key is trusted too little), and
     the sentence names its position, from 0."""
     if len(body.items) > MAX_ITEMS:
         raise Invalid(f"A batch has at most {MAX_ITEMS:,} items; send the others in another request.")
-    stored = _store_all(memory, body.items) if body.atomic else _store_valid(memory, body.items)
+    now = recollect.now() if body.records else None
+    stored = _store_all(memory, body.items, now) if body.atomic else _store_valid(memory, body.items)
     return BatchAnswer(results=[*stored])
 
 
-def _store_all(memory: AgentMemory, items: Sequence[object]) -> Sequence[ItemResult]:
-    """Store all items, or none. Raises: Invalid, Forbidden."""
+def _store_all(memory: AgentMemory, items: Sequence[object], now: datetime | None) -> Sequence[ItemResult]:
+    """Store all items, or none; return them as of `now` if that is given. Raises: Invalid, Forbidden."""
     drafts: list[Mapping[str, Any]] = []
     try:
         for item in items:
             drafts.append(_parse_item(item))
-        return [StoredItem(id=each.id) for each in memory.remember_many(drafts)]
+        kept = memory.remember_many(drafts)
+        if now is None:
+            return [StoredItem(id=each.id) for each in kept]
+        return [StoredRecord(id=each.id, memory=MemoryBody.of(each, now)) for each in kept]
     except REFUSALS as error:
         # An item that was refused here never became a draft.
         position = error.item if len(drafts) == len(items) else len(drafts)
-        where = "" if position is None else f"items[{position}]: "
+        where, error.item = "" if position is None else f"items[{position}]: ", position
         error.args = (f"{where}{_end_sentence(error)} Nothing was stored.",)
         if isinstance(error, Invalid | Forbidden):
             raise
-        raise Invalid(str(error)) from error
+        refused = Invalid(str(error))
+        refused.item = position
+        raise refused from error
 
 
 def _store_valid(memory: AgentMemory, items: Sequence[object]) -> Sequence[ItemResult]:

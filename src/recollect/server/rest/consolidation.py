@@ -29,6 +29,8 @@ class FoldBody(BaseModel):
 
     id: Annotated[str, Field(examples=["m-7"])]
     version: int
+    ended_version: Annotated[int | None, Field(description="Its version after applying; null: not applied.")]
+    valid_to: Annotated[datetime | None, Field(description="The end of its validity before applying.")]
 
 
 class ProposalBody(BaseModel):
@@ -45,8 +47,10 @@ class ProposalBody(BaseModel):
     origin: Annotated[Origin, Field(description="Its trust: model, or the least trusted memory it replaces.")]
     state: ProposalState
     memory_id: Annotated[str | None, Field(description="The memory that was created when it was applied.")]
+    is_new: Annotated[bool, Field(description="False: that memory existed before, so undoing keeps it.")]
     created_at: datetime
     decided_at: datetime | None
+    user: Annotated[str | None, Field(description="The end user whose memories it replaces; null: of none.")]
 
 
 class ProposalPage(BaseModel):

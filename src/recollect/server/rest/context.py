@@ -15,7 +15,7 @@ from recollect.policy.prompt.window import Layout
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, next_cursor, read_page
-from recollect.server.rest.shapes import MinScore, RequestBody
+from recollect.server.rest.shapes import MinScore, RequestBody, UserName, Where
 from recollect.services.recall.recall import check_limit
 
 LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
@@ -48,6 +48,10 @@ class ContextRequest(RequestBody):
         Field(description="Results of tools in this session; null: the stored messages with that role."),
     ] = None
     min_score: MinScore = None
+    where: Where = None
+    user: Annotated[UserName | None, Field(description="The reader of the prompt; null: the user of the session.")] = (
+        None
+    )
 
 
 class CallFilter(RequestBody):
@@ -130,6 +134,7 @@ class ContextBody(_Record):
 class _Call(_Record):
     id: str
     session_id: str
+    user: Annotated[str | None, Field(description="The end user it was for; null: none.")]
     at: datetime
     layout: Layout
     budget: int
@@ -176,6 +181,8 @@ def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
         if results is None
         else [each if isinstance(each, str) else {"content": each.content, "name": each.name} for each in results],
         min_score=body.min_score,
+        where=body.where,
+        user=body.user,
     )
     return ContextBody.of(made)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from functools import partial
 from operator import attrgetter, itemgetter
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
@@ -52,6 +52,9 @@ class DetailFilter(Paging):
     """Filter for details."""
 
     q: Annotated[str, Field(description="Words; details with most of them come first.")] = ""
+    visible: Annotated[Literal["shown", "hidden", "all"], Field(description="With `q`, only those that are shown.")] = (
+        "shown"
+    )
     session_id: Annotated[str | None, Field(description="Only those of this session.")] = None
 
 
@@ -95,8 +98,10 @@ class DetailBody(BaseModel):
     size: Annotated[int, Field(description="Bytes as UTF-8.")]
     chars: int
     lines: int
+    content_hash: str
     is_active: bool
     created_at: datetime
+    user: Annotated[str | None, Field(description="The end user it belongs to; null: none.")]
 
     @classmethod
     def of(cls, detail: Detail) -> Self:
@@ -143,6 +148,7 @@ class CaptureBody(RequestBody):
     duration: Annotated[
         Number | None, Field(description="Seconds it took.", json_schema_extra={"minimum": 0, "maximum": MAX_SECONDS})
     ] = None
+    metadata: Annotated[dict[str, Any] | None, Field(description="Further data to keep with it.")] = None
 
 
 class CapturedBody(BaseModel):
@@ -153,6 +159,7 @@ class CapturedBody(BaseModel):
     memory_key: Annotated[str | None, Field(description="Key of the stored output; null: `text` is all of it.")]
 
 
+VISIBLE = {"shown": True, "hidden": False, "all": None}
 LISTING = "details"
 SEARCH = "found details"
 
@@ -176,7 +183,9 @@ def list_details(memory: CurrentAgent, filters: Annotated[DetailFilter, Query()]
     if filters.q.strip():
         return _search(memory, filters)
     page = read_page(
-        lambda before, limit: memory.list_details(session_id=filters.session_id, before=before, limit=limit),
+        lambda before, limit: memory.list_details(
+            session_id=filters.session_id, is_active=VISIBLE[filters.visible], before=before, limit=limit
+        ),
         attrgetter("created_at", "key"),
         decode_place(LISTING, filters.cursor) if filters.cursor else None,
         limit=filters.limit,
@@ -213,6 +222,12 @@ def read_detail(memory: CurrentAgent, key: Key, filters: Annotated[PartFilter, Q
     return PartBody.of(page)
 
 
+@router.get("/details/{key}/record", scope=READ)
+def get_detail(memory: CurrentAgent, key: Key) -> DetailBody:
+    """Return what is known about a big text, even a hidden one, without its content."""
+    return DetailBody.of(memory.get_detail(key))
+
+
 @router.patch("/details/{key}", scope=WRITE)
 def hide_detail(memory: CurrentAgent, key: Key, body: DetailPatch) -> DetailBody:
     """Hide a big text, so that it is neither found nor read, or show it again."""
@@ -237,5 +252,6 @@ def capture(memory: CurrentAgent, body: CaptureBody) -> CapturedBody:
         type=body.type,
         session_id=body.session_id,
         duration=body.duration,
+        metadata=body.metadata,
     )
     return CapturedBody(text=kept.text, captured=kept.is_captured, memory_key=kept.memory_key)

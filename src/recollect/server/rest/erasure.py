@@ -20,8 +20,8 @@ class EraseBody(RequestBody):
     subject: Annotated[
         str,
         Field(
-            description="agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for all that "
-            "mentions them. Without a kind, an existing id is meant, otherwise a text.",
+            description="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for "
+            "all that mentions them. Without a kind, an existing id is meant, otherwise a text.",
             examples=["text:Mara Lindqvist"],
         ),
     ]
@@ -31,6 +31,13 @@ class EraseBody(RequestBody):
         Field(
             description="Rewrite the database files. Takes an operator's key, because every tenant waits meanwhile. "
             "null: overwrite unused parts of SQLite's."
+        ),
+    ] = None
+    with_agents: Annotated[
+        bool | None,
+        Field(
+            description="Delete agents whose ids are made from the words of a text, or keep them. null: delete them "
+            "for several words, and answer 409 for a single one."
         ),
     ] = None
 
@@ -69,4 +76,6 @@ class ReceiptBody(BaseModel):
 @router.post("/erase", scope=ADMIN)
 def erase(tenant: CurrentTenant, body: EraseBody) -> ReceiptBody:
     """Erase a subject permanently from every table, file and cache, and return a receipt."""
-    return ReceiptBody.model_validate(tenant.erase(body.subject, dry_run=body.dry_run, compact=body.compact))
+    return ReceiptBody.model_validate(
+        tenant.erase(body.subject, dry_run=body.dry_run, compact=body.compact, with_agents=body.with_agents)
+    )

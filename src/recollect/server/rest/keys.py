@@ -31,6 +31,7 @@ class NewKey(RequestBody):
         ),
     ] = None
     trust: Annotated[OriginName | None, Field(description="The most trusted origin it may claim; null: any")] = None
+    user: Annotated[str | None, Field(description="The end user it is limited to; null: all")] = None
 
 
 class KeyBody(RecordBody):
@@ -45,6 +46,7 @@ class KeyBody(RecordBody):
     revoked_at: datetime | None
     agents: Annotated[list[str], Field(description="The agents it is limited to; empty: all of the tenant.")]
     trust: Annotated[Origin | None, Field(description="The most trusted origin it may claim; null: any")]
+    user: Annotated[str | None, Field(description="The end user it is limited to; null: all")]
 
     @classmethod
     def of(cls, record: ApiKey, **more: Any) -> Self:
@@ -87,7 +89,12 @@ def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyP
 def create_key(tenant: CurrentTenant, body: NewKey) -> IssuedKeyBody:
     """Create a key for this tenant, with at most the rights of yours. It is shown once; only its hash is stored."""
     issued = tenant.add_key(
-        body.scope, name=body.name, expires_at=body.expires_at, agents=body.agents, trust=body.trust
+        body.scope,
+        name=body.name,
+        expires_at=body.expires_at,
+        agents=body.agents,
+        trust=body.trust,
+        user=body.user,
     )
     return IssuedKeyBody.of(issued.record, key=issued.key)
 

@@ -6,6 +6,7 @@ A document is sent as JSON or as an uploaded file (`multipart/form-data` with th
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -24,7 +25,17 @@ from recollect.server.http.auth import CurrentRecollect, CurrentTenant, readable
 from recollect.server.http.errors import located
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import decode_cursor, next_cursor, read_page
-from recollect.server.rest.shapes import FORM, NO_FILE, Paging, Patch, RequestBody, is_form
+from recollect.server.rest.shapes import (
+    FORM,
+    NO_FILE,
+    Metadata,
+    Paging,
+    Patch,
+    RequestBody,
+    Where,
+    WhereText,
+    is_form,
+)
 from recollect.server.threads import BodyReader
 from recollect.services.knowledge.report import Change, IngestedDocument, IngestReport
 from recollect.services.recall.recall import MAX_LIMIT
@@ -40,6 +51,7 @@ class NewDocument(RequestBody):
     title: Annotated[Title | None, Field(description="null: its first heading, or its first words")] = None
     category: Category | None = None
     is_published: Annotated[bool, Strict()] | None = None
+    metadata: Metadata | None = None
     secrets: Annotated[
         Literal["redact", "reject"] | None,
         Field(description="Handling of what seems to be a secret: store the document without it (default), or refuse."),
@@ -50,6 +62,7 @@ class DocumentFilter(Paging):
     """Filter for documents."""
 
     category: Annotated[str, Field(description="Only documents of this category; empty: all.")] = ""
+    where: WhereText = ""
 
 
 class DocumentPatch(Patch):
@@ -58,6 +71,7 @@ class DocumentPatch(Patch):
     title: Title = ""
     category: Category = ""
     is_published: Annotated[bool, Strict(), Field(description="Only published documents are found.")] = True
+    metadata: Annotated[Metadata, Field(description="Replaces all of its metadata.")] = {}
 
 
 class KnowledgeQuestion(RequestBody):
@@ -65,6 +79,9 @@ class KnowledgeQuestion(RequestBody):
 
     query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["refund policy"])]
     categories: Annotated[tuple[str, ...], Field(description="Only documents of these; empty: all.")] = ()
+    agent: Annotated[str, Field(description="Only documents that this agent may read; empty: all.")] = ""
+    records: Annotated[bool, Field(description="Also return the document of each passage.")] = False
+    where: Where = None
     limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
     min_score: Annotated[
         float | None,
@@ -81,10 +98,12 @@ class DocumentBody(BaseModel):
     title: str
     category: str
     source: Annotated[str, Field(description="Path or file name; empty: it was sent as text.")]
+    content_hash: str
     is_published: bool
     created_at: datetime
     updated_at: datetime
     flag: Annotated[str | None, Field(description="Reason for a review.")]
+    metadata: dict[str, Any]
 
 
 class RemovedSecretBody(BaseModel):
@@ -147,15 +166,23 @@ class PassageHit(BaseModel):
     @classmethod
     def of(cls, hit: Hit) -> Self:
         assert hit.document is not None
-        document = {"document_id": hit.document.id, "title": hit.document.title, "category": hit.document.category}
-        found = {"source": hit.source, "id": hit.id, "text": hit.text, "score": hit.score, "parts": dict(hit.parts)}
-        return cls.model_validate(found | document | {"heading": hit.heading, "page": hit.page})
+        document: dict[str, Any] = {"document_id": hit.document.id, "category": hit.document.category}
+        document["document"] = DocumentBody.model_validate(hit.document)
+        return cls.model_validate(document | {n: getattr(hit, n) for n in cls.model_fields if n not in document})
+
+
+class WholePassage(PassageHit):
+    """A passage with its document, for requests with `records`."""
+
+    weights: dict[str, float]
+    created_at: datetime
+    document: DocumentBody
 
 
 class SearchAnswer(BaseModel):
     """Matching passages, best first."""
 
-    hits: list[PassageHit]
+    hits: list[WholePassage | PassageHit]
 
 
 class SkillFilter(RequestBody):
@@ -186,7 +213,7 @@ class SkillPage(BaseModel):
 
 
 LISTING = "documents"
-FORM_FIELDS = ("file", "title", "category", "is_published", "secrets")
+FORM_FIELDS = ("file", "title", "category", "is_published", "metadata", "secrets")
 
 router = Router(prefix="/api", tags=["knowledge"])
 DocumentId = Annotated[str, Path(description="The document's id.", examples=["d-0f343b0931126a20"])]
@@ -204,6 +231,7 @@ _BODY = {
                         "title": {"type": "string"},
                         "category": {"type": "string"},
                         "is_published": {"type": "boolean"},
+                        "metadata": {"type": "string", "description": "A JSON object."},
                         "secrets": {"type": "string", "enum": ["redact", "reject"]},
                     },
                 }
@@ -249,6 +277,11 @@ async def _parse_form(form: dict[str, Any]) -> Upload:
             form["is_published"] = TypeAdapter(bool).validate_python(form["is_published"])
         except ValidationError as error:
             raise Invalid("is_published is true or false.") from error
+    if "metadata" in form:
+        try:
+            form["metadata"] = json.loads(form["metadata"])
+        except (ValueError, RecursionError) as error:
+            raise Invalid("metadata is a JSON object, as text.") from error
     return Upload(await file.read(), file.filename, form)
 
 
@@ -275,13 +308,7 @@ def create_document(
 def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestReport:
     if isinstance(submitted, Upload):
         return tenant.ingest_bytes(submitted.content, submitted.name, **submitted.fields)
-    return tenant.ingest_text(
-        submitted.text,
-        title=submitted.title,
-        category=submitted.category,
-        is_published=submitted.is_published,
-        secrets=submitted.secrets,
-    )
+    return tenant.ingest_text(**dict(submitted))
 
 
 @router.get("/kb/documents", scope=READ)
@@ -289,7 +316,9 @@ def list_documents(tenant: CurrentTenant, filters: Annotated[DocumentFilter, Que
     """List documents, by id."""
     after = decode_cursor(LISTING, filters.cursor) if filters.cursor else ""
     page = read_page(
-        lambda after, limit: tenant.list_documents(category=filters.category, after=after, limit=limit),
+        lambda after, limit: tenant.list_documents(
+            category=filters.category, where=filters.where, after=after, limit=limit
+        ),
         attrgetter("id"),
         after,
         limit=filters.limit,
@@ -307,7 +336,7 @@ def get_document(tenant: CurrentTenant, id: DocumentId) -> WholeDocument:
 
 @router.patch("/kb/documents/{id}", scope=WRITE)
 def update_document(tenant: CurrentTenant, id: DocumentId, body: DocumentPatch) -> DocumentBody:
-    """Change the title or category of a document, publish or unpublish it."""
+    """Change the title, category or metadata of a document, publish or unpublish it."""
     return DocumentBody.model_validate(tenant.update_document(id, **body.model_dump(exclude_unset=True)))
 
 
@@ -320,8 +349,9 @@ def delete_document(tenant: CurrentTenant, id: DocumentId) -> None:
 @router.post("/kb/search", scope=READ)
 def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> SearchAnswer:
     """Search the passages of published documents, by words and by meaning."""
-    hits = tenant.search_knowledge(body.query, categories=body.categories, limit=body.limit, min_score=body.min_score)
-    return SearchAnswer(hits=[PassageHit.of(hit) for hit in hits])
+    view = readable_agent(tenant, body.agent) if body.agent else tenant
+    hits = view.search_knowledge(**{name: value for name, value in body if name not in ("agent", "records")})
+    return SearchAnswer(hits=[(WholePassage if body.records else PassageHit).of(hit) for hit in hits])
 
 
 @router.get("/skills", scope=READ)

@@ -14,15 +14,15 @@ from typing import Annotated, Any, Self
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
-from recollect.caller import current_caller
 from recollect.model import Kind, Memory, MemoryVersion, Origin, Role, Scope, State
 from recollect.policy.memories.kinds import MAX_TAGS, RULES
-from recollect.policy.memories.trust import check_claim
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
 from recollect.server.paging import decode_cursor, decode_number, fit_page, next_cursor, read_page
 from recollect.server.rest.shapes import (
+    FilterFields,
     KindName,
+    Metadata,
     Moment,
     Number,
     OriginName,
@@ -33,6 +33,10 @@ from recollect.server.rest.shapes import (
     RoleName,
     ScopeName,
     StateName,
+    UserName,
+    Where,
+    WhereText,
+    check_origin,
 )
 from recollect.services.memories.similar import find_lookalikes
 
@@ -65,6 +69,8 @@ class NewMemory(RequestBody):
     expires_at: Moment | None = None
     supersedes: Annotated[str | None, Field(description="The id of the memory this one corrects.")] = None
     valid_from: Annotated[Moment | None, Field(description="Start of its validity; null: when it was written.")] = None
+    metadata: Metadata | None = None
+    user: UserName | None = None
 
 
 class MemoryPatch(Patch):
@@ -73,34 +79,30 @@ class MemoryPatch(Patch):
     text: MemoryText = ""
     tags: Tags = []
     importance: Importance = 0.0
+    metadata: Annotated[Metadata, Field(description="Replaces all of its metadata.")] = {}
     version: Annotated[
         int, Strict(), Field(description="The version to change; 409 if there is a newer one.", examples=[1])
     ] = 0
 
 
-class MemoryFilter(Paging):
+class MemoryFilter(FilterFields, Paging):
     """Filter for memories."""
 
+    where: WhereText = ""
     kind: Annotated[KindName | None, Field(description="Only memories of this kind.")] = None
-    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
     q: Annotated[str, Field(description="Only memories with this text, ignoring case.")] = ""
-    session_id: Annotated[str, Field(description="Only memories of this conversation.")] = ""
-    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
-    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
-    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
-    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
-    state: StateName = State.LIVE.value
+    state: Annotated[StateName | None, Field(description="By default live, unless `where` names a state.")] = None
     as_of: Annotated[Moment | None, Field(description="What was true at that time, in the state of that time.")] = None
+    user: UserName | None = None
 
 
-class RestoreBody(RequestBody):
-    """The memories to restore: their ids, or all in a state that pass the filters."""
+class RestoreBody(FilterFields):
+    """The memories to restore: their ids, or all that pass the filters."""
 
     ids: Annotated[list[str] | None, Field(examples=[["m-7", "m-8"]])] = None
-    state: Annotated[StateName | None, Field(description="`archived` or `expired`.")] = None
+    state: Annotated[StateName | None, Field(description="`archived` or `expired`; `where` may name it, too.")] = None
     kind: Annotated[KindName | None, Field(description="Only memories of this kind.")] = None
-    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
-    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
+    where: Where = None
 
 
 class MemoryBody(RecordBody):
@@ -128,6 +130,8 @@ class MemoryBody(RecordBody):
     valid_to: Annotated[datetime | None, Field(description="Time from which another memory replaces it.")]
     held_at: Annotated[datetime | None, Field(description="Not used until it is approved.")]
     flag: Annotated[str | None, Field(description="Reason for a review.")]
+    user: Annotated[str | None, Field(description="The end user it belongs to; null: nobody in particular.")]
+    metadata: dict[str, Any]
 
     @classmethod
     def of(cls, memory: Memory, now: datetime, **more: Any) -> Self:
@@ -155,6 +159,7 @@ class VersionBody(RecordBody):
     text: str
     tags: list[str]
     importance: float
+    metadata: dict[str, Any]
     replaced_at: datetime
 
     @classmethod
@@ -174,6 +179,7 @@ class RestoreAnswer(BaseModel):
 
     restored: Annotated[int, Field(description="Number of memories that were named or found.")]
     ids: list[str]
+    items: Annotated[list[MemoryBody], Field(description="The first of them, as many as fit into a page.")]
 
 
 class VersionPage(BaseModel):
@@ -190,7 +196,6 @@ class ApprovedWorkspace(BaseModel):
 
 
 LISTING = "memories"
-FILTERS = ("session_id", "scope", "origin", "since", "until")
 VERSIONS = "versions"
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
@@ -203,9 +208,8 @@ def list_memories(
 ) -> MemoryPage:
     """List memories, newest first. An unknown agent has none."""
     before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
-    chosen: dict[str, Any] = {"kind": filters.kind or None, "state": filters.state or State.LIVE}
-    chosen |= {name: getattr(filters, name) or None for name in FILTERS}
-    listed = partial(memory.list, tag=filters.tag, query=filters.q, as_of=filters.as_of, **chosen)
+    chosen: dict[str, Any] = {"kind": filters.kind or None, "state": filters.state or None, **filters.filters()}
+    listed = partial(memory.list, query=filters.q, as_of=filters.as_of, user=filters.user, **chosen)
     page = read_page(
         lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=filters.limit
     )
@@ -216,8 +220,7 @@ def list_memories(
 
 def draft_fields(body: NewMemory) -> dict[str, Any]:
     """Return the arguments of `remember`. Raises: Forbidden when the origin is trusted more than the key."""
-    if body.origin is not None and body.origin in [*Origin]:
-        check_claim(Origin(body.origin), current_caller().trust)
+    check_origin(body.origin)
     return dict(body)
 
 
@@ -239,12 +242,14 @@ def get_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) 
 
 @router.patch("/memories/{id}", scope=WRITE)
 def update_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId, body: MemoryPatch) -> MemoryBody:
-    """Edit a memory; the previous text is kept as history. With `version`, only if it is still the current one."""
+    """Edit a memory; the previous text, tags and metadata are kept as history. With `version`, only if that is
+    still the current one."""
     edited = memory.update(
         id,
         text=body.text if "text" in body.model_fields_set else None,
         tags=body.tags if "tags" in body.model_fields_set else None,
         importance=body.importance if "importance" in body.model_fields_set else None,
+        metadata=body.metadata if "metadata" in body.model_fields_set else None,
         version=body.version if "version" in body.model_fields_set else None,
     )
     return MemoryBody.of(edited, recollect.now())
@@ -290,12 +295,14 @@ def approve_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: Memory
 
 
 @router.post("/memories/restore", scope=WRITE)
-def restore_memories(memory: CurrentAgent, body: RestoreBody) -> RestoreAnswer:
-    """Restore archived or expired memories, by id or all in a state that pass the filters. By id, all are checked
-    first: 409 if one was corrected or a live memory has its text. By state, such memories stay as they are. A restore
-    that times out has restored some; repeat it."""
-    restored = memory.restore(**dict(body))
-    return RestoreAnswer(restored=len(restored), ids=[each.id for each in restored])
+def restore_memories(recollect: CurrentRecollect, memory: CurrentAgent, body: RestoreBody) -> RestoreAnswer:
+    """Restore archived or expired memories, by id or all that pass the filters. By id, all are checked first: 409 if
+    one was corrected or a live memory has its text. By filter, such memories stay as they are. A restore that times out
+    has restored some; repeat it."""
+    named: dict[str, Any] = {"ids": body.ids, "state": body.state, "kind": body.kind, **body.filters()}
+    restored = memory.restore(**named)
+    items = [MemoryBody.of(each, recollect.now()) for each in fit_page(restored)]
+    return RestoreAnswer(restored=len(restored), ids=[each.id for each in restored], items=items)
 
 
 @router.post("/memories/{id}/restore", scope=WRITE)

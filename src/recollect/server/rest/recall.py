@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BaseModel, Field, Strict
 
 import recollect.model
 from recollect.model import Appearance, Explanation, Hit, Kind, Outcome, Source
-from recollect.server.http.auth import CurrentAgent
+from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import READ, Router
+from recollect.server.rest.knowledge import DocumentBody
+from recollect.server.rest.memories import MemoryBody
 from recollect.server.rest.shapes import (
+    FilterFields,
     MinScore,
     ModeName,
     Moment,
-    OriginName,
     PurposeName,
     RecordBody,
     RequestBody,
-    ScopeName,
+    UserName,
+    Where,
 )
 from recollect.services.recall.recall import MAX_LIMIT
 
 
-class RecallBody(RequestBody):
+class RecallBody(FilterFields):
     """A question to recall for."""
 
     query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["which indentation?"])]
@@ -37,18 +40,19 @@ class RecallBody(RequestBody):
     purpose: Annotated[PurposeName | None, Field(description="The purpose, which selects a filter and weights.")] = None
     as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
     min_score: MinScore = None
-    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
-    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
-    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
-    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
-    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
-    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
+    where: Where = None
+    user: UserName | None = None
+    records: Annotated[bool, Field(description="Also return the memory or the document of each hit.")] = False
+    block: Annotated[bool, Field(description="Also return a block for a prompt, by query, purpose and limit.")] = False
 
 
 class ExplainBody(RecallBody):
     """A question, and the id of the item to explain."""
 
-    id: Annotated[str, Field(description="Id of a memory, an audit event, a step or a passage.", examples=["m-7"])]
+    id: Annotated[
+        str | None,
+        Field(description="Id of a memory, an audit event, a step or a passage; null: all.", examples=["m-7"]),
+    ] = None
 
 
 class InjectBody(RequestBody):
@@ -74,8 +78,26 @@ class HitBody(RecordBody):
     page: Annotated[int | None, Field(description="Page of a PDF on which a passage begins.")]
 
     @classmethod
-    def of(cls, hit: Hit) -> Self:
-        return cls._of(hit)
+    def of(cls, hit: Hit, now: datetime | None = None) -> HitBody:
+        """Return the body of a hit; with its record, as of `now`, if that is given."""
+        if now is None:
+            return cls._of(hit)
+        return WholeHit._of(
+            hit,
+            memory=None if hit.memory is None else MemoryBody.of(hit.memory, now),
+            document=None if hit.document is None else DocumentBody.model_validate(hit.document),
+        )
+
+
+class WholeHit(HitBody):
+    """A recalled item with its record, for requests with `records`."""
+
+    weights: Annotated[dict[str, float], Field(description="The weight of each part.")]
+    memory: MemoryBody | None
+    document: DocumentBody | None
+
+
+AnyHit: TypeAlias = WholeHit | HitBody
 
 
 class MissingBody(RecordBody):
@@ -88,21 +110,21 @@ class MissingBody(RecordBody):
 class RecallAnswer(BaseModel):
     """Recalled items, best first."""
 
-    hits: list[HitBody]
+    hits: list[AnyHit]
     missing: Annotated[list[MissingBody], Field(description="Sources that did not answer in time; usually empty.")]
     heading: Annotated[str, Field(description="Heading for the hits, if there is a purpose.")]
 
     @classmethod
-    def of(cls, recalled: recollect.model.Recalled) -> Self:
+    def of(cls, recalled: recollect.model.Recalled, now: datetime | None, **more: Any) -> Self:
         missing = [MissingBody._of(each) for each in recalled.unanswered]
-        return cls(hits=[HitBody.of(hit) for hit in recalled], missing=missing, heading=recalled.heading)
+        hits = [HitBody.of(hit, now) for hit in recalled]
+        return cls(hits=hits, missing=missing, heading=recalled.heading, **more)
 
 
-class RivalBody(BaseModel):
-    """An item that was shown instead."""
+class RenderedRecall(RecallAnswer):
+    """Recalled items and the block of them, for requests with `block`."""
 
-    id: str
-    score: float
+    block: Annotated[str | None, Field(description="The block for the next prompt; null: it is empty.")]
 
 
 class AppearanceBody(RecordBody):
@@ -124,33 +146,54 @@ class AppearanceBody(RecordBody):
         return cls._of(appearance)
 
 
-class ExplainAnswer(BaseModel):
-    """Explanation of a recall."""
+class ExplainedItem(BaseModel):
+    """Reason an item was recalled or not."""
 
     id: str
+    text: Annotated[str, Field(description="Its text, if it is at hand.")]
     outcome: Outcome
     sentence: str
     rank: Annotated[int | None, Field(description="1 is the first; null: none.")]
-    hit: Annotated[HitBody | None, Field(description="Its score, if it was scored.")]
+    hit: Annotated[AnyHit | None, Field(description="Its score, if it was scored.")]
     words: Annotated[list[str], Field(description="Words of the question that it contains.")]
-    rival: Annotated[RivalBody | None, Field(description="The last item shown instead, or its duplicate.")]
+    rival: Annotated[AnyHit | None, Field(description="The last item shown instead, or its duplicate.")]
     missing: list[MissingBody]
     prompts: Annotated[list[AppearanceBody], Field(description="Those of the agent's latest 20 prompts that had it.")]
 
     @classmethod
-    def of(cls, explanation: Explanation) -> Self:
+    def of(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:
         hit, rival = explanation.hit, explanation.rival
         return cls(
             id=explanation.id,
+            text=explanation.text,
             outcome=explanation.outcome,
             sentence=explanation.sentence,
             rank=explanation.rank,
-            hit=None if hit is None else HitBody.of(hit),
+            hit=None if hit is None else HitBody.of(hit, now),
             words=list(explanation.words),
-            rival=None if rival is None else RivalBody(id=rival.id, score=rival.score),
+            rival=None if rival is None else HitBody.of(rival, now),
             missing=[MissingBody._of(each) for each in explanation.unanswered],
             prompts=[AppearanceBody.of(each) for each in explanation.prompts],
+            **more,
         )
+
+
+class ExplainAnswer(ExplainedItem):
+    """Explanation of a recall."""
+
+    items: Annotated[
+        list[ExplainedItem], Field(description="Without an `id`: each hit, then the best of what was left out.")
+    ] = []
+
+    @classmethod
+    def of(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:
+        return super().of(explanation, now, items=[ExplainedItem.of(each, now) for each in explanation.items], **more)
+
+
+class WholeExplanation(ExplainAnswer):
+    """Explanation of a recall with everything that it recalls, for requests with `records`."""
+
+    hits: list[AnyHit]
 
 
 class PrivateMemory(BaseModel):
@@ -181,17 +224,28 @@ def inject(memory: CurrentAgent, body: InjectBody) -> InjectAnswer:
 
 
 @router.post("/recall", scope=READ)
-def recall(memory: CurrentAgent, body: RecallBody) -> RecallAnswer:
+def recall(recollect: CurrentRecollect, memory: CurrentAgent, body: RecallBody) -> RenderedRecall | RecallAnswer:
     """Recall what matches a question best, by meaning and by words, with the parts of each score: from the agent's
     memories and the tenant's audit log, workflow steps and knowledge."""
-    return RecallAnswer.of(memory.recall(body.query, **_recall_options(body)))
+    found = memory.recall(body.query, **_recall_options(body))
+    now = recollect.now() if body.records else None
+    if body.block:
+        # Not of `found`: without a user, a block shows only what belongs to no user.
+        block = memory.recall_block(body.query, purpose=body.purpose, limit=body.limit)
+        return RenderedRecall.of(found, now, block=block)
+    return RecallAnswer.of(found, now)
 
 
 @router.post("/explain", scope=READ)
-def explain(memory: CurrentAgent, body: ExplainBody) -> ExplainAnswer:
-    """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item."""
-    return ExplainAnswer.of(memory.explain(body.query, body.id, **_recall_options(body)))
+def explain(recollect: CurrentRecollect, memory: CurrentAgent, body: ExplainBody) -> WholeExplanation | ExplainAnswer:
+    """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item; without it,
+    each hit and the best of what was left out are explained."""
+    explained = memory.explain(body.query, body.id, **_recall_options(body))
+    if not body.records:
+        return ExplainAnswer.of(explained, None)
+    now = recollect.now()
+    return WholeExplanation.of(explained, now, hits=[HitBody.of(each, now) for each in explained.hits])
 
 
 def _recall_options(body: RecallBody) -> dict[str, Any]:
-    return body.model_dump(include=set(RecallBody.model_fields) - {"query"})
+    return body.model_dump(include=set(RecallBody.model_fields) - {"query", "records", "block"})

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
 from recollect.api.recollect import AgentMemory, TenantMemory
+from recollect.errors import Invalid
 from recollect.model import Conversation, Message, Role, Session
 from recollect.policy.names import MAX_SESSION_CHARS
 from recollect.ports import place_of
 from recollect.server.http.auth import CurrentTenant, readable_agent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_number, decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import Moment, Paging, RequestBody
+from recollect.server.rest.shapes import Metadata, Moment, Paging, RequestBody, UserName, WhereText
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
@@ -32,6 +33,21 @@ class SessionFilter(Paging):
     """Filter for conversations."""
 
     agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
+    where: WhereText = ""
+    user: UserName | None = None
+
+
+class SessionOwner(RequestBody):
+    """The agent of a conversation."""
+
+    is_query: ClassVar[bool] = True
+    agent: Annotated[str, Field(description="Only a conversation of this agent; empty: of any.")] = ""
+
+
+class ConversationParameters(SessionOwner):
+    """Options of a conversation."""
+
+    records: Annotated[bool, Field(description="Also return the messages as they are stored.")] = False
 
 
 class NewSession(RequestBody):
@@ -45,6 +61,8 @@ class NewSession(RequestBody):
             json_schema_extra={"minLength": 1, "maxLength": MAX_SESSION_CHARS},
         ),
     ] = None
+    metadata: Metadata | None = None
+    user: UserName | None = None
 
 
 class NewTurn(RequestBody):
@@ -60,6 +78,7 @@ class NewTurn(RequestBody):
     agent_id: Annotated[
         str | None, Field(description="Starts the session for this agent if it does not exist; null: 404.")
     ] = None
+    user_id: Annotated[UserName | None, Field(description="The end user a session that is started belongs to.")] = None
 
 
 class SessionBody(BaseModel):
@@ -72,6 +91,8 @@ class SessionBody(BaseModel):
     message_count: int
     created_at: datetime
     updated_at: Annotated[datetime, Field(description="Time of the last turn.")]
+    user: Annotated[str | None, Field(description="The end user who talks; null: nobody in particular.")]
+    metadata: dict[str, Any]
 
     @classmethod
     def of(cls, session: Session) -> Self:
@@ -83,6 +104,8 @@ class SessionBody(BaseModel):
             message_count=session.message_count,
             created_at=session.created_at,
             updated_at=session.updated_at,
+            user=session.user,
+            metadata=dict(session.metadata),
         )
 
 
@@ -138,27 +161,40 @@ class ConversationBody(BaseModel):
     ]
 
     @classmethod
-    def of(cls, conversation: Conversation) -> Self:
+    def of(cls, conversation: Conversation, **more: Any) -> Self:
         return cls(
             session_id=conversation.session_id,
             summary=conversation.summary,
             summarized_count=conversation.summarized_count,
             messages=[PromptMessage(**each) for each in conversation.messages],
+            **more,
         )
+
+
+class WholeConversation(ConversationBody):
+    """A conversation with its messages as they are stored, for requests with `records`."""
+
+    turns: list[MessageBody]
 
 
 SESSIONS, MESSAGES = "sessions", "messages"
 
 router = Router(prefix="/api/chat/sessions", tags=["conversations"])
 SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"])]
+SessionOf = Annotated[SessionOwner, Query()]
 
 
 @router.get("", scope=READ)
 def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query()]) -> SessionPage:
     """List conversations, most recently used first."""
-    listed = (readable_agent(tenant, filters.agent) if filters.agent else tenant).sessions
+    if filters.user is not None and not filters.agent:
+        raise Invalid("The conversations of a user are those with one agent; name the agent.")
+    listed = tenant.sessions
+    if filters.agent:
+        agent = readable_agent(tenant, filters.agent)
+        listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions
     page = read_page(
-        lambda before, limit: listed(before=before, limit=limit),
+        lambda before, limit: listed(where=filters.where, before=before, limit=limit),
         place_of,
         decode_place(SESSIONS, filters.cursor) if filters.cursor else None,
         limit=filters.limit,
@@ -170,27 +206,28 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
 @router.post("", scope=WRITE, status_code=201)
 def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
     """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
-    return SessionBody.of(tenant.agent(body.agent_id).add_session(body.id))
+    session = tenant.agent(body.agent_id).add_session(body.id, user=body.user, metadata=body.metadata)
+    return SessionBody.of(session)
 
 
 @router.get("/{id}", scope=READ)
-def get_session(tenant: CurrentTenant, id: SessionId) -> SessionBody:
+def get_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> SessionBody:
     """Return a conversation, with its running summary and the number of messages that covers."""
-    return SessionBody.of(tenant.session(id))
+    return SessionBody.of((readable_agent(tenant, of.agent) if of.agent else tenant).session(id))
 
 
 @router.delete("/{id}", scope=WRITE, status_code=204)
-def delete_session(tenant: CurrentTenant, id: SessionId) -> None:
+def delete_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> None:
     """Delete a conversation and its messages permanently. Memories of it stay."""
-    _owner(tenant, id).delete_session(id)
+    _owner(tenant, id, of.agent).delete_session(id)
 
 
 @router.get("/{id}/messages", scope=READ)
-def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[Paging, Query()]) -> MessagePage:
+def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[SessionFilter, Query()]) -> MessagePage:
     """List messages, in order."""
-    agent = _owner(tenant, id)
+    owner = _owner(tenant, id, paging.agent)
     page = read_page(
-        lambda after, limit: agent.messages(id, after=after, limit=limit),
+        lambda after, limit: owner.messages(id, after=after, limit=limit),
         attrgetter("position"),
         decode_number(MESSAGES, paging.cursor) if paging.cursor else 0,
         limit=paging.limit,
@@ -212,17 +249,24 @@ def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage
         remember=body.remember,
         category=body.category,
         expires_at=body.expires_at,
+        user_id=body.user_id,
     )
     return MessagePage(items=[MessageBody.of(each) for each in logged])
 
 
 @router.post("/{id}/conversation", scope=WRITE)
-def get_conversation(tenant: CurrentTenant, id: SessionId) -> ConversationBody:
+def get_conversation(
+    tenant: CurrentTenant, id: SessionId, options: Annotated[ConversationParameters, Query()]
+) -> WholeConversation | ConversationBody:
     """Return the summary of a conversation and the messages after it, ready for the next model call. If the settings
-    say so and it has become too long, a model call first folds its oldest turns into the summary."""
-    return ConversationBody.of(_owner(tenant, id).conversation(id))
+    say so and it has become too long, a model call first folds its oldest turns into the summary. With `agent`, an
+    unknown conversation is empty."""
+    conversation = _owner(tenant, id, options.agent).conversation(id)
+    if options.records:
+        return WholeConversation.of(conversation, turns=[MessageBody.of(each) for each in conversation.turns])
+    return ConversationBody.of(conversation)
 
 
-def _owner(tenant: TenantMemory, id: str) -> AgentMemory:
-    """Return the agent of a conversation. Raises: NotFound."""
-    return tenant.agent(tenant.session(id).owner.agent)
+def _owner(tenant: TenantMemory, id: str, agent: str = "") -> AgentMemory:
+    """Return the agent of a conversation, if no other is named. Raises: NotFound."""
+    return readable_agent(tenant, agent) if agent else tenant.agent(tenant.session(id).owner.agent)

@@ -17,7 +17,10 @@ from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
 from recollect.api.agent import ANY_STATE, MAX_PAGE, PAGE
+from recollect.caller import current_caller
 from recollect.model import KeyScope, Kind, Origin, Role, Scope, State
+from recollect.policy.memories.trust import check_claim
+from recollect.policy.names import MAX_USER_CHARS
 from recollect.policy.prompt.relevance import InjectMode
 from recollect.policy.recall.purposes import PURPOSES
 
@@ -101,12 +104,49 @@ class Patch(RequestBody):
     model_config = ConfigDict(json_schema_extra=_without_defaults)
 
 
+UserName = Annotated[
+    str,
+    Field(
+        description="The end user it acts for, as in X-Recollect-User; null: the user of the key, or none.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_USER_CHARS},
+        examples=["u-7"],
+    ),
+]
+
+
 class Paging(RequestBody):
     """Size and start of a page."""
 
     is_query: ClassVar[bool] = True
     limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PAGE})] = PAGE
     cursor: Annotated[str, Field(description="The `next_cursor` of the previous page.")] = ""
+
+
+WHERE_EXAMPLE = "tags = food and metadata.city = 'Oslo' and created_at > 2026-10-01"
+WhereText = Annotated[str, Field(description="A filter (docs/filters.md).", examples=[WHERE_EXAMPLE])]
+Where = Annotated[
+    str | dict[str, Any] | None,
+    Field(description="A filter as text or JSON (docs/filters.md); null: none.", examples=[WHERE_EXAMPLE]),
+]
+Metadata = Annotated[
+    dict[str, Any],
+    Field(description="A JSON object of at most 8 KB, for your own fields.", examples=[{"city": "Oslo", "stars": 4}]),
+]
+
+
+class FilterFields(RequestBody):
+    """Filters of memories, which all have to hold. `where` is a text in a query, and a text or JSON in a body."""
+
+    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
+    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
+    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
+    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
+    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
+    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters that are set."""
+        return {name: value for name in ("where", *FilterFields.model_fields) if (value := getattr(self, name))}
 
 
 class RecordBody(BaseModel):
@@ -123,6 +163,12 @@ def _fields(shape: type[BaseModel], *computed: str) -> tuple[Sequence[str], Call
     """Return the names of the fields copied from a record, and a getter for them."""
     names = tuple(name for name in shape.model_fields if name not in computed)
     return names, attrgetter(*names)
+
+
+def check_origin(origin: str | None) -> None:
+    """Check the origin that a body names. Raises: Forbidden when it is trusted more than the key."""
+    if origin is not None and origin in [*Origin]:
+        check_claim(Origin(origin), current_caller().trust)
 
 
 class ErrorBody(BaseModel):

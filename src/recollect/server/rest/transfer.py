@@ -42,6 +42,7 @@ class ExportParameters(RequestBody):
 
     is_query: ClassVar[bool] = True
     compression: Compression = Compression.NONE
+    user: Annotated[str | None, Field(description="Only the records of this end user; null: of all.")] = None
 
 
 class ImportParameters(RequestBody):
@@ -54,11 +55,15 @@ class ImportParameters(RequestBody):
     agent: Annotated[str | None, Field(description="Agent for memories that name none.")] = None
     merge: Annotated[bool, Field(description="Where ids clash, keep the existing item.")] = False
     remember: Annotated[bool, Field(description="Also store the messages of conversations as episodes.")] = False
+    trusted: Annotated[
+        bool, Field(description="Believe an export that is not signed; otherwise its core memories wait for review.")
+    ] = False
+    with_erased: Annotated[bool, Field(description="Bring back what was erased here.")] = False
     dry_run: Annotated[bool, Field(description="Write nothing, and report what would happen.")] = False
 
 
 class RefusedBody(BaseModel):
-    """An item of the file that was not imported."""
+    """An item of the file that was not imported, or imported and flagged."""
 
     place: Annotated[str, Field(examples=["line 7"])]
     reason: str
@@ -75,6 +80,10 @@ class ImportedBody(BaseModel):
     present: Annotated[dict[str, int], Field(description="Items that existed, which stay unchanged.")]
     refused: Annotated[list[RefusedBody], Field(description="About the first hundred.")]
     refused_count: int
+    flagged: Annotated[
+        list[RefusedBody], Field(description="Imported items that seem to hold a secret, about the first hundred.")
+    ]
+    flagged_count: int
     problems: list[str]
 
     @classmethod
@@ -131,7 +140,7 @@ def export(tenant: CurrentTenant, options: Annotated[ExportParameters, Query()])
         file = on_failure.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES))
         try:
             with open_compressed(cast(IO[bytes], file), Path(suffix).suffix) as content:
-                tenant.export(content)
+                tenant.export(content, user=options.user)
             size = file.tell()
             file.seek(0)
         except OSError as error:
@@ -188,6 +197,8 @@ def import_file(
             agent=options.agent,
             merge=options.merge,
             remember=options.remember,
+            trusted=options.trusted,
+            with_erased=options.with_erased,
             dry_run=options.dry_run,
         )
     )

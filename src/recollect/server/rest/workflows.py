@@ -29,6 +29,7 @@ class NewStep(RequestBody):
     output: Annotated[str, Field(description="At most 100,000 characters.", examples=["Receipt found"])] = ""
     agent_id: Annotated[str | None, Field(description="The agent that did it.", examples=["billing"])] = None
     status: Annotated[str, Field(description="Outcome: completed, failed, or another word.")] = COMPLETED
+    is_new: Annotated[bool, Field(description="The path may have a name, and an unknown workflow is started.")] = False
 
 
 class WorkflowBody(BaseModel):
@@ -122,6 +123,6 @@ def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[Paging, 
 def record_step(tenant: CurrentTenant, id: WorkflowId, body: NewStep) -> StepBody:
     """Record a step and its output. Every agent of the tenant finds it by recall."""
     step = tenant.record_step(
-        workflow=id, step=body.step, output=body.output, agent=body.agent_id, status=body.status, is_new=False
+        workflow=id, step=body.step, output=body.output, agent=body.agent_id, status=body.status, is_new=body.is_new
     )
     return StepBody.model_validate(step)

@@ -31,6 +31,7 @@ from recollect.policy.keys import (
     parse_key,
 )
 from recollect.policy.memories.trust import check_claim, is_within
+from recollect.policy.names import check_user
 from recollect.ports import Clock, Place, Store
 from recollect.services.background.writer import BackgroundWriter
 from recollect.services.memories.drafts import check_moment
@@ -77,10 +78,11 @@ class ApiKeys:
         expires_at: datetime | None = None,
         agents: Collection[str] | None = None,
         trust: str | None = None,
+        user: str | None = None,
     ) -> IssuedKey:
         """Issue a key. Raises: Invalid; Forbidden when it would allow more than the caller may."""
         now, caller, allowed = self._now(), current_caller(), check_scope(scope)
-        limited_to, highest = check_limits(agents, trust, allowed)
+        limited_to, highest = check_limits(agents, trust, allowed, user)
         _check_scope(caller, allowed)
         highest = caller.trust if highest is None else highest
         if highest is not None:
@@ -96,7 +98,9 @@ class ApiKeys:
             expires_at=None if expires_at is None else check_moment(expires_at, "expires_at"),
             agents=limited_to,
             trust=highest,
+            user=None if user is None else check_user(user),
         )
+        # The event does not name the user, who may have to be erased.
         limits = {"agents": list(limited_to)} if limited_to else {}
         meta = {"scope": allowed.value, **limits, **({} if highest is None else {"trust": highest.value})}
         key = key_text(tenant, record.id, secrets.token_bytes(SECRET_BYTES))

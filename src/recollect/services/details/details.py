@@ -24,6 +24,7 @@ from recollect.services.details.grep import read_matches
 from recollect.services.details.json_path import read_json
 from recollect.services.details.parts import StoredText, read_lines, read_page
 from recollect.services.details.pieces import TextSource, iter_pieces
+from recollect.services.memories.drafts import check_own, find_session_user
 from recollect.services.memories.secrets import SecretGuard
 
 NO_SUCH_DETAIL = "There is no such detail."
@@ -75,7 +76,8 @@ class Details:
             described = self._describe_text(owner, digest, _source(clean_metadata), is_named=bool(line))
             detail = Detail(
                 key=rules.slug(line) or rules.slug(_source(clean_metadata)) or rules.slug(type),
-                owner=owner,
+                owner=owner.whole,
+                user=owner.user or find_session_user(self._store, owner, session_id),
                 type=type,
                 description=line or described.brief,
                 summary=described.summary,
@@ -152,8 +154,8 @@ class Details:
         return self._store.search_details(owner, words, session_id=session, offset=offset, limit=limit)
 
     def set_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
-        """Hide a detail, so that it is kept but neither found nor read, or show it again. Raises: NotFound."""
-        self.get(owner, key)
+        """Hide a detail, so that it is kept but not found or read, or show it again. Raises: NotFound, Forbidden."""
+        check_own(owner, self.get(owner, key).user)
         now, done = self._now(), "shown again" if is_active else "hidden"
 
         def change() -> Detail:
@@ -164,8 +166,8 @@ class Details:
         return self._store.transaction(owner.tenant, change)
 
     def delete(self, owner: Owner, key: str) -> None:
-        """Delete a detail, and its text unless another detail shares it. Raises: NotFound."""
-        self.get(owner, key)
+        """Delete a detail, and its text unless another detail shares it. Raises: NotFound, Forbidden."""
+        check_own(owner, self.get(owner, key).user)
         now = self._now()
 
         def delete() -> Detail:

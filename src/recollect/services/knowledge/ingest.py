@@ -8,10 +8,10 @@ again changes nothing. New content from the same source replaces the document, w
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, Literal, NoReturn, TypedDict
 
 from recollect.caller import current_caller
 from recollect.deadline import check_deadline, iter_with_deadline
@@ -28,6 +28,7 @@ from recollect.policy.documents import (
     document_hash,
     document_id,
 )
+from recollect.policy.memories.kinds import check_metadata
 from recollect.policy.memories.trust import check_decision, check_document_change
 from recollect.policy.text import check_text
 from recollect.ports import Clock, DocumentFiles, Reading, Store, Vector
@@ -49,7 +50,18 @@ class DocumentOptions:
     title: str | None = None
     category: str | None = None
     is_published: bool | None = None
+    metadata: Mapping[str, Any] | None = None
     secrets: str | None = None  # redact or reject; None: flag if the setting says so, else redact
+
+
+class DocumentFields(TypedDict, total=False):
+    """Arguments for `DocumentOptions`."""
+
+    title: str | None
+    category: str | None
+    is_published: bool | None
+    metadata: Mapping[str, Any] | None
+    secrets: Literal["redact", "reject"] | None
 
 
 class Ingest:
@@ -101,6 +113,8 @@ class Ingest:
         Raises: Invalid when the folder cannot be read.
         """
         root, place = _normalize_source(folder), Path(folder).expanduser()
+        if isinstance(include, str) or isinstance(exclude, str):
+            raise Invalid('`include` and `exclude` are lists of patterns, such as ["*.md"].')
         found = self._files.walk(place, include=include, exclude=exclude)
         documents, failures = [], []
         for count, path in enumerate(found, start=1):
@@ -154,6 +168,7 @@ class Ingest:
             is_published=options.is_published if options.is_published is not None else old is None or old.is_published,
             created_at=now,
             updated_at=now,
+            metadata=_choose_metadata(options, old),
         )
         document, reading, removed = self._check_secrets(document, reading, name, options.secrets)
         ingested = self._put(document, split_passages(document.title, reading.parts))
@@ -190,7 +205,10 @@ class Ingest:
             title=old.title if options.title is None else check_title(options.title),
             category=_choose_category(options, old),
             is_published=old.is_published if options.is_published is None else options.is_published,
+            metadata=_choose_metadata(options, old),
         )
+        if new.metadata != old.metadata:
+            new = self._check_metadata(new)
         chunks = self._store.list_chunks(old.tenant, old.id)
         if new == old:
             return IngestedDocument(document=old, change=Change.UNCHANGED, passages=len(chunks))
@@ -266,6 +284,7 @@ class Ingest:
         if mode not in (None, REDACT, REJECT):
             raise Invalid(f"secrets must be {REDACT} or {REJECT}.")
         self._check_names(document)
+        document = self._check_metadata(document)
         mode = mode or ("flag" if self._guard.is_flagging else REDACT)
         parts: list[DocumentPart] = []
         removed: list[RemovedSecret] = []
@@ -292,6 +311,12 @@ class Ingest:
             if found := self._guard.findings(document.tenant, name):
                 self._refuse(document, f"the {what}", found[0].rule)
 
+    def _check_metadata(self, document: Document) -> Document:
+        """Return the document with redacted or flagged metadata. Raises: SecretRejected."""
+        metadata, rule = self._guard.check_metadata(document.tenant, document.metadata)
+        flag = f"{FLAG}: {rule}" if rule and self._guard.is_flagging else None
+        return replace(document, metadata=metadata, flag=document.flag or flag)
+
     def _refuse(self, document: Document, place: str, rule: str) -> NoReturn:
         self._record(document.tenant, "document.refuse", "A document was refused: it seems to hold a secret.", None)
         raise SecretRejected(f"{place[:1].upper()}{place[1:]} appears to contain a secret — not stored", rule=rule)
@@ -307,6 +332,7 @@ def _check_change(document: Document, existing: Document | None) -> None:
     Raises: Forbidden.
     """
     caller = current_caller()
+    caller.check_all_users()
     # The whiteboard is in every agent's prompt.
     if WHITEBOARD in (document.category, existing and existing.category):
         caller.check_whole_tenant()
@@ -319,6 +345,12 @@ def _choose_category(options: DocumentOptions, old: Document | None) -> str:
     if options.category is not None:
         return check_category(options.category)
     return "" if old is None else old.category
+
+
+def _choose_metadata(options: DocumentOptions, old: Document | None) -> Mapping[str, Any]:
+    if options.metadata is not None:
+        return check_metadata(options.metadata)
+    return {} if old is None else old.metadata
 
 
 def _normalize_source(path: str | Path) -> str:

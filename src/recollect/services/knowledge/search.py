@@ -6,9 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
+from typing import TypedDict
 
 from recollect.model import Chunk, Document, Hit, Owner, Source
 from recollect.policy.documents import check_categories
+from recollect.policy.filters.conditions import DOCUMENT_FIELDS, Condition
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.passages import find_best_passages, query_terms
 from recollect.policy.recall.calibration import keep_relevant
@@ -34,6 +37,15 @@ class Passage:
         return f"{self.document.id}#{self.chunk.position}"
 
 
+class KnowledgeOptions(TypedDict, total=False):
+    """Options of a search for passages."""
+
+    categories: Collection[str]  # empty: all
+    where: Where  # only passages of documents that pass this filter
+    limit: int
+    min_score: float | None  # replaces the default floor
+
+
 class PassageSearch:
     """Search for passages of published documents, by words and by meaning."""
 
@@ -47,11 +59,12 @@ class PassageSearch:
         vector: Vector | None,
         *,
         categories: Collection[str] = (),
+        where: Condition | None = None,
         limit: int,
     ) -> Sequence[Passage]:
         """Return the best passages, however relevant. Without categories, search all."""
         words, names = query_terms(query), find_names(query)
-        evidence = self._store.weigh_chunks(tenant, words, vector, categories=categories)
+        evidence = self._store.weigh_chunks(tenant, words, vector, categories=categories, where=where)
         similarity = find_best_passages(evidence, [word in names for word in words], limit=limit)
         chunks = self._store.find_chunks(tenant, list(similarity))
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})
@@ -69,6 +82,7 @@ class PassageSearch:
         vector: Vector | None,
         *,
         categories: Collection[str] = (),
+        where: Condition | None = None,
         limit: int,
     ) -> Sequence[Passage]:
         """Return the best passages within the categories the agent is limited to."""
@@ -78,7 +92,7 @@ class PassageSearch:
             categories = limits.intersection(categories) if categories else limits
             if not categories:
                 return ()
-        return self.find(owner.tenant, query, vector, categories=categories, limit=limit)
+        return self.find(owner.tenant, query, vector, categories=categories, where=where, limit=limit)
 
 
 FindPassages = Callable[..., Sequence[Passage]]
@@ -106,6 +120,7 @@ class SearchKnowledge:
         query: str,
         *,
         categories: Collection[str] = (),
+        where: Where = None,
         limit: int = 5,
         min_score: float | None = None,
     ) -> Sequence[Hit]:
@@ -113,7 +128,7 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        search = self._prepare(partial(self._passages.find, tenant), query, categories, min_score)
+        search = self._prepare(partial(self._passages.find, tenant), query, categories, where, min_score)
         return search(check_limit(limit))
 
     def for_agent(
@@ -122,6 +137,7 @@ class SearchKnowledge:
         query: str,
         *,
         categories: Collection[str] = (),
+        where: Where = None,
         limit: int = 5,
         min_score: float | None = None,
     ) -> Sequence[Hit]:
@@ -129,7 +145,7 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        search = self._prepare(partial(self._passages.for_agent, owner), query, categories, min_score)
+        search = self._prepare(partial(self._passages.for_agent, owner), query, categories, where, min_score)
         hits = search(check_limit(limit))
         # Unverified passages only get places that are left.
         if any(map(is_unverified, hits)):
@@ -138,10 +154,14 @@ class SearchKnowledge:
         return hits
 
     def _prepare(
-        self, find: FindPassages, query: str, categories: Collection[str], min_score: float | None
+        self, find: FindPassages, query: str, categories: Collection[str], where: Where, min_score: float | None
     ) -> Callable[[int], Sequence[Hit]]:
         """Check the arguments and return the search for a number of hits above the floor."""
-        query, categories = check_query(query), check_categories(categories)
+        query, categories, chosen = (
+            check_query(query),
+            check_categories(categories),
+            parse_filter(where, DOCUMENT_FIELDS),
+        )
         is_strict = check_min_score(min_score) is not None
         floor = self._floor if min_score is None else min_score
         if floor and not is_strict and is_small_talk(query):
@@ -150,7 +170,7 @@ class SearchKnowledge:
         vector = self._embedding.of_query(query)
 
         def search(limit: int) -> Sequence[Hit]:
-            found = find(query, vector, categories=categories, limit=limit)
+            found = find(query, vector, categories=categories, where=chosen, limit=limit)
             kept = keep_relevant([each.similarity for each in found], floor=floor, is_strict=is_strict)
             return _make_hits(compress(found, kept))
 

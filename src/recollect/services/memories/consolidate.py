@@ -20,7 +20,7 @@ from recollect.policy.memories.consolidation import Suggestion
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, Store
 from recollect.services.background.resting import GuardedModel
-from recollect.services.memories.drafts import Draft, check_draft
+from recollect.services.memories.drafts import Draft, check_draft, check_own
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 
@@ -64,12 +64,15 @@ class Consolidate:
         self._is_noted = is_noted
 
     def __call__(self, owner: Owner) -> Sequence[Proposal]:
-        """Add and return new proposals; with the policy "apply", apply the trusted ones at once."""
+        """Add and return new proposals; with the policy "apply", apply the trusted ones at once.
+
+        A proposal folds memories of one user, or of none. A user's view proposes nothing about the latter.
+        """
+        owner = owner if owner.user is None else owner.of(owner.user)
         earlier = self._store.list_proposals(owner, limit=MAX_DECIDED)
         open_ids = {fold.id for each in earlier if each.state is ProposalState.OPEN for fold in each.folds}
-        suggestions = self._suggest(owner, open_ids)
         decided = {_fold_key(each.folds) for each in earlier if each.state is not ProposalState.OPEN}
-        fresh = [_make_proposal(owner, each, self._now) for each in suggestions]
+        fresh = [_make_proposal(owner, each, self._now) for each in self._suggest(owner, open_ids)]
         added = self._add(owner, [each for each in fresh if _fold_key(each.folds) not in decided])
         if self._policy == "propose":
             return added
@@ -95,6 +98,7 @@ class Consolidate:
             tags=proposal.tags,
             origin=proposal.origin,
             importance=max(memory.importance for memory in folded) if proposal.kind is not Kind.CORE else None,
+            user=proposal.user,
         )
 
         def also(made: Memory, ended: Sequence[Memory], is_new: bool) -> Proposal:
@@ -123,7 +127,7 @@ class Consolidate:
 
         Raises: NotFound; Conflict when it is not applied, or one of its memories was edited or deleted since.
         """
-        proposal = self._store.get_proposal(owner, id)
+        proposal = self._get_own(owner, id)
         if proposal.state is not ProposalState.APPLIED:
             raise Conflict(f"Proposal {id} is {proposal.state.value}; only an applied one can be undone.")
         made = proposal.memory_id if proposal.is_new else None
@@ -140,22 +144,24 @@ class Consolidate:
             message = f"Proposal {id} was undone: {len(restored)} memories are as they were."
             return self._decide(proposal, ProposalState.UNDONE, message, was=ProposalState.APPLIED)
 
-        return self._remember.unfold(owner, restored, made=made, also=also)
+        return self._remember.revert(owner, restored, made=[made] if made else [], also=also)
 
     def _suggest(self, owner: Owner, open_ids: Collection[str]) -> list[Suggestion]:
         """Return suggestions of the model, then of the rules for the memories it left, omitting those in `open_ids`."""
         now = self._now()
-        memories = [
-            memory
-            for kind, limit in MAX_EXAMINED.items()
-            for memory in self._store.list_memories(owner, kind=kind, now=now, limit=limit)
-            if memory.id not in open_ids
-        ]
-        by_model = self._ask_model(owner, memories)
-        folded = {memory.id for each in by_model for memory in each.folds}
-        rest = [memory for memory in memories if memory.id not in folded]
-        by_rules = consolidation.suggest_by_rules(rest, is_same=_is_same, now=now, is_noted=self._is_noted)
-        return [*by_model, *by_rules]
+        of_users: dict[str | None, list[Memory]] = {}
+        for kind, limit in MAX_EXAMINED.items():
+            for memory in self._store.list_memories(owner, kind=kind, now=now, limit=limit):
+                if memory.id not in open_ids:
+                    of_users.setdefault(memory.user, []).append(memory)
+        suggestions: list[Suggestion] = []
+        for memories in of_users.values():
+            by_model = self._ask_model(owner, memories)
+            folded = {memory.id for each in by_model for memory in each.folds}
+            rest = [memory for memory in memories if memory.id not in folded]
+            by_rules = consolidation.suggest_by_rules(rest, is_same=_is_same, now=now, is_noted=self._is_noted)
+            suggestions += [*by_model, *by_rules]
+        return suggestions
 
     def _ask_model(self, owner: Owner, memories: Sequence[Memory]) -> list[Suggestion]:
         """Return the model's suggestions; record a failure or an invalid answer and return none."""
@@ -200,9 +206,14 @@ class Consolidate:
             return proposal
 
     def _get_open(self, owner: Owner, id: str) -> Proposal:
-        proposal = self._store.get_proposal(owner, id)
+        proposal = self._get_own(owner, id)
         if proposal.state is not ProposalState.OPEN:
             raise Conflict(f"Proposal {id} is already {proposal.state.value}.")
+        return proposal
+
+    def _get_own(self, owner: Owner, id: str) -> Proposal:
+        proposal = self._store.get_proposal(owner, id)
+        check_own(owner, proposal.user)
         return proposal
 
     def _decide(self, proposal: Proposal, state: ProposalState, message: str, *, was: ProposalState) -> Proposal:
@@ -220,7 +231,8 @@ class Consolidate:
 
 def _make_proposal(owner: Owner, suggestion: Suggestion, now: Clock) -> Proposal:
     return Proposal(
-        owner=owner,
+        owner=owner.whole,
+        user=suggestion.folds[0].user,
         kind=suggestion.kind,
         text=suggestion.text,
         tags=suggestion.tags,

@@ -1,25 +1,25 @@
-"""Drafts of memories, and their validation by the rules of their kind."""
+"""Drafts of memories, their validation by the rules of their kind, and room for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.caller import current_caller
-from recollect.errors import Invalid, RecollectError
+from recollect.errors import Forbidden, Invalid, RecollectError
 from recollect.lazy import LazyModule
-from recollect.model import Kind, Memory, Origin, Owner, Role, Scope
+from recollect.model import NO_USER, Kind, Memory, Origin, Owner, Role, Scope
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_category
 from recollect.policy.memories.lifetime import find_lifetime
-from recollect.policy.names import memory_seq
-from recollect.policy.text import check_text, is_question
-from recollect.ports import MemoryStore, RecordFilter
+from recollect.policy.names import check_user, memory_seq
+from recollect.policy.text import check_text, content_hash, is_question
+from recollect.ports import MemoryStore, Store, TranscriptStore
 
 if TYPE_CHECKING:
     from recollect.policy.memories import importance
@@ -28,6 +28,15 @@ else:
 
 MAX_NAME_CHARS = 200
 MAX_NAMED_CHARS = 16
+
+OTHER_USER = "This view belongs to another user; name the same user, or none."
+
+SHARED = "This belongs to no user, so a user's view reads it but does not change it; change it through the agent."
+
+NO_ROOM = (
+    "Memory is full of notes that are trusted more than this one and are not deleted to make room for it; forget some, "
+    "or raise max_total."
+)
 
 LOOK_BACK = 20
 """Number of earlier drafts of one call that are searched for the message before a draft."""
@@ -52,6 +61,8 @@ class Draft:
     expires_at: datetime | None = None
     supersedes: str | None = None
     valid_from: datetime | None = None
+    user: str | None = None
+    metadata: Mapping[str, Any] | None = None
 
 
 def check_draft(
@@ -71,10 +82,10 @@ def check_draft(
     kind = kinds.check_kind(draft.kind)
     created_at = _check_time(draft.created_at, "created_at") or now
     text = kinds.check_content(draft.text, kind)
-    role = _parse_choice(Role, draft.role, Role.USER)
-    origin = trust.lower_origin(_parse_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
+    role = check_choice(Role, draft.role, Role.USER)
+    origin = trust.lower_origin(check_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
     # Before the category, for which the message before this one in the session may be looked up.
-    session_id = _check_name(draft.session_id, "session_id")
+    session_id = check_name(draft.session_id, "session_id")
     category, weight, expires_at = (
         _classify_episode(draft, text, role, created_at, lifetimes, is_answer)
         if kind is Kind.EPISODE
@@ -82,11 +93,11 @@ def check_draft(
     )
     held = trust.find_hold_reason(kind, origin)
     return Memory(
-        owner=owner,
+        owner=owner.whole,
         kind=kind,
         text=text,
         tags=kinds.check_tags(draft.tags),
-        scope=_parse_choice(Scope, draft.scope, Scope.WORKSPACE),
+        scope=check_choice(Scope, draft.scope, Scope.WORKSPACE),
         role=role,
         session_id=session_id,
         importance=weight,
@@ -98,7 +109,65 @@ def check_draft(
         valid_from=_check_time(draft.valid_from, "valid_from"),
         held_at=now if held else None,
         flag=held,
+        user=find_user(owner, draft.user),
+        metadata=kinds.check_metadata(draft.metadata),
     )
+
+
+def find_user(owner: Owner, user: str | None) -> str | None:
+    """Return the user a new record belongs to: the one of the view, or else the one that is named.
+
+    Raises: Invalid when another one is named; Forbidden when the caller is limited to another one.
+    """
+    named = None if user is None else current_caller().own_user(check_user(user))
+    if owner.user is None or named in (None, owner.user):
+        return owner.user or named
+    raise Invalid(OTHER_USER)
+
+
+def find_session_user(store: TranscriptStore, owner: Owner, session_id: str | None) -> str | None:
+    """Return the user of a new record of this session: what is said to a user belongs to that user."""
+    if owner.user is not None or session_id is None:
+        return None
+    session = store.find_session(owner, session_id)
+    return None if session is None else session.user
+
+
+def make_room(
+    store: MemoryStore, owner: Owner, new: Sequence[Memory], max_counts: Mapping[Kind, int], max_per_user: int
+) -> Sequence[str]:
+    """Delete the oldest memories beyond each kind's limit, of each user or of none, and return their ids.
+
+    Memories of low trust (tool, import, model) replace only memories of low trust.
+
+    Raises: Forbidden when there are too few of those.
+    """
+    pruned: list[str] = []
+    for kind, user in {(memory.kind, memory.user) for memory in new if memory.kind in max_counts}:
+        added = [memory for memory in new if (memory.kind, memory.user) == (kind, user)]
+        keep = (max_per_user if user is not None else 0) or max_counts[kind]
+        trusted = sum(not trust.is_low(memory.origin) for memory in added)
+        if trusted < len(added):
+            # As if only those of low trust had been added; the others make room for themselves below.
+            pruned += store.prune_memories(owner.of(user), kind, keep=keep + trusted, is_low_trust=True)
+            if len(added) <= keep and not {memory.id for memory in added}.isdisjoint(pruned):
+                raise Forbidden(NO_ROOM)
+        if trusted:
+            pruned += store.prune_memories(owner.of(user), kind, keep=keep)
+    return pruned
+
+
+def check_own(owner: Owner, user: str | None) -> None:
+    """Check that a view may change the record of `user`, which it reads. Raises: Forbidden."""
+    if owner.user is not None and owner.user != (user or NO_USER):
+        raise Forbidden(SHARED)
+
+
+def find_identity(memory: Memory, position: int) -> object:
+    """Return a key that is equal for drafts that become one memory."""
+    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
+        return position
+    return memory.kind, memory.user, memory.held_at is None, content_hash(memory.text)
 
 
 @contextmanager
@@ -114,7 +183,7 @@ def naming_item(position: int) -> Iterator[None]:
 class DraftChecker:
     """Validation of drafts that belong to conversations: an answer to a question is never routine."""
 
-    def __init__(self, store: MemoryStore, lifetimes: Lifetimes = LIFETIMES) -> None:
+    def __init__(self, store: Store, lifetimes: Lifetimes = LIFETIMES) -> None:
         self._store = store
         self._lifetimes = lifetimes
 
@@ -124,7 +193,10 @@ class DraftChecker:
         Raises: Invalid.
         """
         checked = []
+        of_session = cache(partial(find_session_user, self._store, owner))
         for place, draft in enumerate(drafts):
+            if draft.user is None and draft.session_id is not None:
+                draft = replace(draft, user=of_session(draft.session_id))
             is_answer = partial(self._is_answer, owner, draft, drafts[max(0, place - LOOK_BACK) : place])
             with naming_item(place):
                 checked.append(check_draft(draft, owner, now, lifetimes=self._lifetimes, is_answer=is_answer))
@@ -146,7 +218,7 @@ def _classify(draft: Draft, kind: Kind, created_at: datetime) -> tuple[str | Non
     """Return category, importance and expiry: as given, or by the rules of the kind."""
     weight = kinds.RULES[kind].importance if draft.importance is None else kinds.check_importance(draft.importance)
     expires_at = _check_time(draft.expires_at, "expires_at") or kinds.expires_at(kind, created_at)
-    return _check_name(draft.category, "category"), weight, expires_at
+    return check_name(draft.category, "category"), weight, expires_at
 
 
 def _classify_episode(
@@ -158,7 +230,7 @@ def _classify_episode(
     is_answer: Callable[[], bool],
 ) -> tuple[str, float, datetime | None]:
     """Return category, importance and expiry of an episode: as given, or by its text."""
-    category = _check_name(draft.category, "category")
+    category = check_name(draft.category, "category")
     weight = None if draft.importance is None else kinds.check_importance(draft.importance)
     expires_at = _check_time(draft.expires_at, "expires_at")
     if category is None:
@@ -170,20 +242,7 @@ def _classify_episode(
     return category, weight, expires_at or (None if lifetime is None else created_at + lifetime)
 
 
-def check_filter(
-    session_id: str | None, scope: str | None, origin: str | None, since: datetime | None, until: datetime | None
-) -> RecordFilter:
-    """Return a filter of memories; None for a field matches every memory. Raises: Invalid."""
-    return RecordFilter(
-        session_id=_check_name(session_id, "session_id") or "",
-        scope="" if scope is None else _parse_choice(Scope, scope, Scope.WORKSPACE).value,
-        origin="" if origin is None else _parse_choice(Origin, origin, Origin.USER).value,
-        since=_check_time(since, "since"),
-        until=_check_time(until, "until"),
-    )
-
-
-def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:
+def check_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:
     """Return the enum member named `value`, or the default. Raises: Invalid."""
     if value is None:
         return default
@@ -196,7 +255,8 @@ def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> 
         raise Invalid(f"There is no {named}; choose {', '.join(choices)}.") from None
 
 
-def _check_name(value: str | None, what: str) -> str | None:
+def check_name(value: str | None, what: str) -> str | None:
+    """Return a short name, or None. Raises: Invalid."""
     if value is None:
         return None
     if not check_text(value, what=what).strip() or len(value) > MAX_NAME_CHARS or not value.isprintable():

@@ -14,17 +14,18 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 from recollect.caller import current_caller
-from recollect.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
+from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
+from recollect.policy.audit import describe_added
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import summarise_expired
-from recollect.policy.names import memory_seq
+from recollect.policy.names import is_step_reached
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, DraftChecker, naming_item
+from recollect.services.memories.drafts import Draft, DraftChecker, check_own, find_identity, make_room, naming_item
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
 from recollect.services.memories.secrets import SecretGuard
 
@@ -35,10 +36,7 @@ CORE_NOT_CORRECTED = (
     "A memory from a tool, an import or a model cannot correct a core memory; store it as core, to be reviewed."
 )
 
-NO_ROOM = (
-    "Memory is full of notes that are trusted more than this one and are not deleted to make room for it; forget some, "
-    "or raise max_total."
-)
+CORRECTS_OTHER_USER = "A correction belongs to the user of the memory it corrects, or like it to none; name that user."
 MAX_NAMED = 100
 """Maximum number of corrected or deleted memories that an audit event names."""
 
@@ -55,25 +53,32 @@ class Remember:
         now: Clock,
         *,
         max_counts: Mapping[Kind, int],
+        max_per_user: int = 0,
         suspicious: str = "last",
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
         step: int = 0,
         on_step: Callable[[Owner], None] = lambda owner: None,
+        on_first: Callable[[], None] = lambda: None,
     ) -> None:
-        """Set up the service; `on_step` is called after every `step` memories of an agent (0: never)."""
+        """Set up the service; `on_step` runs after every `step` memories of an agent, `on_first` after the first.
+
+        `on_step` gets the owner of the user's memories. `max_per_user` replaces `max_counts` for these (0: no).
+        """
         self._store = store
         self._embedding = embedding
         self._guard = guard
         self._echoes = echoes
         self._now = now
         self._max_counts = max_counts
+        self._max_per_user = max_per_user
         self._suspicious = suspicious
         self._check = DraftChecker(store, lifetimes)
         self._lifetimes = lifetimes
         self._keeps_gist = keeps_gist
         self._step = step
         self._on_step = on_step
+        self._on_first = on_first
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """Store the drafts in one transaction, all or none.
@@ -82,16 +87,43 @@ class Remember:
         trusted more than the caller, or only more trusted memories could make room. `item` of the error is the position
         of the draft, unless the drafts are refused together.
         """
-        now, memories = self._now(), list[Memory]()
+        return self.apply(owner, drafts, (), also=lambda added, changed: added)
+
+    def check(
+        self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory] = ()
+    ) -> tuple[Sequence[Memory], Sequence[Memory]]:
+        """Return the memories that drafts would become, and the corrected and edited ones. Raises: see `apply`."""
+        now, memories, screened = self._now(), list[Memory](), list[Memory]()
         for position, memory in enumerate(self._check(owner, drafts, now)):
             with naming_item(position):
                 memories.append(self._admit(memory, now))
-        ended = self._find_corrected(memories)
-        vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
+        for position, edited in enumerate(edits, len(drafts)):
+            with naming_item(position):
+                check_own(owner, edited.user)
+                screened.append(self.screen(edited, now))
+        return memories, [*self._find_corrected(owner, memories), *screened]
 
-        def write() -> Sequence[Memory]:
-            self._end(ended, vectors[len(memories) :], now)
-            return self._add(owner, memories, vectors[: len(memories)], now)
+    def apply(
+        self,
+        owner: Owner,
+        drafts: Sequence[Draft],
+        edits: Sequence[Memory],
+        *,
+        also: Callable[[Sequence[Memory], Sequence[Memory]], T],
+    ) -> T:
+        """Store the drafts and write the edited memories in one transaction, all or none.
+
+        Returns the result of `also`, which runs in it with the stored memories, and the corrected and edited ones.
+
+        Raises: see `__call__`, with `item` counting the drafts and then the edits; Conflict when an edited memory
+        changed since it was read.
+        """
+        (memories, changed), now = self.check(owner, drafts, edits), self._now()
+        vectors = self._embedding.of_texts([memory.text for memory in (*memories, *changed)])
+
+        def write() -> T:
+            written = self._end(changed, vectors[len(memories) :], now)
+            return also(self._add(owner, memories, vectors[: len(memories)], now), written)
 
         return self._run_transaction(owner, write, vectors)
 
@@ -106,7 +138,7 @@ class Remember:
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
         if self._keeps_gist:
             new = [summarise_expired(memory, now, self._lifetimes) or memory for memory in new]
-        memories = [self._screen(memory, now) for memory in new]
+        memories = [self.screen(memory, now) for memory in new]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
 
         def write() -> T:
@@ -123,6 +155,7 @@ class Remember:
         text: str | None = None,
         tags: Sequence[str] | None = None,
         importance: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> Memory:
         """Edit a memory and keep its previous state as a version.
@@ -130,18 +163,21 @@ class Remember:
         Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer at `version`, or another memory has the
         same text; Forbidden when it is trusted more than the caller.
         """
-        old = self._store.get_memory(owner, id)
+        old = self._get_own(owner, id)
         trust.check_change(old.origin, current_caller().trust)
         if version is not None and check_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is now at version {old.version}, not {version}; read it again.")
+        if metadata is not None and old.kind is Kind.ITEM:
+            raise Invalid(kinds.NOT_AN_ITEM)
         edited = replace(
             old,
             text=old.text if text is None else kinds.check_content(text, old.kind),
             tags=old.tags if tags is None else kinds.check_tags(tags),
             importance=old.importance if importance is None else kinds.check_importance(importance),
+            metadata=old.metadata if metadata is None else kinds.check_metadata(metadata),
         )
         is_changed = (edited.text, edited.tags) != (old.text, old.tags)
-        new = (self._screen if is_changed else self._check_secrets)(edited, self._now())
+        new = (self.screen if is_changed else self._check_secrets)(edited, self._now())
         is_reworded = content_hash(new.text) != content_hash(old.text)
         return old if new == old else self._rewrite(new, "memory.update", "edited", is_reworded=is_reworded)
 
@@ -151,12 +187,12 @@ class Remember:
         Raises: NotFound; Forbidden when the caller is not trusted to decide.
         """
         trust.check_decision(current_caller().trust)
-        old = self._store.get_memory(owner, id)
+        old = self._get_own(owner, id)
         if old.held_at is None and trust.judge_memory(old, self._suspicious).flag is None:
             return old
         approved = replace(old, held_at=None, flag=None)
         try:
-            ended = self._find_corrected([approved]) if old.held_at is not None else ()
+            ended = self._find_corrected(owner, [approved]) if old.held_at is not None else ()
         # The memory it corrects was deleted in the meantime.
         except NotFound:
             ended = ()
@@ -168,6 +204,7 @@ class Remember:
         Raises: Invalid when there is no such file; Forbidden.
         """
         trust.check_decision(current_caller().trust)
+        check_own(owner, None)
         now = self._now()
 
         def approve() -> int:
@@ -181,8 +218,8 @@ class Remember:
     def forget(self, owner: Owner, id: str) -> None:
         """Delete a memory and its history. Raises: NotFound; Forbidden when it is trusted more than the caller."""
         now, highest = self._now(), current_caller().trust
-        if highest is not None:
-            trust.check_change(self._store.get_memory(owner, id).origin, highest)
+        if highest is not None or owner.user is not None:
+            trust.check_change(self._get_own(owner, id).origin, highest)
 
         def forget() -> None:
             self._store.delete_memory(owner, id)
@@ -203,40 +240,42 @@ class Remember:
         vectors = self._embedding.of_texts([memory.text, *(old.text for old in folded)])
 
         def write() -> T:
-            ended = [
-                self._store.update_memory(replace(old, valid_to=now), vector, replaced_at=now)
-                for old, vector in zip(folded, vectors[1:], strict=True)
-            ]
+            ended = self._end([replace(old, valid_to=now) for old in folded], vectors[1:], now)
             is_new = self._find_same(memory, now) is None
             return also(self._add(owner, [memory], vectors[:1], now)[0], ended, is_new)
 
         return self._run_transaction(owner, write, vectors)
 
-    def unfold(self, owner: Owner, restored: Sequence[Memory], *, made: str | None, also: Callable[[], T]) -> T:
-        """Undo `fold`: restore the folded memories and delete the memory `made` of them.
+    def revert(self, owner: Owner, restored: Sequence[Memory], *, made: Sequence[str], also: Callable[[], T]) -> T:
+        """Undo `fold` or `apply`: write the former states of memories and delete those that were `made`.
 
         Raises: NotFound, Conflict when one of them was edited since.
         """
         now, vectors = self._now(), self._embedding.of_texts([memory.text for memory in restored])
 
         def write() -> T:
-            if made is not None:
-                self._store.delete_memory(owner, made)
-            for memory, vector in zip(restored, vectors, strict=True):
-                self._store.update_memory(memory, vector, replaced_at=now)
+            self._end(restored, vectors, now)
+            for id in made:
+                self._store.delete_memory(owner, id)
             return also()
 
         return self._run_transaction(owner, write, vectors)
+
+    def _get_own(self, owner: Owner, id: str) -> Memory:
+        """Return a memory that this view may change. Raises: NotFound, Forbidden."""
+        memory = self._store.get_memory(owner, id)
+        check_own(owner, memory.user)
+        return memory
 
     def _admit(self, memory: Memory, now: datetime) -> Memory:
         """Refuse an echo and screen the memory. The audit event of a refusal does not contain the text."""
         if self._echoes.is_echo(memory) and self._find_same(memory, now) is None:
             self._record_refusal(memory, "it came out of memory", now)
             raise Invalid(ECHO_REFUSED)
-        return self._screen(memory, now)
+        return self.screen(memory, now)
 
-    def _screen(self, memory: Memory, now: datetime) -> Memory:
-        """Check for secrets, and flag or hold a memory that reads like instructions."""
+    def screen(self, memory: Memory, now: datetime) -> Memory:
+        """Check for secrets, and flag or hold a memory that reads like instructions. Raises: SecretRejected."""
         memory = self._check_secrets(memory, now)
         flagged = memory if self._suspicious == "show" else trust.flag_memory(memory)
         return replace(flagged, held_at=now) if flagged is not memory and self._suspicious == "hold" else flagged
@@ -249,7 +288,7 @@ class Remember:
         except SecretRejected:
             self._record_refusal(memory, "it seems to hold a secret", now)
             raise
-        if admitted is not memory:
+        if admitted is not memory and memory.kind is not Kind.ITEM:
             # A redaction mark may make the text longer than the kind allows.
             kinds.check_content(admitted.text, admitted.kind)
         return admitted
@@ -262,12 +301,12 @@ class Remember:
         firsts: dict[object, int] = {}
         for position, memory in enumerate(memories):
             if same[position] is None:
-                firsts.setdefault(_identity(memory, position), position)
+                firsts.setdefault(find_identity(memory, position), position)
         fresh = list(firsts.values())
         new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
         added = dict(zip(firsts, new, strict=True))
-        result = [known or added[_identity(memories[position], position)] for position, known in enumerate(same)]
-        pruned = self._make_room(owner, new)
+        result = [known or added[find_identity(memories[position], position)] for position, known in enumerate(same)]
+        pruned = make_room(self._store, owner, new, self._max_counts, self._max_per_user)
         if new:
             corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
             meta = {
@@ -275,44 +314,25 @@ class Remember:
                 **({"pruned": len(pruned), "pruned_ids": pruned[:MAX_NAMED]} if pruned else {}),
                 **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
             }
-            self._record(owner, "memory.add", _added_message(new, len(pruned), corrected), meta, now)
-            if self._step and _is_step(new, self._step):
-                self._on_step(owner)
+            self._record(owner, "memory.add", describe_added(new, len(pruned), corrected), meta, now)
+            if self._step and is_step_reached(new[0].id, new[-1].id, self._step):
+                for home in {memory.home for memory in new}:
+                    self._on_step(home)
         return result
-
-    def _make_room(self, owner: Owner, new: Sequence[Memory]) -> Sequence[str]:
-        """Delete the oldest memories beyond each kind's limit and return their ids.
-
-        Memories of low trust (tool, import, model) replace only memories of low trust.
-
-        Raises: Forbidden when there are too few of those.
-        """
-        pruned: list[str] = []
-        for kind in {memory.kind for memory in new} & set(self._max_counts):
-            keep, added = self._max_counts[kind], [memory for memory in new if memory.kind is kind]
-            trusted = sum(not trust.is_low(memory.origin) for memory in added)
-            if trusted < len(added):
-                # As if only those of low trust had been added; the others make room for themselves below.
-                pruned += self._store.prune_memories(owner, kind, keep=keep + trusted, is_low_trust=True)
-                if len(added) <= keep and not {memory.id for memory in added}.isdisjoint(pruned):
-                    raise Forbidden(NO_ROOM)
-            if trusted:
-                pruned += self._store.prune_memories(owner, kind, keep=keep)
-        return pruned
 
     def _find_same(self, memory: Memory, now: datetime) -> Memory | None:
         if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
             return None
-        same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+        same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
         if same is not None and same.held_at is not None and memory.held_at is None:
             # A trusted memory must not be held because the same text of low trust is.
             return None
         return same
 
-    def _find_corrected(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
+    def _find_corrected(self, owner: Owner, corrections: Sequence[Memory]) -> Sequence[Memory]:
         """Return the memories that `corrections` supersede, with their end of validity set.
 
-        A held correction corrects nothing before it is approved.
+        A held correction corrects nothing before it is approved. A correction and what it corrects have the same user.
 
         Raises: NotFound; Forbidden when a corrected memory is trusted more than the caller.
         """
@@ -321,7 +341,9 @@ class Remember:
             if each.supersedes is None:
                 continue
             with naming_item(position):
-                old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
+                old = ended.get(each.supersedes) or self._get_own(owner, each.supersedes)
+                if old.user != each.user:
+                    raise Invalid(CORRECTS_OTHER_USER)
                 if old.kind is not each.kind and trust.find_hold_reason(old.kind, each.origin):
                     raise Invalid(CORE_NOT_CORRECTED)
                 if each.held_at is None:
@@ -331,9 +353,9 @@ class Remember:
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
         return list(ended.values())
 
-    def _end(self, ended: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime) -> None:
-        for old, vector in zip(ended, vectors, strict=True):
-            self._store.update_memory(old, vector, replaced_at=now)
+    def _end(self, ended: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime) -> Sequence[Memory]:
+        pairs = zip(ended, vectors, strict=True)
+        return [self._store.update_memory(old, vector, replaced_at=now) for old, vector in pairs]
 
     def _rewrite(
         self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = (), *, is_reworded: bool = False
@@ -359,6 +381,8 @@ class Remember:
         result = self._store.transaction(owner.tenant, work)
         if any(vector is None for vector in vectors):
             self._embedding.wake()
+        on_first, self._on_first = self._on_first, lambda: None
+        on_first()
         return result
 
     def _record_refusal(self, memory: Memory, reason: str, now: datetime) -> None:
@@ -368,28 +392,3 @@ class Remember:
     def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
         event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
         self._store.add_event(event)
-
-
-def _identity(memory: Memory, position: int) -> object:
-    """Return a key that is equal for drafts that become one memory."""
-    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
-        return position
-    return memory.kind, memory.held_at is None, content_hash(memory.text)
-
-
-def _is_step(added: Sequence[Memory], step: int) -> bool:
-    """Return True if the numbers of these memories reach the next multiple of `step`, whatever process counts."""
-    first, last = memory_seq(added[0].id) or 0, memory_seq(added[-1].id) or 0
-    return last // step > (first - 1) // step
-
-
-def _added_message(memories: Sequence[Memory], pruned: int, corrected: Sequence[str]) -> str:
-    """Describe the stored, corrected and deleted memories for the audit log, without any text."""
-    first, last = memories[0], memories[-1]
-    room = f"; the oldest {pruned:,} made room" if pruned else ""
-    if corrected:
-        many = f"{len(corrected):,} memories were"
-        room += f"; {f'{corrected[0]} was' if len(corrected) == 1 else many} corrected"
-    if len(memories) == 1:
-        return f"{first.kind.value.capitalize()} {first.id} was stored{' for review' if first.held_at else ''}{room}."
-    return f"{len(memories):,} memories, {first.id} to {last.id}, were stored{room}."

@@ -9,12 +9,15 @@ from datetime import datetime
 from recollect.caller import current_caller
 from recollect.errors import Conflict, Invalid
 from recollect.model import AuditEvent, Kind, Memory, Owner, State
+from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, Or, join_conditions
+from recollect.policy.items import end_of
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import renew
 from recollect.policy.names import memory_seq
-from recollect.ports import NO_FILTER, Clock, RecordFilter, Store
+from recollect.ports import Clock, Store
 from recollect.services.background.embedding import Embedding
+from recollect.services.memories.drafts import check_own
 
 GONE = (State.ARCHIVED, State.EXPIRED)
 """States from which a memory can be restored."""
@@ -50,39 +53,45 @@ class RestoreMemories:
         found = {id: self._store.get_memory(owner, id) for id in dict.fromkeys(ids)}
         gone = [memory for memory in found.values() if memory.state(now) in GONE]
         for memory in gone:
-            if problem := self._find_problem(memory, now):
+            if problem := self._find_problem(owner, memory, now):
                 raise Conflict(problem)
         restored = {memory.id: memory for batch in _batches(gone) for memory in self._restore(owner, batch, now)}
         return [restored.get(id, memory) for id, memory in found.items()]
 
     def restore_matching(
-        self, owner: Owner, state: State, *, kind: Kind | None = None, tag: str = "", only: RecordFilter = NO_FILTER
+        self, owner: Owner, state: State | None, *, kind: Kind | None = None, where: Condition | None = None
     ) -> Sequence[Memory]:
-        """Restore all memories in a state that pass the filters and return them, newest first.
+        """Restore all memories in a state (None: archived or expired) that meet `where`; return them, newest first.
 
         Memories that were corrected, and those whose text a live memory has, stay as they are.
 
-        Raises: Invalid; Forbidden when one is trusted more than the caller.
+        Raises: Invalid; NotFound when there is no such agent; Forbidden when one is trusted more than the caller.
         """
-        if state not in GONE:
+        self._store.get_agent(owner)
+        if state is not None and state not in GONE:
             raise Invalid(f"Only memories that are {' or '.join(GONE)} can be restored, not those that are {state}.")
+        # A user's view restores only what it may change.
+        owner = owner if owner.user is None else owner.of(owner.user)
         now, before = self._now(), None
         restored: list[Memory] = []
+        if state is None:
+            where = join_conditions(where, Or(tuple(Comparison(STATE, EQUAL, each.value) for each in GONE)))
         while page := self._store.list_memories(
-            owner, kind=kind, tag=tag, only=only, state=state, now=now, before=before, limit=BATCH
+            owner, kind=kind, where=where, state=state, now=now, before=before, limit=BATCH
         ):
-            gone = [memory for memory in page if not self._find_problem(memory, now)]
+            gone = [memory for memory in page if not self._find_problem(owner, memory, now)]
             restored += self._restore(owner, gone, now)
             before = memory_seq(page[-1].id)
         return restored
 
-    def _find_problem(self, memory: Memory, now: datetime) -> str:
+    def _find_problem(self, owner: Owner, memory: Memory, now: datetime) -> str:
         """Return the reason why a memory cannot be restored, or an empty text. Raises: Forbidden."""
+        check_own(owner, memory.user)
         trust.check_change(memory.origin, current_caller().trust)
         if memory.valid_to is not None and memory.valid_to <= now:
             return f"Memory {memory.id} was corrected by another one; correct that one, or store the text again."
         if memory.kind in kinds.UNIQUE:
-            same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+            same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
             if same is not None:
                 return f"Memory {same.id} has the same text as {memory.id}; keep it and forget {memory.id}."
         return ""
@@ -112,7 +121,9 @@ class RestoreMemories:
     def _renew(self, memory: Memory, now: datetime) -> Memory:
         end = memory.expires_at
         if end is not None and end <= now:
-            end = renew(memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes)
+            end = end_of(now, memory.ttl_seconds) or renew(
+                memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes
+            )
         # The new version is not judged again when it is shown, so keep the judgement.
         return replace(self._judge(memory), archived_at=None, expires_at=end)
 

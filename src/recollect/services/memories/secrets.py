@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Invalid, SecretRejected
 from recollect.lazy import LazyModule
-from recollect.model import Memory
+from recollect.model import Kind, Memory
+from recollect.policy.memories.kinds import check_metadata
 from recollect.ports import AllowanceStore, Clock
 from recollect.text_cache import cache_text
 
@@ -19,6 +22,7 @@ else:
     scan = LazyModule("recollect.policy.secrets.scan")
 
 REJECTED = "text appears to contain a secret — not stored"
+METADATA_REJECTED = "metadata appears to contain a secret — not stored"
 FLAG = "secret"
 RANDOM_RUN = "random-run"
 MAX_KNOWN_NAMES = 4_096
@@ -50,21 +54,45 @@ class SecretGuard:
     def check(self, memory: Memory) -> Memory:
         """Return the memory unchanged, redacted, or flagged with the matching rule.
 
-        Raises: SecretRejected in mode `reject`, and in every mode for a secret in a tag, a category or an id.
+        Raises: SecretRejected in mode `reject`, and in every mode for a secret in a tag, a category, an id, a key or a
+        namespace.
         """
         tenant = memory.owner.tenant
         for tag in memory.tags:
             if found := self.findings(tenant, tag):
                 raise SecretRejected(REJECTED, rule=found[0].rule)
         self.check_names(tenant, session_id=memory.session_id, category=memory.category)
+        # Joined by "/", its names would read as one long one.
+        self.check_names(tenant, namespace=(memory.namespace or "").replace("/", "\n"), key=memory.item_key)
+        metadata, rule = self.check_metadata(tenant, memory.metadata, is_item=memory.kind is Kind.ITEM)
         found = self.findings(tenant, memory.text)
-        if not found:
+        rule = found[0].rule if found else rule
+        if not rule:
             return memory
         if self._mode == "redact":
-            return replace(memory, text=scan.redact(memory.text, found))
+            return replace(memory, text=scan.redact(memory.text, found), metadata=metadata)
         if self._mode == "flag":
-            return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {found[0].rule}"])))
-        raise SecretRejected(REJECTED, rule=found[0].rule)
+            return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {rule}"])))
+        raise SecretRejected(REJECTED, rule=rule)
+
+    def check_metadata(
+        self, tenant: str, metadata: Mapping[str, Any], *, is_item: bool = False
+    ) -> tuple[Mapping[str, Any], str]:
+        """Return metadata unchanged (also in mode `flag`) or redacted, and the rule that found a secret in it, or "".
+
+        Raises: SecretRejected in mode `reject`, and if what is left would be no JSON.
+        """
+        text = json.dumps(metadata, ensure_ascii=False) if metadata else ""
+        if not text or not (found := self.findings(tenant, text)):
+            return metadata, ""
+        if self._mode == "redact":
+            with suppress(ValueError):
+                cleaned = json.loads(scan.redact(text, found))
+                # A mark may make it longer than metadata may be.
+                return (cleaned if is_item else check_metadata(cleaned)), found[0].rule
+        elif self._mode == "flag":
+            return metadata, found[0].rule
+        raise SecretRejected(METADATA_REJECTED, rule=found[0].rule)
 
     def check_text(self, tenant: str, text: str) -> str:
         """Return a text that cannot carry a flag: unchanged (also in mode `flag`) or redacted.

@@ -6,12 +6,13 @@ It never waits for a network: a memory is compared by its vector if this process
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from recollect.errors import RecollectError
 from recollect.lazy import LazyModule
-from recollect.model import Match, Memory, Owner
+from recollect.model import Kind, Match, Memory, Owner
 from recollect.policy.memories.kinds import UNIQUE
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, MemoryStore
@@ -32,19 +33,24 @@ log = logging.getLogger("recollect")
 
 
 class Similar:
-    """Service that finds near-duplicates among an agent's memories of the same kind."""
+    """Service that finds near-duplicates among an agent's memories of the same kind and user."""
 
     def __init__(self, store: MemoryStore, embedding: Embedding, now: Clock) -> None:
         self._store = store
         self._embedding = embedding
         self._now = now
 
-    def __call__(self, owner: Owner, memory: str | Memory) -> Sequence[Memory]:
-        """Return the near-duplicates of a memory, or of the one with this id, most similar first. Raises: NotFound."""
+    def __call__(self, owner: Owner, memory: str | Memory, *, kinds: Collection[Kind] = ()) -> Sequence[Memory]:
+        """Return the near-duplicates of a memory, or of the one with this id, most similar first.
+
+        They are of the same kind, or of these `kinds`.
+
+        Raises: NotFound.
+        """
         if isinstance(memory, str):
             memory = self._store.get_memory(owner, memory)
         known = {memory_seq(memory.id), memory_seq(memory.supersedes or "")}
-        seqs = {match.seq for match in self._find_candidates(memory)} - known
+        seqs = {match.seq for match in self._find_candidates(memory.home, memory.text, kinds or [memory.kind])} - known
         if not seqs:
             return []
         fingerprint = duplicates.Fingerprint.of(memory.text)
@@ -52,9 +58,18 @@ class Similar:
         alike = [other for other in others if duplicates.is_near_duplicate(fingerprint, other.text)]
         return sorted(alike, key=lambda other: -duplicates.compute_similarity(fingerprint, other.text))
 
-    def _find_candidates(self, memory: Memory) -> Sequence[Match]:
-        owner, text, kinds, now = memory.owner, memory.text, [memory.kind], self._now()
-        vector = self._embedding.of_local(text)
+    def find_related(self, owner: Owner, text: str, *, kinds: Collection[Kind], limit: int) -> Sequence[Memory]:
+        """Return live memories that share words with a text or are near to it in meaning, oldest first."""
+        now, vector = self._now(), self._embedding.of_local(text)
+        found = [*self._store.search_memories(owner, text, kinds=kinds, now=now, limit=limit)]
+        if vector is not None:
+            found += self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+        # Half by words and half by meaning, if there are too many.
+        seqs = dict.fromkeys(match.seq for pair in zip_longest(found[:limit], found[limit:]) for match in pair if match)
+        return list(self._store.find_memories(owner, sorted([*seqs][:limit])).values())
+
+    def _find_candidates(self, owner: Owner, text: str, kinds: Collection[Kind]) -> Sequence[Match]:
+        now, vector = self._now(), self._embedding.of_local(text)
         if vector is None:
             return self._store.search_memories(owner, text, kinds=kinds, now=now, limit=CANDIDATES)
         near = self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=CANDIDATES)

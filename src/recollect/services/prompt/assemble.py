@@ -8,7 +8,8 @@ from functools import partial
 from secrets import token_hex
 
 from recollect.errors import Invalid
-from recollect.model import AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
+from recollect.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.names import check_session, memory_seq
 from recollect.policy.prompt.budget import check_budget, fit_window
@@ -17,7 +18,7 @@ from recollect.policy.prompt.prompt_log import build_blocks, stable_messages
 from recollect.policy.prompt.rendering import Renderer
 from recollect.policy.prompt.window import PromptPart, Window, parse_layout
 from recollect.policy.text import check_text
-from recollect.ports import AuditStore, Clock, TokenCounter
+from recollect.ports import Clock, Store, TokenCounter
 from recollect.services.history.noting import record_event
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.prompt.fold import FoldTurns
@@ -36,7 +37,7 @@ class Assemble:
 
     def __init__(
         self,
-        store: AuditStore,
+        store: Store,
         now: Clock,
         *,
         gather: Gather,
@@ -72,6 +73,7 @@ class Assemble:
         layout: str | None = None,
         tool_results: Sequence[ToolResult] | None = None,
         min_score: float | None = None,
+        where: Where = None,
     ) -> WorkingMemory:
         """Assemble working memory for the next message of a session.
 
@@ -80,10 +82,14 @@ class Assemble:
         check_min_score(min_score)
         if isinstance(tool_results, str):
             raise Invalid("The tool results must be a list with one entry per result.")
-        message = check_text(message, what="message")
+        session_id, message = check_session(session_id), check_text(message, what="message")
+        if owner.user is None:
+            # A prompt has one reader: the user of the session or, if it has none, nobody in particular.
+            session = self._store.find_session(owner, session_id)
+            owner = Owner(owner.tenant, owner.agent, (session and session.user) or NO_USER)
         request = PromptRequest(
             owner=owner,
-            session_id=check_session(session_id),
+            session_id=session_id,
             message=message,
             is_asking=bool(message.strip()) and not is_small_talk(message),
             system_prompt=None if system_prompt is None else check_text(system_prompt, what="system prompt"),
@@ -91,6 +97,7 @@ class Assemble:
             layout=parse_layout(self._layout if layout is None else layout),
             now=self._now(),
             min_score=min_score,
+            where=parse_filter(where),
         )
         return self._assemble(request, check_budget(self._budget if budget is None else budget))
 
@@ -124,7 +131,8 @@ class Assemble:
         self._calls.add(
             ContextCall(
                 id=made.id,
-                owner=request.owner,
+                owner=request.owner.whole,
+                user=request.owner.user or None,
                 session_id=request.session_id,
                 at=request.now,
                 layout=made.layout,

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from recollect.errors import Invalid
 from recollect.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.prompt.escaping import escape_item
 from recollect.policy.prompt.window import (
@@ -68,6 +69,7 @@ class PromptRequest:
     now: datetime
     is_asking: bool  # there is something to recall; for small talk ("thanks, that's all") nothing is
     min_score: float | None = None  # least similarity of what is recalled; None: by the setting `context_floor`
+    where: Condition | None = None  # only memories that meet it are recalled
 
 
 class Gather:
@@ -119,12 +121,16 @@ class Gather:
         left_out: dict[PromptPart, tuple[LeftOut, ...]] = {}
         if request.is_asking:
             limit = min(MAX_LIMIT, SPARE * max(1, *self._limits.values()))
-            ranked = self._recall.rank(
-                owner,
-                RecallRequest(
-                    query=request.message, limit=limit, min_score=request.min_score, floor=self._floor, is_asking=True
-                ),
+            wanted = RecallRequest(
+                query=request.message,
+                limit=limit,
+                min_score=request.min_score,
+                floor=self._floor,
+                where=request.where,
+                keeps_sources=True,
+                is_asking=True,
             )
+            ranked = self._recall.rank(owner, wanted)
             hits, below = ranked.hits, ranked.below.values()
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _ShownPieces(pieces)

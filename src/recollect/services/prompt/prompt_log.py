@@ -77,8 +77,9 @@ class ContextCalls:
 
     def _unwritten(self, owner: Owner) -> Sequence[ContextCall]:
         """Write an agent's queued calls; return those that the store does not accept now."""
-        error = self._writer.flush(lambda each: each == owner)
-        return () if error is None else self._writer.peek(owner) or ()
+        error = self._writer.flush(lambda each: each == owner.whole)
+        waiting = () if error is None else self._writer.peek(owner.whole) or ()
+        return [call for call in waiting if owner.has(call.user)]
 
 
 CHANGED, GONE = "changed", "gone"
@@ -99,7 +100,7 @@ class InspectContextCall:
         Raises: NotFound.
         """
         call = self._calls.get(owner, id)
-        texts = dict(self._texts(call))
+        texts = dict(self._texts(owner, call))
         blocks = tuple(
             replace(
                 block, items=tuple(_with_current_text(item, texts.get((item.source, item.id))) for item in block.items)
@@ -108,22 +109,22 @@ class InspectContextCall:
         )
         return replace(call, blocks=blocks)
 
-    def _texts(self, call: ContextCall) -> Iterator[tuple[tuple[str, str], str]]:
+    def _texts(self, owner: Owner, call: ContextCall) -> Iterator[tuple[tuple[str, str], str]]:
         """Yield the text of every item that still exists, by source and id."""
         items = [item for block in call.blocks for item in block.items]
         seqs = {seq: item for item in items if (seq := memory_seq(item.id)) is not None}
-        found = self._store.find_memories(call.owner, list(seqs))
+        found = self._store.find_memories(owner, list(seqs))
         for item in items:
             memory = found.get(memory_seq(item.id) or 0)
             if memory is not None:
                 yield (item.source, item.id), memory.text
-        for skill in self._skills.for_agent(call.owner):
+        for skill in self._skills.for_agent(owner):
             yield ("skill", skill.name), skill.body
         for item in items:
-            if item.source == "turn" and (messages := self._list_turns(call, item.id)):
+            if item.source == "turn" and (messages := self._list_turns(owner, call, item.id)):
                 yield (item.source, item.id), "\0".join(message.content for message in messages)
 
-    def _list_turns(self, call: ContextCall, turns: str) -> Sequence[Message]:
+    def _list_turns(self, owner: Owner, call: ContextCall, turns: str) -> Sequence[Message]:
         """Return the messages of an item id such as `turns 3 to 5`; each turn has two."""
         match = _TURNS.fullmatch(turns)
         if match is None:
@@ -131,7 +132,7 @@ class InspectContextCall:
         first, last = int(match[1]), int(match[2] or match[1])
         try:
             return self._store.list_messages(
-                call.owner, call.session_id, after=2 * (first - 1), limit=2 * (last - first + 1)
+                owner, call.session_id, after=2 * (first - 1), limit=2 * (last - first + 1)
             )
         # The session was deleted.
         except NotFound:

@@ -14,12 +14,12 @@ from typing import Any
 
 from recollect.errors import Conflict, Invalid
 from recollect.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
-from recollect.policy.memories.kinds import RULES
+from recollect.policy.memories.kinds import RULES, check_metadata
 from recollect.policy.names import check_session
 from recollect.policy.prompt.transcript_digest import clip_middle
 from recollect.policy.text import check_text
 from recollect.ports import Clock, Store
-from recollect.services.memories.drafts import Draft, check_moment
+from recollect.services.memories.drafts import Draft, check_moment, check_own, find_session_user
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 
@@ -40,7 +40,7 @@ class TranscriptWriter:
         self._now = now
         self._is_capturing = is_capturing
 
-    def add_session(self, owner: Owner, id: str | None = None) -> Session:
+    def add_session(self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None) -> Session:
         """Start a conversation; without an id it gets a random one.
 
         Raises: Invalid, SecretRejected; Conflict when the tenant has a session of that id.
@@ -48,9 +48,11 @@ class TranscriptWriter:
         now = self._now()
         session = Session(
             id=f"s-{uuid.uuid4().hex}" if id is None else self._check_session(owner, id),
-            owner=owner,
+            owner=owner.whole,
+            user=owner.user or None,
             created_at=now,
             updated_at=now,
+            metadata=self._guard.check_metadata(owner.tenant, check_metadata(metadata))[0],
         )
 
         def add() -> Session:
@@ -78,9 +80,12 @@ class TranscriptWriter:
         With `remember`, also store its messages as episodes, in the same transaction. `category`, `expires_at` and
         `origin` are those of the episodes; by default they follow from the texts and speakers.
 
-        Raises: Invalid; SecretRejected when an id looks like one; Conflict when the session is another agent's.
+        Raises: Invalid; SecretRejected when an id looks like one; Conflict when the session is another agent's or
+        user's.
         """
         id, now = self._check_session(owner, session_id), self._now()
+        # Without a user of its own, the turn belongs to the user of the session.
+        owner = owner if owner.user is not None else owner.of(find_session_user(self._store, owner, id))
         then = now if said_at is None else check_moment(said_at, "said_at")
         turn = check_turn(user, assistant)
         cleaned = {role: self._guard.clean(owner.tenant, text) for role, text in turn.items()}
@@ -124,6 +129,7 @@ class TranscriptWriter:
         Raises: NotFound.
         """
         now = self._now()
+        check_own(owner, self._store.get_session(owner, id).user)
 
         def delete() -> None:
             self._store.delete_session(owner, id)
@@ -142,16 +148,19 @@ class TranscriptWriter:
     def _ensure_session(self, owner: Owner, id: str, now: datetime) -> None:
         """Create the session if it does not exist.
 
-        Raises: Conflict when it is another agent's.
+        Raises: Conflict when it is another agent's or user's; Forbidden when it is no user's, and the view a user's.
         """
-        if self._store.find_session(owner, id) is not None:
-            return
-        try:
-            self._store.add_session(Session(id=id, owner=owner, created_at=now, updated_at=now))
-        # A concurrent call created it, which is fine if it was for the same agent.
-        except Conflict:
-            if self._store.find_session(owner, id) is None:
-                raise
+        session = self._store.find_session(owner, id)
+        if session is None:
+            new = Session(id=id, owner=owner.whole, user=owner.user or None, created_at=now, updated_at=now)
+            try:
+                session = self._store.add_session(new)
+            # A concurrent call created it, which is fine if it was for the same agent and user.
+            except Conflict:
+                session = self._store.find_session(owner, id)
+                if session is None:
+                    raise
+        check_own(owner, session.user)
 
     def _draft(self, owner: Owner, message: Message) -> Draft:
         """Return the message as an episode; a long one is clipped to its beginning and end."""

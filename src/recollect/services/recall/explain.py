@@ -1,4 +1,4 @@
-"""Explain why a record was recalled or not.
+"""Explain why a record was recalled or not, or a whole answer.
 
 The recall runs again, by the same code and with the same weights, but marks nothing as retrieved. If the record is not
 among the hits, its state and the ranking give the reason.
@@ -14,11 +14,13 @@ from datetime import datetime
 from recollect.caller import current_caller
 from recollect.errors import NotFound
 from recollect.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
+from recollect.policy.filters.conditions import is_matching
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.question import other_forms
-from recollect.policy.text import fold, terms
+from recollect.policy.text import terms
 from recollect.ports import Clock, Store
 from recollect.services.prompt.prompt_log import ContextCalls
+from recollect.services.recall.question import USER_SOURCES
 from recollect.services.recall.recall import Ranking, Recall, RecallRequest
 
 DEEPEST = 200
@@ -26,6 +28,9 @@ DEEPEST = 200
 
 MAX_WAITING = 10_000
 """Maximum number of texts without a vector that are searched for the record."""
+
+NEAR_MISSES = 5
+"""Number of records an explanation of a whole answer adds to its hits."""
 
 LATEST_PROMPTS = 20
 """Number of an agent's latest prompts that are searched for the record."""
@@ -54,7 +59,7 @@ NOT_FOUND = "There is nothing of this id, or it is not yours."
 
 
 class Explain:
-    """Service that explains the result of a recall for one record."""
+    """Service that explains the result of a recall, for one record or as a whole."""
 
     def __init__(self, store: Store, recall: Recall, calls: ContextCalls, *, now: Clock) -> None:
         self._store = store
@@ -62,22 +67,50 @@ class Explain:
         self._calls = calls
         self._now = now
 
-    def __call__(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
-        """Explain why the record with this id is recalled or not.
+    def __call__(self, owner: Owner, request: RecallRequest, id: str | None) -> Explanation:
+        """Explain why the record with this id is recalled or not; None explains each hit and the best near misses.
 
         Raises: Invalid; StoreError when no source answers.
         """
         ranking = self._recall.rank(owner, request)
+        if id is None:
+            return self._explain_answer(owner, ranking, request)
         explanation = (
-            self._explain_rank(ranking, request, id)
-            or self._explain_double(ranking, request, id)
+            _explain_candidate(ranking, request, id)
             or self._explain_exclusion(owner, ranking, request, id)
-            or self._explain_deep_rank(owner, request, id)
+            or _explain_rank(self._recall.rank(owner, request, depth=DEEPEST), request, id)
             or self._explain_mismatch(owner, request, id)
         )
         return replace(
-            explanation, shown=tuple(ranking.hits[: request.limit]), prompts=tuple(self._find_appearances(owner, id))
+            explanation, hits=tuple(ranking.hits[: request.limit]), prompts=tuple(self._find_appearances(owner, id))
         )
+
+    def _explain_answer(self, owner: Owner, ranking: Ranking, request: RecallRequest) -> Explanation:
+        shown, rest = ranking.hits[: request.limit], ranking.hits[request.limit :]
+        # The nearest first: those that only the limit left out, then duplicates, then what is below the floor.
+        below = sorted(ranking.below, key=ranking.below.__getitem__, reverse=True)
+        missed = [*(hit.id for hit in rest), *ranking.duplicates, *ranking.counted, *below, *ranking.unwanted]
+        ids = [*(hit.id for hit in shown), *dict.fromkeys(missed[:NEAR_MISSES])]
+        items = [self._add_text(owner, found) for id in ids if (found := _explain_candidate(ranking, request, id))]
+        left_out = len(items) - len(shown)
+        return Explanation(
+            id="",
+            outcome=Outcome.RECALLED if shown else Outcome.BELOW_THRESHOLD if ranking.below else Outcome.NO_MATCH,
+            sentence=f"Recalled: {len(shown)}, of at most {request.limit}. Nearest of what was left out: {left_out}.",
+            unanswered=tuple(ranking.unanswered),
+            hits=tuple(shown),
+            items=tuple(items),
+        )
+
+    def _add_text(self, owner: Owner, explanation: Explanation) -> Explanation:
+        """Add the text of a memory that did not become a hit."""
+        if explanation.text or parse_source(explanation.id) is not Source.MEMORY:
+            return explanation
+        try:
+            return replace(explanation, text=self._store.get_memory(owner, explanation.id).text)
+        # Deleted since the ranking.
+        except NotFound:
+            return explanation
 
     def _find_appearances(self, owner: Owner, id: str) -> Iterator[Appearance]:
         """Yield the record's appearances in the agent's latest prompts, where it may have been left out."""
@@ -97,55 +130,11 @@ class Explain:
                     if item.id == id
                 )
 
-    def _explain_rank(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
-        """Explain the rank of a record among the hits; if it is too low, compare it with the lowest score returned."""
-        place = next((place for place, hit in enumerate(ranking.hits, 1) if hit.id == id), None)
-        if place is None:
-            return None
-        hit, returned = ranking.hits[place - 1], ranking.hits[: request.limit]
-        # Not always the last in order: hits that read like instructions come last whatever they score.
-        last = min(reversed(returned), key=lambda each: each.score)
-        if place <= request.limit:
-            outcome, sentence = (
-                Outcome.RECALLED,
-                f"It is recalled, as number {place} of {len(returned)}.",
-            )
-        else:
-            outcome = Outcome.OUT_RANKED
-            sentence = (
-                f"It is number {place}, and {request.limit} {'was' if request.limit == 1 else 'were'} asked for: "
-                f"{last.id}, the last one shown, scores {last.score:.3f}, {last.score - hit.score:.3f} more."
-            )
-        return Explanation(
-            id=id,
-            outcome=outcome,
-            sentence=f"{sentence} {hit.explain}.",
-            rank=place,
-            hit=hit,
-            words=find_shared_words(request.query, hit.text),
-            rival=None if outcome is Outcome.RECALLED else last,
-            unanswered=tuple(ranking.unanswered),
-        )
-
-    def _explain_double(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
-        if id not in ranking.doubles:
-            return None
-        better = ranking.doubles[id]
-        rival = next((hit for hit in ranking.hits if hit.id == better), None)
-        sentence = f"It says the same as {better}, which scores higher and is shown instead."
-        return _make_explanation(id, Outcome.DOUBLE, sentence, ranking, rival=rival)
-
     def _explain_exclusion(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
         """Explain a record that does not exist, belongs to another owner, or is excluded by a filter or its state."""
         source = parse_source(id)
         if source is None or not self._exists(owner, source, id):
             return _make_explanation(id, Outcome.MISSING, NOT_FOUND, ranking)
-        if id in ranking.counted:
-            sentence = f"It counts towards its agent's record, which is shown as {ranking.counted[id]}."
-            return _make_explanation(id, Outcome.FILTERED, sentence, ranking)
-        if id in ranking.unwanted and request.purpose is not None:
-            sentence = f"It does not help with {request.purpose.name}, by what it is and says."
-            return _make_explanation(id, Outcome.FILTERED, sentence, ranking)
         if source not in request.list_sources():
             searched = ", ".join(request.list_sources())
             return _make_explanation(
@@ -154,8 +143,6 @@ class Explain:
         late = [each for each in ranking.unanswered if each.source == source]
         if late:
             return _make_explanation(id, Outcome.UNANSWERED, f"Its source did not answer: {late[0].reason}", ranking)
-        if id in ranking.below:
-            return _explain_floor(id, ranking, request)
         if source is Source.KNOWLEDGE and not self._find_passage(owner, id).is_published:
             return _make_explanation(id, Outcome.FILTERED, "Its document is not published.", ranking)
         return self._explain_memory_exclusion(owner, ranking, request, id) if source is Source.MEMORY else None
@@ -169,23 +156,17 @@ class Explain:
             return _make_explanation(
                 id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {kinds}.", ranking
             )
-        is_tagged = not request.tag or fold(request.tag) in map(fold, memory.tags)
-        if not is_tagged or not request.only.matches(memory):
+        now = self._now() if request.as_of is None else request.as_of
+        if not is_matching(request.where, memory, now):
             return _make_explanation(id, Outcome.FILTERED, "It does not pass the filters of the question.", ranking)
-        outcome = find_exclusion(
-            memory, self._now() if request.as_of is None else request.as_of, is_past=request.as_of is not None
-        )
+        outcome = find_exclusion(memory, now, is_past=request.as_of is not None)
         return None if outcome is None else _make_explanation(id, outcome, GONE[outcome], ranking)
-
-    def _explain_deep_rank(self, owner: Owner, request: RecallRequest, id: str) -> Explanation | None:
-        """Explain the rank that a record has among `DEEPEST` times as many candidates."""
-        return self._explain_rank(self._recall.rank(owner, request, depth=DEEPEST), request, id)
 
     def _explain_mismatch(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
         """Explain a record that matches the question neither by words nor by meaning."""
         seq = memory_seq(id)
         waiting = self._store.list_unembedded(owner.tenant, limit=MAX_WAITING) if seq is not None else ()
-        if any(each.owner == owner and each.seq == seq for each in waiting):
+        if any(each.owner == owner.whole and each.seq == seq for each in waiting):
             sentence = "It shares no word with the question, and has no vector yet by which its meaning could be found."
             return Explanation(id=id, outcome=Outcome.NOT_EMBEDDED, sentence=sentence)
         sentence = "It shares no word with the question, and its meaning is not near enough to count."
@@ -198,6 +179,8 @@ class Explain:
             Source.WORKFLOW: lambda: self._find_step(owner.tenant, id),
             Source.KNOWLEDGE: lambda: self._find_passage(owner, id),
         }
+        if owner.user and source not in USER_SOURCES:
+            return False
         try:
             return bool(lookups[source]())
         except NotFound:
@@ -257,6 +240,51 @@ def find_shared_words(question: str, text: str) -> tuple[str, ...]:
         word
         for word, stems in words.items()
         if any(text_terms.intersection((stem, *other_forms(stem))) for stem in stems)
+    )
+
+
+def _explain_candidate(ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
+    """Explain a record that the search proposed; None if it did not."""
+    if id in ranking.duplicates:
+        better = ranking.duplicates[id]
+        rival = next((hit for hit in ranking.hits if hit.id == better), None)
+        sentence = f"It says the same as {better}, which scores higher and is shown instead."
+        return _make_explanation(id, Outcome.DOUBLE, sentence, ranking, rival=rival)
+    if id in ranking.counted:
+        sentence = f"It counts towards its agent's record, which is shown as {ranking.counted[id]}."
+        return _make_explanation(id, Outcome.FILTERED, sentence, ranking)
+    if id in ranking.unwanted and request.purpose is not None:
+        sentence = f"It does not help with {request.purpose.name}, by what it is and says."
+        return _make_explanation(id, Outcome.FILTERED, sentence, ranking)
+    return _explain_floor(id, ranking, request) if id in ranking.below else _explain_rank(ranking, request, id)
+
+
+def _explain_rank(ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
+    """Explain the rank of a record among the hits; if it is too low, compare it with the lowest score returned."""
+    place = next((place for place, hit in enumerate(ranking.hits, 1) if hit.id == id), None)
+    if place is None:
+        return None
+    hit, returned = ranking.hits[place - 1], ranking.hits[: request.limit]
+    # Not always the last in order: hits that read like instructions come last whatever they score.
+    last = min(reversed(returned), key=lambda each: each.score)
+    if place <= request.limit:
+        outcome, sentence = Outcome.RECALLED, f"It is recalled, as number {place} of {len(returned)}."
+    else:
+        outcome = Outcome.OUT_RANKED
+        sentence = (
+            f"It is number {place}, and {request.limit} {'was' if request.limit == 1 else 'were'} asked for: "
+            f"{last.id}, the last one shown, scores {last.score:.3f}, {last.score - hit.score:.3f} more."
+        )
+    return Explanation(
+        id=id,
+        outcome=outcome,
+        sentence=f"{sentence} {hit.explain}.",
+        rank=place,
+        hit=hit,
+        words=find_shared_words(request.query, hit.text),
+        rival=None if outcome is Outcome.RECALLED else last,
+        unanswered=tuple(ranking.unanswered),
+        text=hit.text,
     )
 
 

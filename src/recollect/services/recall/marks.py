@@ -1,4 +1,6 @@
-"""Retrieval marks: record that memories were recalled, without delaying the recall. A mark also moves an episode's end.
+"""Retrieval marks: record that memories were recalled, without delaying the recall.
+
+A mark also moves the end of an episode, and of an item whose life a reading extends.
 
 Marks are queued and written in batches by a thread; reads of a memory include its queued mark. A crash loses the marks
 of the last second, and those memories fade a little sooner.
@@ -11,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from recollect.model import BackgroundStatus, Kind, Memory, Owner
+from recollect.policy.items import end_of
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.names import memory_seq
 from recollect.ports import MaintenanceStore
@@ -42,11 +45,11 @@ class RetrievalMarks:
     def mark(self, owner: Owner, seqs: Sequence[int], at: datetime) -> None:
         """Queue marks for recalled memories and return at once."""
         if seqs:
-            self._writer.add(owner, dict.fromkeys(seqs, at))
+            self._writer.add(owner.whole, dict.fromkeys(seqs, at))
 
-    def shown(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def apply(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
         """Return the memories with their queued marks applied."""
-        times = self._writer.peek(owner)
+        times = self._writer.peek(owner.whole)
         return (
             [self._apply_mark(memory, times.get(memory_seq(memory.id) or 0)) for memory in memories]
             if times
@@ -75,8 +78,12 @@ class RetrievalMarks:
     def _apply_mark(self, memory: Memory, at: datetime | None) -> Memory:
         if at is None or memory.kind in self._unmarked:
             return memory
-        known = memory.last_retrieved_at
-        return memory if known is not None and known >= at else replace(memory, last_retrieved_at=at)
+        known, end = memory.last_retrieved_at, memory.expires_at
+        if known is not None and known >= at:
+            return memory
+        if end is not None and end > at and (until := end_of(at, memory.ttl_seconds)) is not None:
+            end = max(end, until)
+        return replace(memory, last_retrieved_at=at, expires_at=end)
 
 
 def _group_by_second(times: Mapping[int, datetime]) -> Iterator[tuple[datetime, Sequence[int]]]:

@@ -11,7 +11,7 @@ from recollect.policy.recall.matching import find_best
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import is_part_of_term
-from recollect.ports import NO_FILTER, MemoryStore, MemorySummary
+from recollect.ports import MemoryStore, MemorySummary
 from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
 CANDIDATES = 20
@@ -43,14 +43,13 @@ class MemorySource:
             kinds=question.kinds,
             now=question.now,
             is_past=question.is_past,
+            where=question.where,
         )
         if any(map(is_part_of_term, query.terms)):
             evidence = self._add_parts(evidence, query, question)
-        limit, allowed = max(CANDIDATES, question.limit) * depth, None
-        if question.tag or question.only != NO_FILTER:
-            allowed = self._store.find_filtered(question.owner, tag=question.tag, only=question.only)
+        limit = max(CANDIDATES, question.limit) * depth
         while True:
-            similarities = find_best(evidence, query, words_share=self._words_share, limit=limit, allowed=allowed)
+            similarities = find_best(evidence, query, words_share=self._words_share, limit=limit)
             candidates = self._make_candidates(question, similarities)
             if len(similarities) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
                 break

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from recollect.errors import Forbidden
 from recollect.model import Document, Kind, Memory, Owner, Source
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.recall.purposes import Facts
 from recollect.policy.text import content_hash
-from recollect.ports import NO_FILTER, RecordFilter, Vector
+from recollect.ports import Vector
 
 PAST_STEP = 8
 """Factor by which a search grows while too few of its results are visible, by their time or agent."""
@@ -28,8 +30,7 @@ class Question:
     limit: int = 5  # number of hits to return, from all sources together
     agents: Collection[str] = ()  # only events and steps of these agents; empty: of all agents
     vector: Vector | None = None  # None: search by words alone
-    tag: str = ""  # only memories with this tag
-    only: RecordFilter = NO_FILTER  # only memories that pass it
+    where: Condition | None = None  # only memories that meet it
     with_bookkeeping: bool = True  # include events that recollect itself records, such as "A note was stored."
 
 
@@ -90,3 +91,14 @@ class RecallSource(Protocol):
 
         Raises: StoreError.
         """
+
+
+USER_SOURCES = frozenset({Source.MEMORY, Source.KNOWLEDGE})
+"""Sources that a user's view recalls."""
+
+
+def keep_user_sources(sources: Sequence[Source], named: Collection[Source] | None) -> Sequence[Source]:
+    """Leave out the sources whose records name no user. Raises: Forbidden when one of them was asked for."""
+    if not USER_SOURCES.issuperset(named or ()):
+        raise Forbidden("The audit log and workflows belong to no user; recall them without one.")
+    return [each for each in sources if each in USER_SOURCES]

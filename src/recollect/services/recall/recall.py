@@ -8,7 +8,7 @@ separate thread, so that the search can continue without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from recollect.caller import current_caller
 from recollect.deadline import limit_reads
 from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge
 from recollect.policy.names import memory_seq
@@ -29,12 +30,12 @@ from recollect.policy.recall.calibration import keep_relevant
 from recollect.policy.recall.purposes import Purpose
 from recollect.policy.recall.question import asks_history
 from recollect.policy.text import check_text
-from recollect.ports import NO_FILTER, Clock, RecordFilter, Store, Vector
+from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.background.workers import Workers
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.recall.marks import RetrievalMarks
-from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer
+from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer, keep_user_sources
 
 MAX_LIMIT = 100
 MIN_SCORE = "`min_score` is a number from 0 (no limit) to 1."
@@ -67,17 +68,18 @@ class RecallRequest:
     sources: Collection[Source] | None = None
     purpose: Purpose | None = None
     as_of: datetime | None = None
-    tag: str = ""  # this and `only` limit the search to memories, as `kinds` does
-    only: RecordFilter = NO_FILTER
+    where: Condition | None = None  # limits the search to memories, as `kinds` does
+    keeps_sources: bool = False  # `where` filters memories, and the other sources are searched, too
     min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
     floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
+    keeps_duplicates: bool = False  # return hits with equal texts, too
     is_asking: bool = False  # known to be no small talk, for which nothing is recalled
 
     def list_sources(self) -> Sequence[Source]:
         """Return the sources to search."""
         if self.purpose is not None:
             return [each for each in self.purpose.sources if self.sources is None or each in self.sources]
-        is_filtered = self.kinds is not None or bool(self.tag) or self.only != NO_FILTER
+        is_filtered = self.kinds is not None or (self.where is not None and not self.keeps_sources)
         return tuple(self.sources or ((Source.MEMORY,) if is_filtered else Source))
 
 
@@ -86,7 +88,7 @@ class Ranking:
     """Ranked candidates of all sources, best first, before they are cut to the limit."""
 
     hits: Sequence[Hit]
-    doubles: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
+    duplicates: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
     unwanted: Collection[str] = ()  # ids rejected by the filter of the purpose
     below: Mapping[str, Candidate] = field(default_factory=dict)  # candidates below the floor by id, best first
     floor: float = 0.0  # least similarity of the best hit
@@ -111,7 +113,9 @@ class Recall:
         floor: float,
         half_life: timedelta,
         deadline: float,
+        on_recall: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_recall = on_recall
         self._store = store
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
@@ -136,6 +140,7 @@ class Recall:
         if request.as_of is None:
             seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
             self._retrieved.mark(owner, seqs, self._now())
+        self._on_recall()
         return Recalled(best, ranked.unanswered, request.purpose.heading if request.purpose is not None else "")
 
     def rank(self, owner: Owner, request: RecallRequest, *, depth: int = 1, most: int | None = None) -> Ranking:
@@ -144,12 +149,15 @@ class Recall:
         `most` is the number of hits the caller needs. Ranking may stop there, but returns all hits if it has to reorder
         them for a purpose or because some of them read like instructions.
 
-        Raises: Invalid; RecollectError when every source failed, but not when all of them timed out.
+        Raises: Invalid; Forbidden when a user's view asks for a source of no user; RecollectError when every source
+        failed, but not when all of them timed out.
         """
         until = monotonic() + self._deadline
         check_limit(request.limit)
         check_min_score(request.min_score)
         query, sources = check_query(request.query), request.list_sources()
+        if owner.user:
+            sources = keep_user_sources(sources, request.sources)
         vector, is_embedder_late = None, False
         if WITH_MEANING.intersection(sources):
             vector, is_embedder_late = self._embed(query)
@@ -162,8 +170,7 @@ class Recall:
             limit=request.limit,
             agents=current_caller().agents,
             vector=vector,
-            tag=request.tag,
-            only=request.only,
+            where=request.where,
             # Purposes choose among the events themselves.
             with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),
         )
@@ -273,7 +280,7 @@ class Recall:
             texts = [(each.candidate.content_hash, each.candidate.source) for each in scored]
             scored = [scored[place] for place in ranking.order_equal_texts(texts)]
         # A success rate counts every run, so runs with the same text are not duplicates.
-        keeps_duplicates = purpose is not None and purpose.by_agent
+        keeps_duplicates = request.keeps_duplicates or (purpose is not None and purpose.by_agent)
 
         def take_best(most: int | None) -> tuple[Sequence[int], Mapping[int, int], Sequence[Hit]]:
             hashes = (each.candidate.id if keeps_duplicates else each.candidate.content_hash for each in scored)
@@ -293,7 +300,7 @@ class Recall:
         relevant_ids = {each.id for each in relevant}
         return Ranking(
             hits=hits,
-            doubles={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
+            duplicates={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
             unwanted=[each.id for each in proposed if each.id not in relevant_ids] if purpose is not None else (),
             below=below,
             floor=floor,
@@ -369,8 +376,7 @@ def parse_min_score(text: str) -> float | None:
         least = float(text) if text.strip() else None
     except ValueError:
         raise Invalid(MIN_SCORE) from None
-    check_min_score(least)
-    return least
+    return check_min_score(least)
 
 
 def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:

@@ -10,18 +10,19 @@ from datetime import datetime
 from pathlib import Path
 
 from recollect.errors import Invalid
-from recollect.model import AuditEvent, Json, Owner, RefusedItem
+from recollect.model import AuditEvent, Json, Kind, Owner, RefusedItem
 from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed
+from recollect.policy.erasure import MARKED, mark_row
 from recollect.policy.transfer import CONTENTS, KEYS, OWNED, Key, key_of, parent_of
 from recollect.ports import ArchiveFiles, Store
 from recollect.services.transfer.archive import ArchiveReader, Header, Line
-from recollect.services.transfer.cleaning import RowCleaner
+from recollect.services.transfer.row_secrets import RowSecrets
 
 BATCH = 200
 MAX_LISTED = 100
-"""Maximum number of refused rows that a report lists."""
+"""Maximum number of refused or flagged rows that a report lists."""
 
-SECRET = "it seems to hold a secret"
+ERASED_HERE = "it was erased here; import it with what was erased to bring it back"
 
 FOREIGN = (
     "From event {} on, the audit log of the file is keyed with an audit_key that is not set here and cannot be "
@@ -38,7 +39,7 @@ class LogState:
     shared: int = 0  # last event that both logs share
     previous_hash: str = START
     problem: str = ""
-    has_secret: bool = False
+    erased: set[int] = field(default_factory=set)  # new events whose message was erased here
     is_foreign: bool = False  # keyed with a key that is not set here
 
 
@@ -48,15 +49,21 @@ class ArchiveFindings:
 
     header: Header
     sha256: str = ""
+    signature: str = ""
+    is_signed: bool = False  # with the export_key that is set here
     added: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
     clashes: list[RefusedItem] = field(default_factory=list)  # the first rows with a key that is taken
     clash_count: int = 0
-    refused: list[RefusedItem] = field(default_factory=list)
-    refused_count: int = 0
-    cleaned: Counter[str] = field(default_factory=Counter)
+    erased: list[RefusedItem] = field(default_factory=list)  # the first rows that were erased here
+    erased_count: int = 0
+    blanked: set[Key] = field(default_factory=set)  # messages of these, which keep their place without their text
+    flagged: list[RefusedItem] = field(default_factory=list)  # the first new rows that seem to hold a secret
+    flagged_count: int = 0
+    secrets: dict[Key, str] = field(default_factory=dict)  # new memories that do, and the rule that found it
+    core_count: int = 0  # new core memories that are not held yet
+    prompted: list[str] = field(default_factory=list)  # the first new agents with a system prompt
     left_out: set[Key] = field(default_factory=set)  # including all their parts
-    dirty: set[Key] = field(default_factory=set)  # rows to clean when they are added
     log: LogState = field(default_factory=LogState)
 
 
@@ -64,18 +71,30 @@ class CheckArchive:
     """First pass over one file, for one tenant."""
 
     def __init__(
-        self, store: Store, files: ArchiveFiles, cleaning: RowCleaner, tenant: str, *, audit_key: str = ""
+        self,
+        store: Store,
+        files: ArchiveFiles,
+        secrets: RowSecrets,
+        tenant: str,
+        *,
+        audit_key: str,
+        export_key: str,
+        with_erased: bool,
     ) -> None:
         self._audit_key = audit_key
+        self._export_key = export_key
         self._store = store
         self._files = files
-        self._cleaning = cleaning
+        self._secrets = secrets
         self._tenant = tenant
         self._has_rows = {table: store.has_rows(tenant, table) for table in KEYS}
         # A stored memory can also clash with a version.
         self._has_rows["memory_versions"] = self._has_rows["memories"]
+        self._has_erased = self._has_rows["erased_texts"] and not with_erased
         # Agents in the file so far, or in the store.
         self._agents: set[str] = set()
+        # Events that seem to hold a secret; the allowances of the file follow behind them.
+        self._suspects: list[Line] = []
         # Running hash of the current text, and the hash it must have.
         self._text_hash = hashlib.sha256()
         self._text = ""
@@ -85,7 +104,7 @@ class CheckArchive:
 
         Raises: Invalid when the file is incomplete or has invalid rows.
         """
-        archive = ArchiveReader(self._files, path)
+        archive = ArchiveReader(self._files, path, key=self._export_key)
         found, batch = ArchiveFindings(archive.header), list[Line]()
         for line in archive:
             if line.table not in KEYS and line.table != CONTENTS:
@@ -103,7 +122,9 @@ class CheckArchive:
         if batch:
             self._take(batch, found)
         self._end_text()
-        found.sha256 = archive.sha256
+        for event in self._suspects:
+            self._flag(event, found)
+        found.sha256, found.signature, found.is_signed = archive.sha256, archive.signature, archive.is_signed
         return found
 
     def _check_row(self, line: Line) -> None:
@@ -151,36 +172,57 @@ class CheckArchive:
         elif table != "shelves":
             rows = [line for line in batch if self._admit(line, found)]
             comparisons = self._find_rows(table, [line.row for line in rows])
+            erased = self._find_erased([line for line, same in zip(rows, comparisons, strict=True) if same is None])
             for line, is_same in zip(rows, comparisons, strict=True):
-                self._classify(line, is_same, found)
+                if line.number in erased:
+                    self._leave_out(line, found)
+                else:
+                    self._classify(line, is_same, found)
 
     def _find_rows(self, table: str, rows: list[Json]) -> list[bool | None]:
         if not self._has_rows[table]:
             return [None] * len(rows)
         return list(self._store.find_rows(self._tenant, table, rows))
 
+    def _find_erased(self, lines: list[Line]) -> set[int]:
+        """Return the numbers of new lines that were erased here."""
+        if not self._has_erased or not lines or lines[0].table not in MARKED:
+            return set()
+        text, made = MARKED[lines[0].table]
+        marks = {line.number: mark_row(line.table, line.row[text], line.row[made]) for line in lines}
+        known = self._store.find_erased(self._tenant, set(marks.values()))
+        return {number for number, mark in marks.items() if mark in known}
+
+    def _leave_out(self, line: Line, found: ArchiveFindings) -> None:
+        found.erased_count += 1
+        if len(found.erased) < MAX_LISTED:
+            found.erased.append(RefusedItem(place=_describe_place(line), reason=ERASED_HERE))
+        if line.table == "chat_messages":
+            found.added[line.table] += 1
+            found.blanked.add(key_of(line.table, line.row))
+        elif line.table == "audit_log":
+            found.log.erased.add(line.row["id"])
+        else:
+            found.left_out.add(key_of(line.table, line.row))
+
     def _admit(self, line: Line, found: ArchiveFindings) -> bool:
-        """Return False for a row that is left out, because its parent is or because it has a secret."""
+        """Return False for a row that is left out because its parent is."""
         parent = parent_of(line.table, line.row)
         if parent is not None and parent in found.left_out:
             found.left_out.add(key_of(line.table, line.row))
             return False
-        cleaned = self._cleaning.clean(self._tenant, line.table, line.row)
-        if cleaned is None:
-            found.refused_count += 1
-            if len(found.refused) < MAX_LISTED:
-                found.refused.append(RefusedItem(place=_describe_place(line), reason=SECRET))
-            found.left_out.add(key_of(line.table, line.row))
-            return False
-        if cleaned is not line.row:
-            found.dirty.add(key_of(line.table, line.row))
+        if line.table == "secret_allowances":
+            self._secrets.allow(line.row["hash"])
         return True
 
     def _classify(self, line: Line, is_same: bool | None, found: ArchiveFindings) -> None:
         key = key_of(line.table, line.row)
         if is_same is None:
             found.added[line.table] += 1
-            found.cleaned[line.table] += key in found.dirty
+            found.core_count += is_unheld_core(line.table, line.row)
+            if line.table == "agents" and line.row["system_prompt"].strip() and len(found.prompted) < MAX_LISTED:
+                found.prompted.append(line.row["id"])
+            self._flag(line, found)
         elif is_same:
             found.present[line.table] += 1
         else:
@@ -189,6 +231,17 @@ class CheckArchive:
             if len(found.clashes) < MAX_LISTED:
                 found.clashes.append(RefusedItem(place=_describe_place(line), reason="something else has this id here"))
 
+    def _flag(self, line: Line, found: ArchiveFindings) -> None:
+        """Note a new row that seems to hold a secret."""
+        rule = self._secrets.find_rule(self._tenant, line.table, line.row)
+        if not rule:
+            return
+        found.flagged_count += 1
+        if len(found.flagged) < MAX_LISTED:
+            found.flagged.append(RefusedItem(place=_describe_place(line), reason=f"it seems to hold a secret: {rule}"))
+        if line.table == "memories":
+            found.secrets[key_of(line.table, line.row)] = rule
+
     def _take_events(self, batch: list[Line], found: ArchiveFindings) -> None:
         log, tenant = found.log, found.header.tenant
         for line in batch:
@@ -196,12 +249,16 @@ class CheckArchive:
             log.first = log.first or event.hash
             log.is_foreign = log.is_foreign or is_foreign(event.hash, self._audit_key)
             log.problem = log.problem or self._find_event_problem(event, log)
-            log.has_secret = log.has_secret or self._cleaning.has_secret(self._tenant, event.message)
             log.last, log.previous_hash = max(event.id, log.last), event.hash
         comparisons = self._find_rows("audit_log", [line.row for line in batch])
+        erased = self._find_erased([line for line, same in zip(batch, comparisons, strict=True) if not same])
         for line, is_same in zip(batch, comparisons, strict=True):
-            if is_same and log.shared < line.row["id"]:
+            if line.number in erased:
+                self._leave_out(line, found)
+            elif is_same and log.shared < line.row["id"]:
                 log.shared = line.row["id"]
+            elif not is_same and self._secrets.find_rule(self._tenant, line.table, line.row):
+                self._suspects.append(line)
         # Provisional; the restore decides which of them to add.
         found.present["audit_log"] += len(batch)
 
@@ -212,6 +269,11 @@ class CheckArchive:
         problem = find_seal_problem(event, previous_hash, key=key, must_be_keyed=is_keyed(previous_hash))
         is_whole = event.id == log.last + 1 and not problem
         return "" if is_whole else f"The audit log of the file does not fit together at event {event.id}."
+
+
+def is_unheld_core(table: str, row: Json) -> bool:
+    """Return True for a core memory that no review holds back."""
+    return table == "memories" and row["kind"] == Kind.CORE and row.get("held_at") is None
 
 
 def parse_event(row: Json, tenant: str) -> AuditEvent:

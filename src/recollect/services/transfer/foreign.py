@@ -16,24 +16,28 @@ from recollect.model import (
     ForeignItem,
     ForeignMemory,
     ForeignTurn,
+    ForeignValue,
     ImportReport,
     Kind,
     Origin,
     Owner,
     RefusedItem,
 )
+from recollect.policy.erasure import mark_row
 from recollect.policy.names import check_owner, check_session, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.ports import Clock, Store
 from recollect.services.memories.drafts import Draft, check_draft
+from recollect.services.memories.items import ItemDraft, Items
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.prompt.transcripts import TranscriptWriter, check_turn
-from recollect.services.transfer.check import MAX_LISTED
+from recollect.services.transfer.check import ERASED_HERE, MAX_LISTED
 from recollect.services.walk import Progress
 
 MEMORIES = "memories"
 TURNS = "turns"
+ITEMS = "items"
 DRAFT_FIELDS = {each.name for each in fields(Draft)} & {each.name for each in fields(ForeignMemory)}
 NEEDLE_CHARS = 200
 """Characters of a text by which stored memories are searched."""
@@ -41,7 +45,7 @@ NEEDLE_CHARS = 200
 COMPARED = 200
 """Memories found by them that are read at once."""
 
-FULL = "the agent has as many notes as it may have ({most:,}); raise max_total, or import for another agent"
+FULL = "the agent or user has as many notes as it may have ({most:,}); raise max_total, or import for another agent"
 
 
 @dataclass(slots=True)
@@ -65,7 +69,9 @@ class _Seen:
     """Items read so far, so that duplicates within the file are found, also in a dry run."""
 
     is_remembered: bool = False
+    has_erased: bool = False  # texts that were erased here are looked for
     texts: set[tuple[Owner, Kind, str]] = field(default_factory=set)
+    items: set[tuple[Owner, tuple[str, ...], str]] = field(default_factory=set)
     notes: Counter[Owner] = field(default_factory=Counter)
     known_notes: dict[Owner, int] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)  # turns read so far, by session
@@ -79,18 +85,22 @@ class ForeignImport:
         self,
         store: Store,
         remember: Remember,
+        items: Items,
         transcripts: TranscriptWriter,
         guard: SecretGuard,
         now: Clock,
         *,
         max_notes: int,
+        max_per_user: int = 0,
     ) -> None:
         self._store = store
         self._remember = remember
+        self._items = items
         self._transcripts = transcripts
         self._guard = guard
         self._now = now
         self._max_notes = max_notes
+        self._max_per_user = max_per_user or max_notes
 
     def __call__(
         self,
@@ -101,16 +111,19 @@ class ForeignImport:
         agent: str,
         is_dry_run: bool,
         is_remembered: bool = False,
+        with_erased: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
         """Import the items that `read` returns. It is called twice, so that an invalid file changes nothing.
 
-        `is_remembered` also stores the messages of conversations as episodes.
+        `is_remembered` also stores the messages of conversations as episodes. Texts that were erased here are refused,
+        unless `with_erased`.
 
         Raises: Invalid.
         """
         total = sum(1 for _ in read())
         tally, seen = _Tally(), _Seen(is_remembered=is_remembered)
+        seen.has_erased = not with_erased and self._store.has_rows(tenant, "erased_texts")
         for number, item in enumerate(read(), 1):
             if isinstance(item, RefusedItem):
                 tally.refuse(item)
@@ -130,12 +143,20 @@ class ForeignImport:
         )
 
     def _import_item(
-        self, default: Owner, item: ForeignMemory | ForeignTurn, tally: _Tally, seen: _Seen, *, is_dry_run: bool
+        self,
+        default: Owner,
+        item: ForeignMemory | ForeignTurn | ForeignValue,
+        tally: _Tally,
+        seen: _Seen,
+        *,
+        is_dry_run: bool,
     ) -> None:
         try:
             owner = default if item.agent is None else check_owner(item.agent, default.tenant)
             if isinstance(item, ForeignMemory):
                 is_new, what = self._import_memory(owner, item, seen, is_dry_run=is_dry_run), MEMORIES
+            elif isinstance(item, ForeignValue):
+                is_new, what = self._import_value(owner, item, seen, is_dry_run=is_dry_run), ITEMS
             else:
                 is_new, what = self._import_turn(owner, item, seen, is_dry_run=is_dry_run), TURNS
         # Includes SecretRejected; its message does not quote the text.
@@ -148,24 +169,59 @@ class ForeignImport:
         """Store a memory unless it is known; return True if it is new."""
         draft = Draft(origin=Origin.IMPORT, **{name: getattr(item, name) for name in DRAFT_FIELDS})
         memory = self._guard.check(check_draft(draft, owner, self._now()))
-        identity = (owner, memory.kind, content_hash(memory.text))
-        if identity in seen.texts or self._is_known(owner, memory.kind, memory.text):
+        home = memory.home
+        identity = (home, memory.kind, content_hash(memory.text))
+        if identity in seen.texts or self._is_known(home, memory.kind, memory.text):
             return False
+        self._check_erased(owner, seen, item.text)
         if memory.kind is Kind.NOTE:
-            self._check_room(owner, seen)
+            self._check_room(home, seen)
         if not is_dry_run:
             self._remember(owner, [draft])
         if memory.kind is Kind.NOTE:
-            seen.notes[owner] += 1
+            seen.notes[home] += 1
         seen.texts.add(identity)
         return True
+
+    def _import_value(self, owner: Owner, item: ForeignValue, seen: _Seen, *, is_dry_run: bool) -> bool:
+        """Store an item unless its key is taken; return True if it is new."""
+        ttl = item.sliding_ttl
+        if ttl is None and item.expires_at is not None:
+            ttl = (item.expires_at - self._now()).total_seconds()
+            if ttl <= 0:
+                raise Invalid("It has expired.")
+        draft = ItemDraft(
+            namespace=item.namespace,
+            key=item.key,
+            value=item.value,
+            origin=Origin.IMPORT,
+            created_at=item.created_at,
+            ttl=ttl,
+            refresh=item.sliding_ttl is not None,
+            version=0,
+        )
+        memory, place = self._items.check(owner, draft), (owner, item.namespace, item.key)
+        if place in seen.items or self._items.get(owner, [place[1:]], refresh=False)[0] is not None:
+            return False
+        self._check_erased(owner, seen, memory.text if memory is not None else "")
+        if not is_dry_run:
+            self._items.put(owner, [draft])
+        seen.items.add(place)
+        return True
+
+    def _check_erased(self, owner: Owner, seen: _Seen, *texts: str) -> None:
+        """Raises: Invalid when one of the texts was erased here."""
+        marks = {mark_row("memories", text, "") for text in texts}
+        if seen.has_erased and self._store.find_erased(owner.tenant, marks):
+            raise Invalid(ERASED_HERE)
 
     def _check_room(self, owner: Owner, seen: _Seen) -> None:
         """Check that the note fits, since an import never displaces stored notes. Raises: Invalid."""
         if owner not in seen.known_notes:
             seen.known_notes[owner] = self._store.count_memories(owner)[Kind.NOTE]
-        if seen.known_notes[owner] + seen.notes[owner] >= self._max_notes:
-            raise Invalid(FULL.format(most=self._max_notes))
+        most = self._max_per_user if owner.user else self._max_notes
+        if seen.known_notes[owner] + seen.notes[owner] >= most:
+            raise Invalid(FULL.format(most=most))
 
     def _is_known(self, owner: Owner, kind: Kind, text: str) -> bool:
         """Return True if the agent has this memory in any state, so that archived ones do not come back."""
@@ -195,6 +251,7 @@ class ForeignImport:
         seen.turns[id] += 1
         if seen.turns[id] <= seen.stored_turns[id]:
             return False
+        self._check_erased(owner, seen, item.user, item.assistant)
         if not is_dry_run:
             self._transcripts.log_turn(
                 owner,

@@ -23,6 +23,8 @@ class ImportOptions:
     is_dry_run: bool = False
     is_remembered: bool = False  # remember the turns of chats as episodes
     is_merged: bool = False  # leave out rows that clash, instead of refusing the whole file
+    is_trusted: bool = False  # believe an export that is not signed
+    with_erased: bool = False  # bring back what was erased here
 
 
 class Import:
@@ -48,7 +50,13 @@ class Import:
         """Import a file. Raises: Invalid when the file cannot be read or is invalid; Conflict."""
         if options.format == FORMAT or (options.format is None and self._is_export(path)):
             return self._restore(
-                tenant, path, is_dry_run=options.is_dry_run, is_merged=options.is_merged, progress=progress
+                tenant,
+                path,
+                is_dry_run=options.is_dry_run,
+                is_merged=options.is_merged,
+                is_trusted=options.is_trusted,
+                with_erased=options.with_erased,
+                progress=progress,
             )
         reader = self._formats.recognise(path) if options.format is None else self._formats.named(options.format)
         try:
@@ -59,6 +67,7 @@ class Import:
                 agent=options.agent or self._agent,
                 is_dry_run=options.is_dry_run,
                 is_remembered=options.is_remembered,
+                with_erased=options.with_erased,
                 progress=progress,
             )
         except OSError as error:

@@ -7,6 +7,9 @@ be repeated, and repeating a finished one changes nothing.
 The audit log is restored unchanged, with its hashes, if the tenant is the same and its stored log is empty or a prefix
 of the file's. Otherwise its events are appended to the stored log and sealed again, each with a reference to the
 original event.
+
+A file is trusted if it is signed with the `export_key` that is set here, or if the caller says so. Of any other file,
+core memories are held for review and memories that seem to hold a secret are flagged. Nothing else is ever changed.
 """
 
 from __future__ import annotations
@@ -16,14 +19,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recollect.errors import Conflict
+from recollect.errors import Conflict, Invalid
 from recollect.model import ACTOR, AuditEvent, ImportReport, Json
+from recollect.policy.audit import check_key
+from recollect.policy.erasure import ERASED
+from recollect.policy.memories.trust import LOW_TRUST
 from recollect.policy.transfer import CONTENTS, key_of
 from recollect.ports import ArchiveFiles, Clock, ContentDraft, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.transfer.archive import ArchiveReader, Line
-from recollect.services.transfer.check import BATCH, ArchiveFindings, CheckArchive, parse_event
-from recollect.services.transfer.cleaning import RowCleaner
+from recollect.services.memories.secrets import FLAG
+from recollect.services.transfer.archive import OTHER_KEY, ArchiveReader, Line
+from recollect.services.transfer.check import BATCH, ArchiveFindings, CheckArchive, is_unheld_core, parse_event
+from recollect.services.transfer.row_secrets import RowSecrets
 from recollect.services.walk import Progress
 
 FORMAT = "recollect"
@@ -32,6 +39,12 @@ EMBEDDED = ("memories", "kb_chunks")
 CLASH = (
     "{count:,} rows of the file have ids that are already in use, the first at {place}. Import into an empty tenant, "
     "or choose to merge, which keeps the stored rows and leaves those of the file out. Nothing was written."
+)
+CHANGED = "The file was replaced while it was imported, so what came in was not checked. Import it again."
+PROMPTED = "The file is not trusted and brings agents with a system prompt; read it before you use them: {agents}."
+HELD = (
+    "{count:,} core memories wait for review, because the file is {reason}. Approve them, or import files you trust as "
+    "trusted."
 )
 
 
@@ -47,19 +60,29 @@ class Restore:
     """Service that restores exports."""
 
     def __init__(
-        self, store: Store, embedding: Embedding, files: ArchiveFiles, now: Clock, *, secrets: str, audit_key: str
+        self, store: Store, embedding: Embedding, files: ArchiveFiles, now: Clock, *, audit_key: str, export_key: str
     ) -> None:
-        self._audit_key = audit_key
+        self._keys = {"audit_key": audit_key, "export_key": check_key(export_key, "export_key")}
         self._store = store
         self._embedding = embedding
         self._files = files
         self._now = now
-        self._secrets = secrets
 
     def __call__(
-        self, tenant: str, path: Path, *, is_dry_run: bool, is_merged: bool, progress: Progress | None
+        self,
+        tenant: str,
+        path: Path,
+        *,
+        is_dry_run: bool,
+        is_merged: bool,
+        is_trusted: bool,
+        with_erased: bool,
+        progress: Progress | None,
     ) -> ImportReport:
-        """Restore an export. Raises: Invalid when the file is incomplete; Conflict when it clashes with stored rows."""
+        """Restore an export.
+
+        Raises: Invalid when the file is incomplete or wrongly signed; Conflict when it clashes with stored rows.
+        """
         size = self._files.size(path)
         total = size if is_dry_run else 2 * size
 
@@ -67,22 +90,25 @@ class Restore:
             if progress is not None:
                 progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
 
-        cleaning = RowCleaner(self._store, self._now, mode=self._secrets)
-        check = CheckArchive(self._store, self._files, cleaning, tenant, audit_key=self._audit_key)
+        secrets = RowSecrets(self._store, self._now)
+        check = CheckArchive(self._store, self._files, secrets, tenant, **self._keys, with_erased=with_erased)
         found = check(path, lambda read: report(read, total))
+        is_trusted = is_trusted or found.is_signed
+        if self._keys["export_key"] and found.signature and not is_trusted:
+            raise Invalid(OTHER_KEY)
         plan = self._plan_log(tenant, found)
         if found.clash_count and not is_merged and not is_dry_run:
             raise Conflict(CLASH.format(count=found.clash_count, place=found.clashes[0].place))
         if not is_dry_run and found.added.total():
-            run = _Run(self._store, self._embedding, self._now, tenant, cleaning, found, plan)
+            run = _Run(self._store, self._embedding, self._now, tenant, found, plan, is_trusted=is_trusted)
             run.read(ArchiveReader(self._files, path), lambda read: report(size + read, total))
         report(total, total)
-        return _make_result(found, is_dry_run=is_dry_run)
+        return _make_result(found, is_dry_run=is_dry_run, is_trusted=is_trusted)
 
     def _plan_log(self, tenant: str, found: ArchiveFindings) -> _LogPlan:
         log = found.log
         is_beginning = log.shared == self._store.count_events(tenant)
-        is_resealed = found.header.tenant != tenant or not is_beginning or log.has_secret or log.is_foreign
+        is_resealed = found.header.tenant != tenant or not is_beginning or log.is_foreign or bool(log.erased)
         after = log.shared
         if is_resealed and log.shared < log.last:
             after = max(after, self._store.last_imported(tenant, log.first))
@@ -102,22 +128,25 @@ class _Run:
         embedding: Embedding,
         now: Clock,
         tenant: str,
-        cleaning: RowCleaner,
         found: ArchiveFindings,
         plan: _LogPlan,
+        *,
+        is_trusted: bool,
     ) -> None:
         self._store = store
         self._embedding = embedding
         self._now = now
         self._tenant = tenant
-        self._cleaning = cleaning
         self._found = found
         self._plan = plan
+        self._is_trusted = is_trusted
         self._is_started = False
         # True if some added rows have no vector yet.
         self._is_waiting = False
         self._text: ContentDraft | None = None
         self._text_hash = ""
+        # Texts of details that were left out; later details may refer to the same.
+        self._unused: set[str] = set()
 
     def read(self, archive: ArchiveReader, report: Callable[[int], None]) -> None:
         """Add the rows of the file. Raises: Conflict when the same keys were written in the meantime."""
@@ -140,6 +169,10 @@ class _Run:
                 self._add(batch)
         finally:
             self._close_text()
+            for content_hash in self._unused:
+                self._store.drop_content(self._tenant, content_hash)
+        if archive.sha256 != self._found.sha256:
+            raise Conflict(CHANGED)
         self._record("import.done", "The import is done", {"added": dict(self._found.added)})
         if self._is_waiting:
             self._embedding.wake()
@@ -177,8 +210,20 @@ class _Run:
             return line.row
         key = key_of(line.table, line.row)
         if key in self._found.left_out:
+            if line.table == "details":
+                self._unused.add(line.row["content_hash"])
             return None
-        return self._cleaning.clean(self._tenant, line.table, line.row) if key in self._found.dirty else line.row
+        if key in self._found.blanked:
+            return line.row | {"content": ERASED}
+        return line.row if self._is_trusted else self._mark(line.table, line.row, self._found.secrets.get(key))
+
+    def _mark(self, table: str, row: Json, secret: str | None) -> Json:
+        """Hold a core memory of a file that is not trusted, and flag one that seems to hold a secret."""
+        flags = [row.get("flag"), secret and f"{FLAG}: {secret}"]
+        if is_unheld_core(table, row):
+            flags.insert(1, LOW_TRUST)
+            row = row | {"held_at": self._now().isoformat()}
+        return row | {"flag": "; ".join(filter(None, flags))} if any(flags[1:]) else row
 
     def _import(self, table: str, rows: list[Json], vectors: Sequence[Vector | None]) -> None:
         text = self._text
@@ -187,7 +232,11 @@ class _Run:
 
         def work() -> None:
             if not self._is_started and table != "shelves":
-                self._record("import.begin", "An import was begun", {"sha256": self._found.sha256})
+                self._record(
+                    "import.begin",
+                    "An import was begun",
+                    {"sha256": self._found.sha256, "is_trusted": self._is_trusted},
+                )
             self._store.import_rows(self._tenant, table, rows, now=self._now(), vectors=vectors, text=text)
 
         self._store.transaction(self._tenant, work)
@@ -215,8 +264,9 @@ class _Run:
         meta = {name: value for name, value in event.meta.items() if name != ACTOR}
         if event.actor:
             origin[ACTOR] = event.actor
-        message = self._cleaning.redact(self._tenant, event.message) if log.has_secret else event.message
-        return replace(event, message=message, meta={**meta, "imported": origin})
+        if event.id in log.erased:
+            event, meta = replace(event, message=ERASED), {}
+        return replace(event, meta={**meta, "imported": origin})
 
     def _record(self, action: str, done: str, meta: Json) -> None:
         header, count = self._found.header, sum(self._found.added.values())
@@ -227,11 +277,13 @@ class _Run:
         )
 
 
-def _make_result(found: ArchiveFindings, *, is_dry_run: bool) -> ImportReport:
+def _make_result(found: ArchiveFindings, *, is_dry_run: bool, is_trusted: bool) -> ImportReport:
     problems = [found.log.problem] if found.log.problem else []
-    if found.cleaned.total():
-        where = ", ".join(f"{count:,} in {table}" for table, count in found.cleaned.items() if count)
-        problems.append(f"Possible secrets are removed or flagged: {where}.")
+    if found.core_count and not is_trusted:
+        reason = "signed, but export_key is not set here" if found.signature else "not signed"
+        problems.append(HELD.format(count=found.core_count, reason=reason))
+    if found.prompted and not is_trusted:
+        problems.append(PROMPTED.format(agents=", ".join(found.prompted)))
     counts: list[Counter[str]] = [found.added, found.present]
     added, present = ({table: count for table, count in each.items() if count} for each in counts)
     return ImportReport(
@@ -239,7 +291,9 @@ def _make_result(found: ArchiveFindings, *, is_dry_run: bool) -> ImportReport:
         is_dry_run=is_dry_run,
         added=added,
         present=present,
-        refused=(*found.refused, *found.clashes),
-        refused_count=found.refused_count + found.clash_count,
+        refused=(*found.clashes, *found.erased),
+        refused_count=found.clash_count + found.erased_count,
+        flagged=tuple(found.flagged),
+        flagged_count=found.flagged_count,
         problems=tuple(problems),
     )

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from recollect.errors import NotFound, StoreError
+from recollect.errors import NotFound, StoreDamaged, StoreError
 from recollect.model import AuditEvent, CheckResult, Owner, StoreState, WrongWords
 from recollect.ports import Clock, Store
 from recollect.services.upkeep.maintain import SWEEP_GRACE
@@ -33,10 +33,13 @@ UNKNOWN = (
     "{:,} texts beside the database were never known to it and are left alone. If an older database was restored, they "
     "belong to the newer one."
 )
-NOT_DURABLE = (
-    "An answered write may be lost in a power cut: keep a SQLite file on a disk of this machine, and leave fsync and "
-    "synchronous_commit of PostgreSQL on."
-)
+NOT_DURABLE = "An answered write may be lost in a power cut: {}."
+KEEP_DURABLE = {
+    "sqlite": "keep the file on a disk of this machine",
+    "postgres": "leave fsync and synchronous_commit of the server on",
+}
+"""Remedy for each engine."""
+
 
 T = TypeVar("T")
 
@@ -206,7 +209,7 @@ def _check_schema(state: StoreState) -> CheckResult:
 
 
 def _check_durability(state: StoreState) -> CheckResult:
-    advice = "" if state.is_durable else NOT_DURABLE
+    advice = "" if state.is_durable else NOT_DURABLE.format(KEEP_DURABLE[state.engine])
     return CheckResult(name="durability", is_ok=state.is_durable, says=state.durability, advice=advice)
 
 
@@ -215,7 +218,9 @@ def _run_check(name: str, look: Callable[[], T]) -> T | CheckResult:
     try:
         return look()
     except StoreError as error:
-        return CheckResult(name=name, is_ok=False, says=str(error), advice=DAMAGED)
+        # Other failures say themselves what to do.
+        advice = DAMAGED if isinstance(error, StoreDamaged) else ""
+        return CheckResult(name=name, is_ok=False, says=str(error), advice=advice)
 
 
 def _join_first(found: Sequence[str]) -> str:

@@ -42,11 +42,19 @@ CLEARED = ("chat_sessions", "chat_messages", "api_keys")
 MAX_FOUND = 1_000
 """Maximum number of findings listed in a dry run; the counts cover all."""
 
+MARK_STEP = 2_000
+"""Maximum hashes of erased rows that are stored in one transaction."""
+
 EVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 AUDIT_STAYS = "The audit log, whose events name ids and times and hold no text."
+HASHES_STAY = "Salted hashes of what was erased, by which an import recognises it."
 KEYS_STAY = "The tenant's keys, without their names, and its number of ids given; revoke the keys to close it."
 BACKUPS_STAY = "Copies made before: backups, exports, file system snapshots, and what prompts were sent elsewhere."
+WHOLE_AGENTS = (
+    "This would delete whole agents, because the word is part of their ids: {ids}. Say if they go with all they have "
+    "(with_agents=True, --with-agents) or stay (with_agents=False, --keep-agents). Nothing was erased."
+)
 STILL_COMING = "New rows that mention the subject were written during every round; run the erasure again."
 
 
@@ -86,15 +94,27 @@ class Erase:
         self._caches = caches
         self._traces = FindTraces(store)
 
-    def __call__(self, tenant: str, query: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
+    def __call__(
+        self,
+        tenant: str,
+        query: str,
+        *,
+        dry_run: bool = False,
+        compact: bool | None = None,
+        with_agents: bool | None = None,
+    ) -> Receipt:
         """Erase the subject that `query` names, or with `dry_run` only find it, and return a receipt.
 
-        Raises: Invalid; NotFound when there is no such agent, session or memory.
+        Raises: Invalid; NotFound when there is no such agent, session or memory; Conflict when a single word would
+            delete an agent and `with_agents` does not say if it may.
         """
         for each in self._waiting:
             each.flush(tenant)
         subject = parse_subject(query, tenant) or self._resolve(tenant, query)
-        found, at = self._traces(tenant, subject), self._now()
+        found, at = self._traces(tenant, subject, with_agents=with_agents is not False), self._now()
+        if with_agents is None and not dry_run and found.whole and len(subject.text.split()) == 1:
+            ids = ", ".join(found.whole)
+            raise Conflict(WHOLE_AGENTS.format(ids=ids))
         receipt = Receipt(
             tenant=tenant,
             subject=subject.name,
@@ -108,7 +128,10 @@ class Erase:
                 f"The text of detail {each} could not be read and was not searched." for each in found.unread
             ),
         )
-        done = _report_findings(receipt, found) if dry_run else self._erase(receipt, subject, found, compact)
+        if dry_run:
+            done = _report_findings(receipt, found)
+        else:
+            done = self._erase(receipt, subject, found, compact, with_agents=with_agents is not False)
         return replace(done, hash=receipt_hash(done))
 
     def _resolve(self, tenant: str, query: str) -> Subject:
@@ -134,10 +157,15 @@ class Erase:
             return Subject(kind=SubjectKind.SESSION, id=name)
         return text_subject(query)
 
-    def _erase(self, receipt: Receipt, subject: Subject, found: SubjectTraces, compact: bool | None) -> Receipt:
+    def _erase(
+        self, receipt: Receipt, subject: Subject, found: SubjectTraces, compact: bool | None, *, with_agents: bool
+    ) -> Receipt:
         for owner, id in found.undone:
             self._undo(owner, id)
         for _ in range(ROUNDS):
+            if subject.kind is SubjectKind.USER:
+                for each in (trace for trace in found.cleared if trace.table == "api_keys"):
+                    self._store.revoke_key(receipt.tenant, each.id, at=receipt.at)
             erased, event = self._remove(receipt, subject, found)
             receipt = replace(
                 receipt,
@@ -146,7 +174,7 @@ class Erase:
                 events=(*receipt.events, event),
             )
             try:
-                found = self._traces(receipt.tenant, subject)
+                found = self._traces(receipt.tenant, subject, with_agents=with_agents)
             # The subject no longer exists, as expected.
             except NotFound:
                 found = SubjectTraces()
@@ -171,6 +199,10 @@ class Erase:
 
     def _remove(self, receipt: Receipt, subject: Subject, found: SubjectTraces) -> tuple[Erased, int]:
         tenant, needle = receipt.tenant, Needle(subject.text)
+        # Before the rows go, so that an interrupted erasure leaves none without a mark.
+        marks = sorted({*found.marks, *(each.mark for each in (*found.gone, *found.cleared) if each.mark)})
+        for start in range(0, len(marks), MARK_STEP):
+            self._store.keep_erased(tenant, marks[start : start + MARK_STEP], now=receipt.at)
         *steps, gone = _split_steps([*self._store.list_hanging(tenant, found.gone), *found.gone]) or [[]]
         before = Erased(removed={}, cleared={})
         for step in steps:
@@ -262,7 +294,7 @@ def _describe_remains(tenant: str, subject: Subject, found: SubjectTraces) -> tu
         for each in found.named
     ]
     kept = [KEYS_STAY] if subject.kind is SubjectKind.TENANT else []
-    return (AUDIT_STAYS, *kept, *named, BACKUPS_STAY)
+    return (AUDIT_STAYS, *kept, *named, HASHES_STAY, BACKUPS_STAY)
 
 
 def _make_event(receipt: Receipt, erased: Erased) -> AuditEvent:

@@ -1,4 +1,4 @@
-"""Maintenance: archive episodes that have expired, are no longer retrieved, or exceed the quota.
+"""Maintenance: archive episodes that have expired, are no longer retrieved, or exceed the quota; delete expired items.
 
 Of decisions, finished tasks, errors and long answers that have expired, the gist stays as a fact.
 
@@ -12,7 +12,8 @@ from __future__ import annotations
 import heapq
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ from recollect.errors import Cancelled, Conflict, ModelError, NotFound, Recollec
 from recollect.model import AuditEvent, MaintenanceRun, Memory, Owner
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
+from recollect.policy.memories.trust import Judge
 from recollect.ports import Aging, Clock, Store
 from recollect.services.access.idempotency import prune_answers
 from recollect.services.background.embedding import Embedding
@@ -49,6 +51,7 @@ class MaintenanceReport:
     faded: int = 0
     over_quota: int = 0
     gisted: int = 0  # expired ones of which the gist stays; not archived
+    items: int = 0  # expired items that were deleted
     swept: int = 0  # texts of deleted details, and remains of writers that died
     embedded: int = 0
     embedding_problem: str = ""
@@ -57,6 +60,10 @@ class MaintenanceReport:
     def archived(self) -> int:
         """Number of archived episodes."""
         return self.expired + self.faded + self.over_quota
+
+    def changes(self) -> dict[str, int]:
+        """Return the counts of what was changed."""
+        return {"archived": self.archived, "gisted": self.gisted, "items": self.items, "swept": self.swept}
 
 
 IsStopped: TypeAlias = Callable[[], bool]
@@ -98,13 +105,18 @@ class Maintain:
         now: Clock,
         *,
         quota: int = EPISODE_QUOTA,
+        quota_per_user: int = 0,
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
+        judge: Judge = lambda memory: memory,
     ) -> None:
+        """Set up the service; `judge` flags a memory as it would be flagged today."""
+        self._judge = judge
         self._store = store
         self._embedding = embedding
         self._now = now
         self._quota = quota
+        self._quota_per_user = quota_per_user or quota
         self._lifetimes = lifetimes
         self._keeps_gist = keeps_gist
 
@@ -141,22 +153,23 @@ class Maintain:
         return report
 
     def maintain_agent(self, owner: Owner, *, is_stopped: IsStopped = lambda: False) -> MaintenanceReport:
-        """Run maintenance on the memories of one agent, under a separate lease, if some expired or exceed the quota.
+        """Run maintenance on the memories of one agent or user, under a lease of the agent, if some expired or exceed
+        the quota.
 
         Raises: Conflict while another process does; Cancelled once `is_stopped` returns True.
         """
         lease = _Lease(self._store, self._now, f"{LEASE} {owner.tenant} {owner.agent}", is_stopped)
         report = MaintenanceReport()
         live, expired = self._store.count_aging(owner, now=self._now())
-        if live <= self._quota and not expired:
+        if live <= self._find_quota(owner.user) and not expired:
             return report
         lease.renew()
         try:
             self._maintain_agent(owner, lease, report)
         finally:
             lease.end()
-        if report.archived or report.gisted:
-            self._record(owner.tenant, report.archived, 0, report.gisted, agent=owner.agent)
+        if any(report.changes().values()):
+            self._record(owner.tenant, report.changes(), agent=owner.agent)
         return report
 
     def find_last(self) -> MaintenanceRun | None:
@@ -187,7 +200,7 @@ class Maintain:
             tenants = [tenant] if tenant else self._store.list_tenants()
             total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
             for each in tenants:
-                before = report.archived, report.swept, report.gisted
+                before = report.changes()
                 try:
                     for owner in iter_owners(self._store, each):
                         self._maintain_agent(owner, lease, report)
@@ -198,15 +211,16 @@ class Maintain:
                     prune_answers(self._store, each, self._now())
                 # Record also a run that was interrupted: its finished batches are committed.
                 finally:
-                    archived, swept, gisted = report.archived, report.swept, report.gisted
-                    if not is_automatic or (archived, swept, gisted) != before:
-                        self._record(each, archived - before[0], swept - before[1], gisted - before[2])
+                    changes = {name: count - before[name] for name, count in report.changes().items()}
+                    if not is_automatic or any(changes.values()):
+                        self._record(each, changes)
         finally:
             lease.end()
 
     def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
         report.agents += 1
-        now, live, evictable = self._now(), 0, []
+        now, live = self._now(), Counter[str]()
+        evictable: dict[str, list[tuple[tuple[int, float], int]]] = {}
         for batch in self._batches(owner, lease):
             report.examined += len(batch)
             fates = [(episode, _decide(episode, now)) for episode in batch]
@@ -219,12 +233,25 @@ class Maintain:
                 report.faded += part
             # Corrected episodes are no longer live and do not count towards the quota.
             kept = [e for e, f in fates if f is Fate.KEPT and not _is_corrected(e, now)]
-            live += len(kept) + len(gisted)
-            ranks = ((_rank(episode, now), episode.seq) for episode in kept)
-            evictable += [(rank, seq) for rank, seq in ranks if rank is not None]
-        excess = heapq.nsmallest(max(0, live - self._quota), evictable)
-        for part in self._archive(owner, lease, [seq for _, seq in excess], now):
+            live.update(episode.user for episode in batch if episode.seq in gisted)
+            live.update(episode.user for episode in kept)
+            for episode in kept:
+                if (rank := _rank(episode, now)) is not None:
+                    evictable.setdefault(episode.user, []).append((rank, episode.seq))
+        while deleted := self._store.delete_expired_items(owner, now=now, limit=WRITE_BATCH):
+            report.items += deleted
+            lease.renew()
+        # Each user has a quota of its own, and so have the episodes of no user.
+        excess = [
+            seq
+            for user, ranked in evictable.items()
+            for _, seq in heapq.nsmallest(max(0, live[user] - self._find_quota(user)), ranked)
+        ]
+        for part in self._archive(owner, lease, excess, now):
             report.over_quota += part
+
+    def _find_quota(self, user: str | None) -> int:
+        return self._quota_per_user if user else self._quota
 
     def _keep_gists(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> set[int]:
         """Replace expired episodes by their gist where the rules say so; return the numbers of these."""
@@ -234,7 +261,8 @@ class Maintain:
             gists = {
                 seq: gist
                 for seq, memory in memories.items()
-                if (gist := summarise_expired(memory, now, self._lifetimes)) is not None
+                # A gist is a later version, which is not judged again when it is shown.
+                if (gist := summarise_expired(self._judge(memory), now, self._lifetimes)) is not None
             }
             if gists:
                 lease.renew()
@@ -270,14 +298,16 @@ class Maintain:
             lease.renew()
             yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
 
-    def _record(self, tenant: str, archived: int, swept: int, gisted: int, *, agent: str | None = None) -> None:
+    def _record(self, tenant: str, changes: Mapping[str, int], *, agent: str | None = None) -> None:
+        archived, gisted, items, swept = changes.values()
         message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."
         if gisted:
             message = f"{message[:-1]}, kept the gist of {gisted:,} more."
+        if items:
+            message = f"{message[:-1]}, deleted {items:,} expired item{'' if items == 1 else 's'}."
         if swept:
             message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} no detail has."
-        counts = {"archived": archived, "gisted": gisted, "swept": swept}
-        meta = {name: count for name, count in counts.items() if count or name == "archived"}
+        meta = {name: count for name, count in changes.items() if count or name == "archived"}
         self._store.add_event(
             AuditEvent(
                 tenant=tenant, at=self._now(), action="maintenance.run", agent_id=agent, message=message, meta=meta

@@ -1,7 +1,8 @@
 """Maintenance that runs by itself: of the whole store at intervals, and of an agent after many writes.
 
-Both happen on one thread, which starts with the first of them. Several processes may run a schedule on one store: a
-process runs maintenance only when the last run, whoever made it, is older than the interval.
+Both happen on one thread. It starts with a server, with the first write or recall of any other program, or with the
+request to maintain an agent. Several processes may run a schedule on one store: a process runs maintenance only when
+the last run, whoever made it, is older than the interval.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ FIRST_RUN = timedelta(minutes=1)
 
 JITTER = 0.1
 """Share of the interval by which a run may be later, so that servers do not all start at the same moment."""
+
+NUDGE_SECONDS = 5.0
+"""Seconds between the first write or recall and the question whether a run is due, so that short programs only do their
+own work."""
 
 SETTLE_SECONDS = 0.2
 """Seconds between the request to maintain an agent and the run: the transaction that asked may not be committed."""
@@ -53,7 +58,10 @@ class MaintenanceSchedule:
         self._waiting: dict[Owner, None] = {}
         self._started_at: datetime | None = None
         self._late = 1.0
+        self._wait: float | None = 0.0
         self._is_closed = False
+        # The last unexpected error, so that a repeated one is logged once.
+        self._logged = ""
 
     def start(self) -> None:
         """Maintain the whole store at intervals from now on, unless the interval is 0."""
@@ -61,6 +69,13 @@ class MaintenanceSchedule:
             if self._interval and self._started_at is None and not self._is_closed:
                 self._started_at, self._late = self._now(), _draw_delay()
                 self._wake()
+
+    def nudge(self) -> None:
+        """Do as `start`, a moment later; called when a program that is no server first stores or recalls something."""
+        with self._changed:
+            if self._started_at is None and not self._is_alive():
+                self._wait = NUDGE_SECONDS
+        self.start()
 
     def stop(self) -> None:
         """End the runs at intervals; one that is running ends after its current batch."""
@@ -134,12 +149,11 @@ class MaintenanceSchedule:
         return self._thread is not None and self._thread.is_alive()
 
     def _work(self) -> None:
-        wait: float | None = 0.0
         while True:
             with self._changed:
                 if not self._waiting and not self._is_closed:
                     # None if `start` came after the question when the next run is due.
-                    self._changed.wait(0.0 if wait is None and self._started_at is not None else wait)
+                    self._changed.wait(0.0 if self._wait is None and self._started_at is not None else self._wait)
                 if self._waiting and not self._is_closed:
                     self._changed.wait_for(lambda: self._is_closed, SETTLE_SECONDS)
                 owners, self._waiting = list(self._waiting), {}
@@ -147,7 +161,7 @@ class MaintenanceSchedule:
                     return
             for owner in owners:
                 self._attempt(partial(self._maintain.maintain_agent, owner))
-            wait = self._attempt(self._run_regular)
+            self._wait = self._attempt(self._run_regular)
 
     def _run_regular(self) -> float | None:
         """Run maintenance if it is due; return the seconds until it is due again, None if it never is."""
@@ -166,6 +180,12 @@ class MaintenanceSchedule:
         except RecollectError as error:
             # What was done is committed; the next run continues.
             log.warning("Maintenance failed: %s", error)
+            return RETRY_SECONDS
+        except Exception as error:
+            # A mistake of ours or of an embedder that the caller passed in; it must not end the thread.
+            if self._logged != (said := f"{type(error).__name__}: {error}"):
+                log.exception("Maintenance failed unexpectedly and is tried again")
+            self._logged = said
             return RETRY_SECONDS
         return result if isinstance(result, float) else None
 

@@ -8,19 +8,43 @@ proposals, and records of prompts that showed the subject.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import pairwise
 
 from recollect.errors import NotFound, StoreError
-from recollect.model import ErasureFinding, Owner, Proposal, ProposalState, Subject, SubjectKind, Trace
-from recollect.policy.erasure import ERASED, OWN_EVENTS, Needle, excerpt, foreign_words, has_name_line
+from recollect.model import (
+    ACTOR,
+    NO_USER,
+    ErasureFinding,
+    Memory,
+    Owner,
+    Proposal,
+    ProposalState,
+    Subject,
+    SubjectKind,
+    Trace,
+)
+from recollect.policy.erasure import (
+    ERASED,
+    MARKED,
+    OWN_EVENTS,
+    Needle,
+    excerpt,
+    foreign_words,
+    has_name_line,
+    mark_row,
+)
 from recollect.policy.history import OWN_AREAS
 from recollect.policy.names import memory_id, memory_seq
+from recollect.policy.prompt.escaping import strip_invisible
 from recollect.ports import Store
 from recollect.services.walk import iter_owners
 
 PAGE = 500
 OF_AGENTS = ("memories", "memory_versions", "proposals", "context_calls", "details", "notes_file")
+OF_USERS = ("memories", "memory_versions", "proposals", "context_calls", "details")
 OF_TENANTS = ("chat_sessions", "kb_documents", "workflows", "workflow_steps", "secret_allowances", "kb_chunks")
 STAYS = frozenset(["chat_messages", "audit_log", "api_keys"])
 """Tables with rows that keep their place and lose their text."""
@@ -37,7 +61,9 @@ class SubjectTraces:
     cleared: list[Trace] = field(default_factory=list)
     agents: list[Trace] = field(default_factory=list)  # agents with a description that mentions the subject
     undone: list[tuple[Owner, str]] = field(default_factory=list)  # proposals to undo first
+    whole: list[str] = field(default_factory=list)  # agents that go because their ids are made from the words
     named: list[str] = field(default_factory=list)  # agent ids that contain the words and stay
+    marks: list[str] = field(default_factory=list)  # of rows that go with others
     unread: list[str] = field(default_factory=list)  # details with an unreadable text
 
     @property
@@ -52,21 +78,28 @@ class FindTraces:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def __call__(self, tenant: str, subject: Subject) -> SubjectTraces:
-        """Find the rows of a subject. Raises: NotFound when there is no such agent, session or memory."""
+    def __call__(self, tenant: str, subject: Subject, *, with_agents: bool = True) -> SubjectTraces:
+        """Find the rows of a subject; of a text, also `with_agents` whose ids are made from it.
+
+        Raises: NotFound when there is no such agent, session or memory.
+        """
         if subject.kind is SubjectKind.TEXT:
-            return self._find_mentions(tenant, Needle(subject.text))
+            return self._find_mentions(tenant, Needle(subject.text), with_agents=with_agents)
         found = SubjectTraces()
         if subject.kind is SubjectKind.MEMORY:
             owner = Owner(tenant, subject.agent)
             memory = self._store.get_memory(owner, subject.id)
-            found.gone.append(_memory_trace(owner, memory.id, memory.text))
+            found.gone.append(_memory_trace(owner, memory))
+            versions = self._store.list_versions(owner, memory.id)
+            found.marks += [mark_row("memory_versions", each.text, _stamp(each.replaced_at)) for each in versions]
         elif subject.kind is SubjectKind.SESSION:
             self._add_session(tenant, subject.id, found)
+        elif subject.kind is SubjectKind.USER:
+            self._add_user(tenant, subject.id, found)
         else:
             self._add_owners(tenant, subject, found)
         self._add_events(tenant, subject, found)
-        if subject.kind in (SubjectKind.MEMORY, SubjectKind.SESSION):
+        if subject.kind in (SubjectKind.MEMORY, SubjectKind.SESSION, SubjectKind.USER):
             self._add_derived(tenant, found, is_derived=True)
         return found
 
@@ -82,20 +115,42 @@ class FindTraces:
             rows = self._walk(tenant, table, agent=subject.agent)
             found.gone += [_shorten(each) for each in rows if subject.agent in ("", each.agent)]
         if subject.kind is SubjectKind.TENANT:
-            found.cleared += [each for each in self._walk(tenant, "api_keys") if each.texts != ("",)]
+            found.cleared += [each for each in self._walk(tenant, "api_keys") if each.texts[0]]
         found.gone += self._walk(tenant, "agents", agent=subject.agent)
 
     def _add_session(self, tenant: str, session_id: str, found: SubjectTraces) -> None:
-        found.gone += self._walk(tenant, "chat_sessions", session_id=session_id)
+        found.gone += map(_shorten, self._walk(tenant, "chat_sessions", session_id=session_id))
         for owner in iter_owners(self._store, tenant):
             for table in ("memories", "details", "context_calls"):
-                found.gone += self._walk(tenant, table, agent=owner.agent, session_id=session_id)
+                rows = self._walk(tenant, table, agent=owner.agent, session_id=session_id)
+                found.gone += map(_shorten, rows)
         if not found.gone:
             raise NotFound("There is no such session.")
 
+    def _add_user(self, tenant: str, user: str, found: SubjectTraces) -> None:
+        """Add the records of a user of any agent, what its sessions hold that names no user, and its keys."""
+        sessions = [*self._walk(tenant, "chat_sessions", user=user)]
+        found.gone += map(_shorten, sessions)
+        for owner in iter_owners(self._store, tenant):
+            for table in OF_USERS:
+                found.gone += map(_shorten, self._walk(tenant, table, agent=owner.agent, user=user))
+            for session in (each for each in sessions if each.agent == owner.agent):
+                for table in ("memories", "details", "context_calls"):
+                    rows = self._walk(tenant, table, agent=owner.agent, session_id=session.id, user=NO_USER)
+                    found.gone += map(_shorten, rows)
+        keys = [key for key in self._store.list_keys(tenant) if key.user == user]
+        # A key stays limited: to a user that does not exist.
+        found.cleared += [Trace(table="api_keys", key=(key.id,), texts=(key.name,), has_ids=True) for key in keys]
+        if not found.gone and not found.cleared:
+            raise NotFound("There is no such user.")
+
     def _add_events(self, tenant: str, subject: Subject, found: SubjectTraces) -> None:
         """Add events recorded by programs, which may contain any text; our own events contain only ids."""
+        names = {subject.id, *(each.id for each in found.gone if each.table == "chat_sessions")}
         for event in self._walk(tenant, "audit_log"):
+            # Ids of sessions may name the user.
+            if subject.kind is SubjectKind.USER and not _split_ids(event.texts).isdisjoint(names):
+                found.cleared.append(replace(_shorten(event), has_ids=False))
             if _is_own(event):
                 continue
             is_meant = {
@@ -104,26 +159,46 @@ class FindTraces:
                 SubjectKind.SESSION: has_name_line(event.texts, [subject.id]),
             }.get(subject.kind, False)
             if is_meant and not _is_clear(event):
-                found.cleared.append(event)
+                found.cleared.append(_shorten(event))
 
-    def _find_mentions(self, tenant: str, needle: Needle) -> SubjectTraces:
-        found = SubjectTraces()
+    def _find_mentions(self, tenant: str, needle: Needle, *, with_agents: bool) -> SubjectTraces:
+        found, derived = SubjectTraces(), set[str]()
+        agents = [each.id for each in self._walk(tenant, "agents")]
+        # An agent whose id is made from the words goes with all it owns: the id is in all of its rows.
+        named = {each for each in agents if with_agents and needle.is_word_in(each)}
+        found.whole += sorted(named)
+        found.named += [each for each in agents if each not in named and needle.is_in(each)]
+        for agent in sorted(named):
+            self._add_owners(tenant, Subject(kind=SubjectKind.AGENT, agent=agent), found)
         for owner in iter_owners(self._store, tenant):
-            for table in OF_AGENTS:
-                rows = self._walk(tenant, table, agent=owner.agent)
-                found.gone += [
-                    _shorten(each, needle) for each in rows if self._is_mentioned(owner, each, needle, found)
-                ]
-        for table in (*OF_TENANTS, *STAYS, "agents"):
+            for table in OF_AGENTS if owner.agent not in named else ():
+                for each in self._walk(tenant, table, agent=owner.agent):
+                    if self._is_mentioned(owner, each, needle, found):
+                        found.gone.append(_shorten(each, needle))
+                        derived |= _find_derived_id(each, needle)
+        for table in (*OF_TENANTS, "chat_messages", "api_keys", "agents"):
             for each in self._walk(tenant, table):
-                texts = [foreign_words(each.texts)] if _is_own(each) else each.texts
-                if each.belongs_to != ERASE_EVENT and needle.is_in_any(texts):
-                    self._add_trace(_shorten(each, needle), needle, found)
+                if each.agent not in named and needle.is_in_any(each.texts):
+                    self._add_trace(each, needle, found)
+                    derived |= _find_derived_id(each, needle)
+        self._add_mentioning_events(tenant, needle, derived, named, found)
         self._add_emptied_documents(tenant, found)
         self._add_summaries(tenant, found)
         self._add_derived(tenant, found, is_derived=False)
-        found.named += [each.id for each in self._walk(tenant, "agents") if needle.is_in(each.id)]
         return found
+
+    def _add_mentioning_events(
+        self, tenant: str, needle: Needle, derived: Collection[str], named: Collection[str], found: SubjectTraces
+    ) -> None:
+        """Add events that mention the words, an id that is made from them, or an agent that goes."""
+        for event in self._walk(tenant, "audit_log"):
+            texts, is_agent = _searched_texts(event), event.agent in named
+            is_mentioned = needle.is_in_any(texts) or bool(_split_ids(texts).intersection(derived))
+            # Our own words may be part of a name; then only the whole name counts.
+            if not is_mentioned and _is_own(event) and not needle.has_own_words_only():
+                is_mentioned = event.belongs_to != ERASE_EVENT and any(map(needle.is_word_in, event.texts))
+            if is_agent or is_mentioned:
+                found.cleared.append(replace(_shorten(event, needle), has_ids=is_agent))
 
     def _is_mentioned(self, owner: Owner, trace: Trace, needle: Needle, found: SubjectTraces) -> bool:
         if needle.is_in_any(trace.texts):
@@ -147,18 +222,23 @@ class FindTraces:
         for position in range(len(content.newlines)):
             piece = before + content.chunk(position)
             yield piece
-            before = piece[-reach:]
+            # Invisible characters do not count, or they could push a mention out of reach.
+            before = strip_invisible(piece)[-reach:]
 
     def _add_trace(self, trace: Trace, needle: Needle, found: SubjectTraces) -> None:
+        short = _shorten(trace, needle)
         if trace.table == "agents":
-            found.agents.append(trace)
+            found.agents.append(short)
         elif trace.table in STAYS:
-            found.cleared.append(trace)
-        elif trace.table == "chat_sessions" and not needle.is_in(trace.id):
-            # Only its summary mentions the subject.
-            found.cleared.append(trace)
+            # The limits of a key, behind its name, are ids.
+            found.cleared.append(
+                replace(short, has_ids=trace.table == "api_keys" and needle.is_in_any(trace.texts[1:]))
+            )
+        elif trace.table == "chat_sessions" and not needle.is_in_any((trace.id, trace.texts[2])):
+            # Neither its id nor its user: only its summary or metadata mention the subject.
+            found.cleared.append(replace(short, mark=""))
         else:
-            found.gone.append(trace)
+            found.gone.append(short)
 
     def _add_emptied_documents(self, tenant: str, found: SubjectTraces) -> None:
         """Add documents that lose all their passages."""
@@ -197,7 +277,7 @@ class FindTraces:
     def _add_result(self, owner: Owner, proposal: Proposal, found: SubjectTraces) -> set[str]:
         found.undone.append((owner, proposal.id))
         made = self._store.find_memories(owner, [memory_seq(proposal.memory_id or "") or 0])
-        found.gone += [_memory_trace(owner, memory.id, memory.text) for memory in made.values()]
+        found.gone += [_memory_trace(owner, memory) for memory in made.values()]
         return {memory.id for memory in made.values()}
 
     def _add_prompts(self, owner: Owner, memories: set[str], found: SubjectTraces) -> None:
@@ -219,10 +299,12 @@ class FindTraces:
             yield from page
             before = int(page[-1].id.removeprefix("p-"))
 
-    def _walk(self, tenant: str, table: str, *, agent: str = "", session_id: str = "") -> Iterator[Trace]:
+    def _walk(
+        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", user: str | None = None
+    ) -> Iterator[Trace]:
         after: tuple[str | int, ...] = ()
         while page := self._store.list_traces(
-            tenant, table, agent=agent, session_id=session_id, after=after, limit=PAGE
+            tenant, table, agent=agent, session_id=session_id, user=user, after=after, limit=PAGE
         ):
             yield from page
             after = page[-1].key
@@ -242,7 +324,9 @@ def iter_findings(found: SubjectTraces) -> Iterator[ErasureFinding]:
 
 
 def _shorten(trace: Trace, needle: Needle | None = None) -> Trace:
-    """Return a trace that keeps only an excerpt of its text, since there may be very many."""
+    """Return a trace that keeps a mark and an excerpt of its text, since there may be very many."""
+    if trace.table in MARKED and trace.texts:
+        trace = replace(trace, mark=mark_row(trace.table, trace.texts[0], trace.made))
     match = next((text for text in trace.texts if needle is not None and needle.is_in(text)), None)
     if needle is not None and match is not None:
         return replace(trace, texts=(needle.excerpt(match),))
@@ -253,12 +337,37 @@ def _select(owner: Owner, traces: Iterable[Trace], table: str) -> list[Trace]:
     return [each for each in traces if (each.table, each.agent) == (table, owner.agent)]
 
 
-def _memory_trace(owner: Owner, id: str, text: str) -> Trace:
-    return Trace(table="memories", key=(memory_seq(id) or 0,), agent=owner.agent, texts=(text,))
+def _memory_trace(owner: Owner, memory: Memory) -> Trace:
+    key, made = (memory_seq(memory.id) or 0,), _stamp(memory.created_at)
+    return _shorten(Trace(table="memories", key=key, agent=owner.agent, texts=(memory.text,), made=made))
+
+
+def _stamp(moment: datetime) -> str:
+    """Format a time as exports have it."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _document_id(passage: Trace) -> str:
     return passage.belongs_to.rpartition("#")[0]
+
+
+def _find_derived_id(trace: Trace, needle: Needle) -> set[str]:
+    """Return the id of a row that was made from a name which mentions the needle."""
+    named = {"workflows": trace.texts[:2], "kb_documents": trace.texts[:2], "details": trace.texts[:3]}
+    return {trace.id} if needle.is_in_any(named.get(trace.table, ())) else set()
+
+
+def _searched_texts(event: Trace) -> list[str]:
+    """Return the texts of an event in which words may be part of others: not those of our own words."""
+    if event.belongs_to == ERASE_EVENT:
+        # Its hashes and tables are ours; only the actor has a name.
+        lines = event.texts[-1].split("\n")
+        return [value for name, value in pairwise(lines) if name == ACTOR]
+    return [foreign_words(event.texts)] if _is_own(event) else list(event.texts)
+
+
+def _split_ids(texts: Iterable[str]) -> set[str]:
+    return {word.strip('.,:;()[]{}"') for text in texts for word in text.replace('"', " ").split()}
 
 
 def _is_own(trace: Trace) -> bool:

@@ -17,10 +17,10 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import IO
 
 from recollect.errors import StoreError
+from recollect.lazy import zstd, zstd_options
 from recollect.policy.text import replace_half_pairs
 
 CHUNK_CHARS = 128 * 1024
@@ -82,12 +82,13 @@ def read_index(fd: int) -> ChunkIndex:
 
 def decompress_chunk(frame: bytes, *, chars: int) -> str:
     """Decompress a chunk and check that it has `chars` characters. Raises: StoreError when it is damaged."""
-    zstd = import_module("zstandard")
+    decompressor = zstd.ZstdDecompressor()
     try:
-        text = zstd.ZstdDecompressor().decompress(frame, max_output_size=MAX_CHUNK_BYTES).decode()
+        # One byte more, so that the end of the frame is read after the largest chunk, too.
+        text = decompressor.decompress(frame, max_length=MAX_CHUNK_BYTES + 1).decode()
     except (zstd.ZstdError, UnicodeDecodeError) as error:
         raise StoreError(DAMAGED) from error
-    if len(text) != chars:
+    if len(text) != chars or not decompressor.eof:
         raise StoreError(DAMAGED)
     return str(text)
 
@@ -106,7 +107,7 @@ class ChunkFile:
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
-        self._compressor = import_module("zstandard").ZstdCompressor(write_checksum=True, write_content_size=True)
+        self._compressor = zstd.ZstdCompressor(options=zstd_options())
         self._hash = hashlib.sha256()
         self._buffer: list[str] = []
         self._buffered_chars = 0
@@ -153,7 +154,7 @@ class ChunkFile:
 
     def _add(self, text: str) -> None:
         encoded = text.encode()
-        frame = self._compressor.compress(encoded)
+        frame = self._compressor.compress(encoded, zstd.ZstdCompressor.FLUSH_FRAME)
         self.file.write(frame)
         self._hash.update(encoded)
         self._starts.append(self._starts[-1] + len(frame))

@@ -44,6 +44,14 @@ class SqlDelegate:
     # MemoryStore
     prune_memories = delegate(SqlStore.prune_memories)
 
+    # ItemStore
+    find_item = delegate(SqlStore.find_item)
+    hold_items = delegate(SqlStore.hold_items)
+    set_item_end = delegate(SqlStore.set_item_end)
+    find_item_numbers = delegate(SqlStore.find_item_numbers)
+    list_item_paths = delegate(SqlStore.list_item_paths)
+    delete_expired_items = delegate(SqlStore.delete_expired_items)
+
     # DetailStore
     begin_content = delegate(SqlStore.begin_content)
     add_detail = delegate(SqlStore.add_detail)
@@ -106,6 +114,9 @@ class SqlDelegate:
     add_context_calls = delegate(SqlStore.add_context_calls)
     get_context_call = delegate(SqlStore.get_context_call)
     list_context_calls = delegate(SqlStore.list_context_calls)
+    add_shown = delegate(SqlStore.add_shown)
+    find_shown = delegate(SqlStore.find_shown)
+    forget_shown = delegate(SqlStore.forget_shown)
     list_tool_results = delegate(SqlStore.list_tool_results)
 
     # WorkflowStore
@@ -169,6 +180,8 @@ class SqlDelegate:
     # ErasureStore
     list_hanging = delegate(SqlStore.list_hanging)
     plan_sealing = delegate(SqlStore.plan_sealing)
+    keep_erased = delegate(SqlStore.keep_erased)
+    find_erased = delegate(SqlStore.find_erased)
     scrub = delegate(SqlStore.scrub)
 
     # Store

@@ -13,14 +13,15 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
 from recollect.errors import Invalid, NotFound, StoreError
 from recollect.model import Kind, Memory, Owner
+from recollect.policy.filters.conditions import Condition, is_matching
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import fold
-from recollect.ports import NO_FILTER, RecordFilter
 from recollect.store.notes.disk import FILE_NAME, FOLDERS, Disk, find_paths, read_all, translate_os_errors
 from recollect.store.notes.lines import (
     MAX_SEQ,
@@ -37,12 +38,13 @@ from recollect.store.notes.lock import hold_lock, read_highest
 from recollect.store.notes.trust import NoteTrust, mark_as_import
 from recollect.store.notes.writer import NotesWriter, ReplacedFile
 from recollect.store.tables.memories import NO_SUCH_MEMORY
-from recollect.store.tables.rows import TAG_BORDER
 
 MAX_REPLACED = 8
 """Number of replaced files that are watched for late lines. A program slower than eight rewrites loses its lines."""
 
 BUSY_TIMEOUT = 10.0
+ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+"""Time for filters: a note of the file never ends, so its state is always the same."""
 
 Stamp = tuple[int, ...]
 """Device, inode, size and both times of a file: changes whenever the file does."""
@@ -130,28 +132,22 @@ class NotesFile:
         self,
         *,
         needle: str = "",
-        tag: str = "",
-        only: RecordFilter = NO_FILTER,
+        where: Condition | None = None,
         is_held: bool | None = None,
         before: int | None = None,
         hidden: Collection[int] = (),
         limit: int = 20,
     ) -> Sequence[Memory]:
-        """List notes, newest first. `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case;
+        """List notes that meet `where`, newest first. `needle` matches anywhere in the text, ignoring case;
         `is_held` None lists held notes and others; only numbers below `before`, and none of `hidden`, are listed."""
-        if TAG_BORDER in tag:
-            return []
-        folded_needle, border = fold(needle), f"{TAG_BORDER}{fold(tag)}{TAG_BORDER}" if tag else ""
+        folded_needle = fold(needle)
         found = (
             self._apply_trust(note)
             for seq, note in self._read().notes.items()
-            if (before is None or seq < before)
-            and seq not in hidden
-            and folded_needle in note.folded
-            and border in note.folded_tags
+            if (before is None or seq < before) and seq not in hidden and folded_needle in note.folded
         )
         in_state = (memory for memory in found if is_held is None or (memory.held_at is not None) is is_held)
-        return list(islice(filter(only.matches, in_state), max(limit, 0)))
+        return list(islice((each for each in in_state if is_matching(where, each, ANY_TIME)), max(limit, 0)))
 
     def all(self) -> Sequence[Memory]:
         """Return every note, newest first."""

@@ -15,7 +15,8 @@ from recollect.policy.text import index_terms, terms
 from recollect.ports import EmbedTexts, Vector
 from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import encode_terms, encode_vector
-from recollect.store.search.index import OwnerIndex, RowFilter
+from recollect.store.search.index import OwnerIndex
+from recollect.store.search.index_rows import RowFilter
 
 EVERYTHING = RowFilter([Kind.NOTE.value], float("-inf"))
 EMBEDDER_ID = 1

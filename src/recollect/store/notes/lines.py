@@ -19,7 +19,6 @@ from recollect.model import Kind, Memory, Owner, Scope
 from recollect.policy.memories.kinds import BLANK, RULES, check_tags
 from recollect.policy.names import memory_seq
 from recollect.policy.text import check_text, fold
-from recollect.store.tables.rows import folded_tags
 
 MAX_SEQ = 2**53 - 1
 """The highest id number. Every JSON parser reads integers up to here exactly."""
@@ -42,7 +41,6 @@ class Note:
     seq: int
     memory: Memory
     folded: str
-    folded_tags: str
     digest: str  # of text and tags
 
 
@@ -89,7 +87,7 @@ def parse_line(raw: bytes, owner: Owner) -> Line:
         memory = _parse_memory(fields, owner)
     except Invalid as error:
         return Flaw(str(error), _find_number(raw))
-    return Note(memory_seq(memory.id) or 0, memory, fold(memory.text), folded_tags(memory.tags), hash_note(memory))
+    return Note(memory_seq(memory.id) or 0, memory, fold(memory.text), hash_note(memory))
 
 
 def _parse_memory(fields: Any, owner: Owner) -> Memory:

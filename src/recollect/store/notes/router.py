@@ -18,17 +18,21 @@ from heapq import nlargest
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from recollect.errors import Invalid
 from recollect.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
+from recollect.policy.filters.conditions import Condition, is_matching
 from recollect.policy.memories.trust import is_low
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.transfer import KEYS
-from recollect.ports import NO_FILTER, ContentDraft, EmbedTexts, MemorySummary, RecordFilter, Store, Vector
+from recollect.ports import ContentDraft, EmbedTexts, MemorySummary, Store, Vector
 from recollect.store.notes.delegation import SqlDelegate
 from recollect.store.notes.file import NotesFile
 from recollect.store.notes.store import NotesStore, Superseded
 from recollect.store.notes.trust import TrustRows
+from recollect.store.search.index_cache import merge_matches
 from recollect.store.sqlstore import SqlStore
 from recollect.store.tables.audit import refuse_foreign
 from recollect.store.tables.erasure import NOTES_FILE
@@ -39,9 +43,6 @@ T = TypeVar("T")
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
 MEMORIES = "memories"
-MAX_LISTED = 1_000_000
-"""More notes than a file holds."""
-
 AFTER_MEMORIES = tuple(KEYS)[tuple(KEYS).index(MEMORIES) + 1 :]
 """Tables that follow the memories in an export."""
 
@@ -112,8 +113,7 @@ class RoutedStore(SqlDelegate):
         *,
         kind: Kind | None = None,
         needle: str = "",
-        tag: str = "",
-        only: RecordFilter = NO_FILTER,
+        where: Condition | None = None,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
@@ -124,8 +124,7 @@ class RoutedStore(SqlDelegate):
             owner,
             kind=kind,
             needle=needle,
-            tag=tag,
-            only=only,
+            where=where,
             state=state,
             now=now,
             is_past=is_past,
@@ -135,16 +134,8 @@ class RoutedStore(SqlDelegate):
         if kind not in (None, Kind.NOTE) or state not in (None, State.LIVE, State.HELD):
             return in_rows
         is_held = None if state is None else state is State.HELD
-        in_file = self._notes.list_notes(
-            owner, needle=needle, tag=tag, only=only, is_held=is_held, before=before, limit=limit
-        )
+        in_file = self._notes.list_notes(owner, needle=needle, where=where, is_held=is_held, before=before, limit=limit)
         return _newest([*in_rows, *(note for note in in_file if not is_past or note.created_at <= now)], limit)
-
-    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
-        in_file = self._notes.list_notes(
-            owner, needle="", tag=tag, only=only, is_held=False, before=None, limit=MAX_LISTED
-        )
-        return [*self.sql.find_filtered(owner, tag=tag, only=only), *(memory_seq(note.id) or 0 for note in in_file)]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         flagged = [note for note in self._notes.all(owner) if note.flag is not None]
@@ -155,7 +146,7 @@ class RoutedStore(SqlDelegate):
         return self.sql.approve_notes(owner) if file is None else self._notes.approve_all(file, owner)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
-        note = self._notes.find_same(owner, text) if kind is Kind.NOTE else None
+        note = self._notes.find_same(owner, text) if kind is Kind.NOTE and not owner.user else None
         return note or self.sql.find_same_memory(owner, kind, text, now=now)
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
@@ -182,7 +173,8 @@ class RoutedStore(SqlDelegate):
         return self.sql.list_versions(owner, id, before=before, limit=limit)
 
     def delete_memory(self, owner: Owner, id: str) -> None:
-        found = self._notes.find_with_file(owner, id)
+        # A user's view reads the notes of the file, but does not change them.
+        found = None if owner.user else self._notes.find_with_file(owner, id)
         if found is None:
             return self.sql.delete_memory(owner, id)
         self._check_log(owner.tenant)
@@ -200,7 +192,9 @@ class RoutedStore(SqlDelegate):
         return None if file is None else [f"line {each.line}: {each.reason}" for each in file.damaged()]
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
-        return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
+        counts = dict(self.sql.count_memories(owner))
+        file = self._notes.peek_file(owner)
+        return counts if file is None else {**counts, Kind.NOTE: counts[Kind.NOTE] + len(file.seqs())}
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         counts = dict(self.sql.count_memories_by_agent(tenant, agents))
@@ -215,14 +209,14 @@ class RoutedStore(SqlDelegate):
     ) -> Sequence[Match]:
         in_rows = self.sql.search_memories(owner, query, kinds=kinds, now=now, limit=limit)
         in_file = self._notes.search(owner, query, limit=limit) if Kind.NOTE in kinds else ()
-        return _best(in_rows, in_file, limit)
+        return merge_matches([in_rows, in_file], limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
         in_rows = self.sql.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
         in_file = self._notes.nearest(owner, vector, limit=limit) if Kind.NOTE in kinds else ()
-        return _best(in_rows, in_file, limit)
+        return merge_matches([in_rows, in_file], limit)
 
     def weigh_memories(
         self,
@@ -233,24 +227,39 @@ class RoutedStore(SqlDelegate):
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool = False,
+        where: Condition | None = None,
     ) -> Evidence:
-        in_rows = self.sql.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
+        in_rows = self.sql.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past, where=where)
         until = int(now.timestamp()) if is_past else None
         in_file = self._notes.weigh(owner, terms, vector, until=until) if Kind.NOTE in kinds else None
         if in_file is None:
             return in_rows
+        if where is not None:
+            notes = self._notes.find(owner, in_file.seqs.tolist())
+            allowed = [seq in notes and is_matching(where, notes[seq], now) for seq in in_file.seqs.tolist()]
+            in_file = replace(in_file, allowed=np.array(allowed, np.bool_))
         return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
 
     def list_traces(
-        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", after: Key = (), limit: int = 500
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        user: str | None = None,
+        after: Key = (),
+        limit: int = 500,
     ) -> Sequence[Trace]:
         in_file: list[Trace] = []
-        if table in (MEMORIES, NOTES_FILE) and agent and not after and not session_id:
+        if table in (MEMORIES, NOTES_FILE) and agent and not (after or session_id or user):
             file = self._notes.find_file(Owner(tenant, agent))
             in_file = _traces(file, table, agent) if file is not None else []
         if table == NOTES_FILE:
             return in_file
-        in_rows = self.sql.list_traces(tenant, table, agent=agent, session_id=session_id, after=after, limit=limit)
+        in_rows = self.sql.list_traces(
+            tenant, table, agent=agent, session_id=session_id, user=user, after=after, limit=limit
+        )
         return [*in_file, *in_rows]
 
     def erase_traces(
@@ -275,7 +284,10 @@ class RoutedStore(SqlDelegate):
         self.sql.forget_cached(tenant)
         self._notes.forget_cached()
 
-    def export_rows(self, tenant: str, take: Callable[[str, Json], None]) -> None:
+    def export_rows(self, tenant: str, take: Callable[[str, Json], None], *, user: str | None = None) -> None:
+        if user is not None:
+            self.sql.export_rows(tenant, take, user=user)
+            return
         notes = self._notes.all_of_tenant(tenant)
         if notes:
             # Another program may have added notes that the agent's counter, or the agent's row, does not know yet.
@@ -339,8 +351,9 @@ def route_notes(sql: SqlStore, workspace: Path, *, max_notes: int, suspicious: s
 
 
 def _belongs_in_file(memory: Memory) -> bool:
-    """Return True for notes, except those of low trust or on hold: the file has no field for origin or state."""
-    return memory.kind is Kind.NOTE and not is_low(memory.origin) and memory.held_at is None
+    """Return True for notes whose fields the file has: none of low trust, on hold, of a user or with metadata."""
+    is_plain = memory.held_at is None and memory.user is None and not memory.metadata
+    return memory.kind is Kind.NOTE and not is_low(memory.origin) and is_plain
 
 
 def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:
@@ -353,10 +366,6 @@ def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:
 
 def _newest(memories: Sequence[Memory], limit: int) -> Sequence[Memory]:
     return nlargest(limit, memories, key=lambda memory: memory_seq(memory.id) or 0)
-
-
-def _best(in_rows: Sequence[Match], in_file: Sequence[Match], limit: int) -> Sequence[Match]:
-    return nlargest(limit, [*in_rows, *in_file], key=lambda match: (match.score, match.seq)) if in_file else in_rows
 
 
 def _summarize(seq: int, note: Memory) -> MemorySummary:

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from recollect.errors import Invalid, StoreError
 from recollect.model import Match, Memory, Origin, Owner
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash
-from recollect.ports import EmbedTexts, RecordFilter, Vector
+from recollect.ports import EmbedTexts, Vector
 from recollect.store.notes.disk import (
     CLAIM,
     FILE_NAME,
@@ -72,8 +73,13 @@ class NotesStore:
     def find_file(self, owner: Owner, *, is_writing: bool = False) -> NotesFile | None:
         """Return the file if this agent has it. An unclaimed file is claimed if it exists or is about to be written.
 
+        Its notes belong to no user.
+
         Raises: StoreError.
         """
+        if not owner.has(None):
+            return None
+        owner = owner.whole
         with self._lock:
             if owner not in self._files:
                 if not _claim(self._workspace, owner, is_writing=is_writing):
@@ -92,7 +98,7 @@ class NotesStore:
         claimant = self.find_claimant()
         if claimant is None:
             return NotesFile(self._workspace, owner) if if_unclaimed else None
-        return self.find_file(owner) if claimant == owner else None
+        return self.find_file(owner) if claimant == owner.whole else None
 
     def find_claimant(self) -> Owner | None:
         """Return the agent that has the file; None if it is unclaimed. Raises: StoreError."""
@@ -214,8 +220,7 @@ class NotesStore:
         owner: Owner,
         *,
         needle: str,
-        tag: str,
-        only: RecordFilter,
+        where: Condition | None,
         is_held: bool | None,
         before: int | None,
         limit: int,
@@ -225,7 +230,7 @@ class NotesStore:
         if file is None:
             return []
         return file.list_memories(
-            needle=needle, tag=tag, only=only, is_held=is_held, before=before, hidden=hidden, limit=limit
+            needle=needle, where=where, is_held=is_held, before=before, hidden=hidden, limit=limit
         )
 
     def search(self, owner: Owner, query: str, *, limit: int) -> Sequence[Match]:
@@ -263,7 +268,7 @@ class NotesStore:
 
     def _hidden(self, owner: Owner) -> Collection[int]:
         """Return the numbers of notes that the transaction on this thread has superseded."""
-        return (self._pending.superseded or {}).get(owner, ())
+        return (self._pending.superseded or {}).get(owner.whole, ())
 
 
 def _claim(workspace: Path, owner: Owner, *, is_writing: bool) -> bool:

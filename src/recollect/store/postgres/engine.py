@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
@@ -29,6 +29,7 @@ from recollect.errors import (
     SchemaMismatch,
     StoreAway,
     StoreBusy,
+    StoreDamaged,
     StoreError,
     StoreTimeout,
 )
@@ -44,7 +45,7 @@ from recollect.store.engine import (
     Snapshots,
     Unit,
 )
-from recollect.store.migrations import Migration, check_applied, load_migrations
+from recollect.store.migrations import CONCURRENTLY, Migration, check_applied, list_created, load_migrations
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres.link import Connection, PostgresLink
 from recollect.store.postgres.scrub import scrub_tables
@@ -245,6 +246,8 @@ def _migrate(connection: Connection) -> None:
             "postgres", applied, _columns(connection), _columns(connection, adopt_chat_tables.MESSAGES)
         )
         for place, migration in enumerate(check_applied(migrations, applied) or [None]):
+            if applied and migration is not None and migration.is_concurrent:
+                _build_indexes(connection, migration)
             with connection.transaction():
                 connection.execute("SET LOCAL citus.multi_shard_modify_mode TO 'sequential'")
                 _apply(connection, migration, *((before, after) if place == 0 else ((), ())))
@@ -285,11 +288,21 @@ def _apply(connection: Connection, migration: Migration | None, before: Sequence
         "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)"
     )
     for statement in (*migration.statements, *after):
-        connection.execute(statement)
+        # What `_build_indexes` has not built belongs to a new database, where it need not be concurrent.
+        connection.execute(statement.replace(f"{CONCURRENTLY} ", " IF NOT EXISTS "))
     connection.execute(
         "INSERT INTO schema_migrations (number, name, checksum) VALUES (%s, %s, %s)",
         (migration.number, migration.name, migration.checksum),
     )
+
+
+def _build_indexes(connection: Connection, migration: Migration) -> None:
+    """Build the indexes of a migration while others write; rebuild one that an interrupted run left unfinished."""
+    for name, created in list_created([migration]).items():
+        unfinished = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"
+        if connection.execute(unfinished, [name]).fetchone():
+            connection.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.Identifier(name)))
+        connection.execute(created.statement.replace(CONCURRENTLY, f"{CONCURRENTLY} IF NOT EXISTS"))
 
 
 def _check_role(connection: Connection) -> None:
@@ -345,6 +358,8 @@ def translate_errors() -> Iterator[None]:
     except errors.IntegrityError as error:
         # Omit the driver's message, which quotes the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
+    except (errors.DataCorrupted, errors.IndexCorrupted) as error:
+        raise StoreDamaged(f"The PostgreSQL database is damaged ({error.sqlstate}); its log says where.") from error
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
         raise SchemaMismatch(SCHEMA_INCOMPLETE) from error
     except psycopg.OperationalError as error:

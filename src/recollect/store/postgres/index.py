@@ -15,13 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.ports import Vector
+from recollect.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter
 from recollect.store.engine import Row, Unit
+from recollect.store.queries import load_queries
 from recollect.store.search.encoding import Codes, Encoding, Floats, Numbers, single_word_code, word_code
-from recollect.store.search.index import ALWAYS, OwnerIndex, RowFilter
+from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
+from recollect.store.search.index_rows import ALWAYS, RowFilter
 
 EXACT_BELOW = 20_000
 """Number of passages below which vectors are compared exactly, which is fast enough and finds everything."""
@@ -49,9 +53,7 @@ class PostgresIndex(MemorySearch):
     """Implementation of `engine.SearchIndex` in memory and in SQL."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
-        super().__init__(read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
-        self._read = read
-        self._numbers = numbers
+        super().__init__("postgres", read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
         self._max_bytes = max_bytes
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
@@ -71,15 +73,26 @@ class PostgresIndex(MemorySearch):
         return found == _count_words(terms)
 
     def weigh_chunks(
-        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+        self,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        categories: Collection[str],
+        where: Condition | None = None,
     ) -> PassageEvidence:
         index = self._find_chunk_index(tenant)
         if index is not None:
-            return PassageEvidence.of_shelf(index.evidence(terms, vector, RowFilter(categories, ALWAYS)))
-        return self._read(tenant, lambda unit: self._weigh_in_database(unit, terms, vector, categories))
+            return self._weigh_shelf(index, tenant, terms, vector, categories, where)
+        clause = ALL_ROWS
+        if where is not None:
+            of_documents = compile_filter(where, "postgres")
+            numbers = load_queries("postgres")["chunks_where"].replace(PLACE, of_documents.sql)
+            clause = Clause(f"seq IN ({numbers})", of_documents.values)
+        return self._read(tenant, lambda unit: self._weigh_in_database(unit, terms, vector, categories, clause))
 
     def _weigh_in_database(
-        self, unit: Unit, terms: Sequence[str], vector: Vector | None, categories: Collection[str]
+        self, unit: Unit, terms: Sequence[str], vector: Vector | None, categories: Collection[str], clause: Clause
     ) -> PassageEvidence:
         """Weigh the best passages by words and by meaning, with the statistics of the whole shelf."""
         some = {"tenant": unit.tenant, **_category_params(categories)}
@@ -88,10 +101,11 @@ class PostgresIndex(MemorySearch):
         holding: dict[str, int] = {each[0]: each[1] for each in counted}
         seqs = set[int]()
         if terms:
-            seqs.update(row[0] for row in unit.all("search_chunks", terms=list(terms), limit=DEPTH, **_BM25, **some))
+            words = {"terms": list(terms), "limit": DEPTH, **_BM25}
+            seqs.update(row[0] for row in unit.all("search_chunks", clause, **words, **some))
         average = 0.0
         if vector is not None:
-            seqs.update(row[0] for row in self._nearest(unit, vector, some))
+            seqs.update(row[0] for row in self._nearest(unit, vector, some, clause))
             average = self._estimate_average(unit, vector, categories)
         found = self._load(unit, sorted(seqs)).evidence(terms, vector, RowFilter(categories, ALWAYS))
         return PassageEvidence(
@@ -102,15 +116,15 @@ class PostgresIndex(MemorySearch):
             average_cosine=average,
         )
 
-    def _nearest(self, unit: Unit, vector: Vector, some: Mapping[str, Any]) -> Sequence[Row]:
+    def _nearest(self, unit: Unit, vector: Vector, some: Mapping[str, Any], clause: Clause) -> Sequence[Row]:
         values = {**some, "embedder_id": self._embedder.id, "vector": vector_literal(vector), "limit": DEPTH}
         row = unit.one("chunks_ever", tenant=some["tenant"])
         if row is not None and row[0] >= EXACT_BELOW and self._embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
             unit.run("scan_until_enough")
-            found = unit.all("nearest_chunks_by_index", **values)
+            found = unit.all("nearest_chunks_by_index", clause, **values)
             if len(found) == DEPTH:
                 return found
-        return unit.all("nearest_chunks", **values)
+        return unit.all("nearest_chunks", clause, **values)
 
     def _estimate_average(self, unit: Unit, vector: Vector, categories: Collection[str]) -> float:
         """Estimate the average cosine from passages evenly spread over the shelf."""

@@ -9,25 +9,24 @@ but computed as float32, because NumPy has no fast arithmetic for shorter types.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import is_not
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Kind, Match
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
 from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
+from recollect.store.search.columns import FieldColumns, LoadField
 from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
+from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
 from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers
 from recollect.store.tables.rows import moment
-
-NEVER = np.inf
-ALWAYS = HIDDEN = -np.inf
-"""Time before all others. A row that expires then is hidden; as the time of a search it finds all other rows."""
 
 HIDDEN_SHARE = 0.05
 """Share of hidden rows above which an index is compacted."""
@@ -42,15 +41,6 @@ EMPTY_BYTES = 4096
 """Approximate size of an empty index, which dominates when there are many small owners."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowFilter:
-    """Filter of rows: in one of the groups (if any), started by `until` and not expired at `now`."""
-
-    groups: Collection[str]
-    now: float
-    until: float | None = None
-
-
 class OwnerIndex:
     """Index of one owner, or of one tenant's shared shelf.
 
@@ -61,9 +51,10 @@ class OwnerIndex:
         self.embedder = embedder
         self.encoding = encoding
         self.last_seq = 0  # highest number ever indexed; rows above it are new
-        self._rows = _Rows.empty(embedder.dimensions)
+        self._rows = IndexRows.empty(embedder.dimensions)
         self._words = Words(NO_WORDS, NO_WORDS)
         self._views: Mapping[frozenset[str], _View] = {}
+        self._columns = FieldColumns()
         self._measured: tuple[tuple[object, ...], int] = ((), 0)  # parts that `nbytes` last measured, and the result
 
     @property
@@ -72,11 +63,11 @@ class OwnerIndex:
 
     @property
     def nbytes(self) -> int:
-        rows, words, views = parts = (self._rows, self._words, self._views)
+        rows, words, views, columns = parts = (self._rows, self._words, self._views, self._columns.held)
         known, nbytes = self._measured
         if not known or any(map(is_not, known, parts)):  # measure only after a change: every search needs the size
             nbytes = EMPTY_BYTES + rows.nbytes + int(words.inverted.nbytes + words.tail.nbytes)
-            nbytes += sum(view.nbytes for view in views.values())
+            nbytes += sum(view.nbytes for view in views.values()) + sum(each.nbytes for each in columns.values())
             self._measured = (parts, nbytes)
         return nbytes
 
@@ -148,7 +139,7 @@ class OwnerIndex:
         if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
             return self._compact(stays)
         kept = self._copy_with(replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], HIDDEN)))
-        kept._words = self._words
+        kept._words, kept._columns = self._words, self._columns
         return kept
 
     def without(self, seqs: Numbers) -> OwnerIndex:
@@ -166,7 +157,7 @@ class OwnerIndex:
         kept._words = Words(np.sort(outer | (new_number[numbers] << np.uint64(8))), NO_WORDS)
         return kept
 
-    def _copy_with(self, rows: _Rows) -> OwnerIndex:
+    def _copy_with(self, rows: IndexRows) -> OwnerIndex:
         other = OwnerIndex(self.embedder, self.encoding)
         other.last_seq, other._rows = self.last_seq, rows
         return other
@@ -197,19 +188,32 @@ class OwnerIndex:
         scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
-    def evidence(self, terms: Sequence[str], vector: Floats | None, row_filter: RowFilter) -> Evidence:
-        """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`."""
+    def evidence(
+        self,
+        terms: Sequence[str],
+        vector: Floats | None,
+        row_filter: RowFilter,
+        *,
+        where: Condition | None = None,
+        load: LoadField | None = None,
+    ) -> Evidence:
+        """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`.
+
+        `where` marks the rows that may be found; `load` reads the fields it names.
+        """
         rows, words = self._rows, self._words
         view = self._view(rows, words, row_filter)
-        occurrences = [words.occurrences(word_key(term), view.places) for term in terms]
+        found = replace(view.evidence, occurrences=[words.occurrences(word_key(term), view.places) for term in terms])
+        if where is not None and load is not None:
+            found = replace(found, allowed=self._columns.match(where, rows, load)[view.kept])
         if vector is None:
-            return replace(view.evidence, occurrences=occurrences)
+            return found
         cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
         if not view.is_embedded:
             cosines[~rows.embedded[: rows.count]] = np.nan
-        return replace(view.evidence, cosines=cosines[view.kept], occurrences=occurrences)
+        return replace(found, cosines=cosines[view.kept])
 
-    def _view(self, rows: _Rows, words: Words, row_filter: RowFilter) -> _View:
+    def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> _View:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
         allowed, groups = rows.match_filter(row_filter), frozenset(row_filter.groups)
         view = self._views.get(groups)
@@ -224,7 +228,7 @@ def _find_words(words: Words, terms: Sequence[str]) -> list[Packed]:
     return [words.find(key) for key in {word_key(term) for term in terms}]
 
 
-def _search_rows(rows: _Rows, holding: Sequence[Packed], row_filter: RowFilter, limit: int) -> list[Match]:
+def _search_rows(rows: IndexRows, holding: Sequence[Packed], row_filter: RowFilter, limit: int) -> list[Match]:
     allowed = rows.match_filter(row_filter)
     total = int(np.count_nonzero(allowed))
     if not total:
@@ -249,7 +253,7 @@ def _search_rows(rows: _Rows, holding: Sequence[Packed], row_filter: RowFilter, 
 class _View:
     """Query-independent part of the evidence: rows grouped by conversation and in their order."""
 
-    rows: _Rows
+    rows: IndexRows
     allowed: NDArray[np.bool_]
     kept: NDArray[np.int64]  # row numbers in that order
     places: NDArray[np.int64]  # place of each row in that order; -1 if filtered out
@@ -257,7 +261,7 @@ class _View:
     evidence: Evidence
 
     @classmethod
-    def build(cls, rows: _Rows, words: Words, allowed: NDArray[np.bool_]) -> _View:
+    def build(cls, rows: IndexRows, words: Words, allowed: NDArray[np.bool_]) -> _View:
         kept = np.flatnonzero(allowed)
         seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
         conversations = number_conversations(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
@@ -285,99 +289,6 @@ class _View:
         derived = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since, evidence.traits)
         arrays = (self.allowed, self.kept, self.places, *derived)
         return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Columns with spare capacity: only the first `count` entries are valid, and those never change."""
-
-    count: int
-    seqs: NDArray[np.int64]
-    versions: NDArray[np.int64]
-    groups: NDArray[np.int16]  # indexes into group_names
-    group_names: tuple[str, ...]
-    expiries: NDArray[np.float64]
-    lengths: Floats
-    embedded: NDArray[np.bool_]
-    matrix: Floats
-    sessions: NDArray[np.int64]  # hash of the session; 0 if none
-    speakers: NDArray[np.int8]
-    since: NDArray[np.int64]
-
-    @classmethod
-    def empty(cls, dimensions: int) -> _Rows:
-        return cls(
-            count=0,
-            seqs=np.empty(0, np.int64),
-            versions=np.empty(0, np.int64),
-            groups=np.empty(0, np.int16),
-            group_names=(),
-            expiries=np.empty(0, np.float64),
-            lengths=np.empty(0, np.float32),
-            embedded=np.empty(0, np.bool_),
-            matrix=np.empty((0, dimensions), np.float32),
-            sessions=np.empty(0, np.int64),
-            speakers=np.empty(0, np.int8),
-            since=np.empty(0, np.int64),
-        )
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(getattr(self, name).nbytes) for name in _COLUMNS)
-
-    @property
-    def is_kept(self) -> NDArray[np.bool_]:
-        """Mask of the rows that are not hidden."""
-        return self.expiries[: self.count] > HIDDEN
-
-    def extend(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> _Rows:
-        """Return a copy with more rows, written into spare capacity if possible. The old value does not change."""
-        names = (*self.group_names, *(name for name in dict.fromkeys(groups) if name not in self.group_names))
-        numbers = np.fromiter((names.index(name) for name in groups), np.int16, len(groups))
-        count = self.count + len(groups)
-        columns: dict[str, NDArray[np.generic]] = {"groups": numbers, **new}
-        grown = {name: _append(getattr(self, name), self.count, values) for name, values in columns.items()}
-        return _Rows(count=count, group_names=names, **grown)  # type: ignore[arg-type]
-
-    def keep_only(self, stays: NDArray[np.bool_]) -> _Rows:
-        kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
-        return _Rows(count=int(np.count_nonzero(stays)), group_names=self.group_names, **kept)
-
-    def match_filter(self, row_filter: RowFilter) -> NDArray[np.bool_]:
-        """Return a mask of the rows that pass the filter."""
-        allowed: NDArray[np.bool_] = self.expiries[: self.count] > row_filter.now
-        if row_filter.until is not None:
-            allowed &= self.since[: self.count] <= row_filter.until
-        if row_filter.groups:
-            numbers = [number for number, name in enumerate(self.group_names) if name in row_filter.groups]
-            if len(numbers) < len(self.group_names):
-                allowed &= np.isin(self.groups[: self.count], numbers)
-        return allowed
-
-    def best(self, scores: Floats, limit: int, *, above: float) -> list[Match]:
-        """Return the `limit` best rows, newest first among equals."""
-        candidates = np.flatnonzero(scores > above)
-        if limit < len(candidates):
-            edge = np.partition(scores[candidates], -limit)[-limit]
-            candidates = candidates[scores[candidates] >= edge]
-        order = candidates[np.lexsort((-self.seqs[candidates], -scores[candidates]))[:limit]]
-        return list(map(Match, self.seqs[order].tolist(), scores[order].tolist()))
-
-
-_COLUMNS = tuple(column.name for column in fields(_Rows) if column.name not in ("count", "group_names"))
-
-
-def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Write `values` after the first `count` entries of `column`, in place or in a copy with a quarter to spare."""
-    if not count:
-        return values
-    needed = count + len(values)
-    if needed > len(column):
-        larger = np.empty((needed + needed // 4, *column.shape[1:]), column.dtype)
-        larger[:count] = column[:count]
-        column = larger
-    column[count:needed] = values
-    return column
 
 
 def _session_number(session_id: str | None) -> int:

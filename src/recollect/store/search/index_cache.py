@@ -15,20 +15,27 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from math import inf
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from recollect.deadline import hold_in_time
-from recollect.model import Kind, Match, Owner
+from recollect.model import NO_USER, Kind, Match, Owner
+from recollect.policy.filters.conditions import Comparison, Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
+from recollect.store.conditions import Clause, compile_field, compile_filter
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
 from recollect.store.search.encoding import Encoding
-from recollect.store.search.index import ALWAYS, OwnerIndex, RowFilter
+from recollect.store.search.index import OwnerIndex
+from recollect.store.search.index_rows import ALWAYS, RowFilter
 from recollect.store.search.texts import Texts
+from recollect.store.tables.rows import merge_parts
 
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
@@ -46,10 +53,11 @@ class Read(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndexKey:
-    """Key of an index: an agent's memories or, without an agent, a tenant's passages."""
+    """Key of an index: the memories of an agent or of one of its users or, without an agent, a tenant's passages."""
 
     tenant: str
     agent: str | None = None
+    user: str | None = None
 
     def state(self, unit: Unit) -> Row | None:
         """Read (generation, revision, rewrites). A later owner of the same name has another generation."""
@@ -65,6 +73,9 @@ class IndexKey:
     def rows(self, unit: Unit, seqs: Any) -> Sequence[Row]:
         return unit.all(f"{self._table}_rows", **self._owner, seqs=seqs)
 
+    def fields(self, unit: Unit, seqs: Any, select: Clause) -> Sequence[Row]:
+        return unit.all("memory_fields", select, **self._owner, seqs=seqs)
+
     def versions(self, unit: Unit) -> Sequence[Row]:
         return unit.all(f"{self._table}_versions", **self._owner)
 
@@ -74,7 +85,8 @@ class IndexKey:
 
     @property
     def _owner(self) -> dict[str, str]:
-        return {"tenant": self.tenant} if self.agent is None else {"tenant": self.tenant, "agent": self.agent}
+        names = {"tenant": self.tenant, "agent": self.agent, "user": self.user}
+        return {name: value for name, value in names.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +219,9 @@ class MemorySearch:
     """Implementation of the part of `engine.SearchIndex` that concerns memories."""
 
     def __init__(
-        self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+        self, engine: str, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
     ) -> None:
+        self._engine, self._read, self._numbers = engine, read, numbers
         self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes)
         self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
@@ -230,14 +243,14 @@ class MemorySearch:
     def search_memories(
         self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
-        index = self._indexes.current(IndexKey(owner.tenant, owner.agent))
-        return index.search(terms, RowFilter(kinds, now.timestamp()), limit)
+        row_filter = RowFilter(kinds, now.timestamp())
+        return merge_matches([each.search(terms, row_filter, limit) for each in self._find_indexes(owner)], limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
-        index = self._indexes.current(IndexKey(owner.tenant, owner.agent))
-        return index.nearest(vector, RowFilter(kinds, now.timestamp()), limit)
+        row_filter = RowFilter(kinds, now.timestamp())
+        return merge_matches([each.nearest(vector, row_filter, limit) for each in self._find_indexes(owner)], limit)
 
     def weigh_memories(
         self,
@@ -248,15 +261,74 @@ class MemorySearch:
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool,
+        where: Condition | None = None,
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
-        return self._indexes.current(IndexKey(owner.tenant, owner.agent)).evidence(terms, vector, row_filter)
+        own, *others = [
+            self._indexes.current(key).evidence(
+                terms, vector, row_filter, where=where, load=None if where is None else partial(self._load_field, key)
+            )
+            for key in map(self._find_key, owner.parts)
+        ]
+        for other in others:
+            own = other if not len(own.seqs) else own.with_more(other) if len(other.seqs) else own
+        return own
+
+    def _load_field(self, key: IndexKey, field: Comparison, seqs: Sequence[int]) -> Iterator[Row]:
+        """Yield the number, the version in the index and the value of a field of these memories."""
+        select = compile_field(field, self._engine)
+        for start in range(0, len(seqs), BATCH):
+            numbers = self._numbers(seqs[start : start + BATCH])
+            yield from self._read(key.tenant, partial(key.fields, seqs=numbers, select=select))
+
+    def _find_indexes(self, owner: Owner) -> Sequence[OwnerIndex]:
+        """Return the index of the agent or, for a user, those of the user and of the records of no user.
+
+        Users share the latter, so that it is in memory once.
+        """
+        return [self._indexes.current(key) for key in map(self._find_key, owner.parts)]
+
+    def _find_key(self, owner: Owner) -> IndexKey:
+        """Return the key of an index. An agent without users has one, whether or not the search names nobody.
+
+        A row of a user that is added at this moment is in that index, but the statement that reads it leaves it out.
+        """
+        agent = {"tenant": owner.tenant, "agent": owner.agent}
+        is_alone = owner.user == NO_USER and not self._read(owner.tenant, lambda unit: unit.one("any_user", **agent))
+        return IndexKey(owner.tenant, owner.agent, None if is_alone else owner.user)
 
     def weigh_chunks(
-        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+        self,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        categories: Collection[str],
+        where: Condition | None = None,
     ) -> PassageEvidence:
         index = self._indexes.current(IndexKey(tenant))
-        return PassageEvidence.of_shelf(index.evidence(terms, vector, RowFilter(categories, ALWAYS)))
+        return self._weigh_shelf(index, tenant, terms, vector, categories, where)
+
+    def _weigh_shelf(
+        self,
+        index: OwnerIndex,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        categories: Collection[str],
+        where: Condition | None,
+    ) -> PassageEvidence:
+        found = index.evidence(terms, vector, RowFilter(categories, ALWAYS))
+        if where is not None:
+            clause = compile_filter(where, self._engine)
+            rows = self._read(tenant, lambda unit: unit.all("chunks_where", clause, tenant=tenant))
+            found = replace(found, allowed=np.isin(found.seqs, [number for (number,) in rows]))
+        return PassageEvidence.of_shelf(found)
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
         return self._texts.holding(owner, needle)
+
+
+def merge_matches(matches: Sequence[Sequence[Match]], limit: int) -> Sequence[Match]:
+    """Return the best matches of several indexes, newest first among equals."""
+    return merge_parts(matches, limit, lambda match: (match.score, match.seq))

@@ -32,10 +32,13 @@ from recollect.errors import (
     RecollectError,
     SchemaMismatch,
     StoreBusy,
+    StoreDamaged,
     StoreError,
     StoreTimeout,
 )
+from recollect.store.conditions import PLACE, Clause
 from recollect.store.engine import CLOSED, SCHEMA_INCOMPLETE, UNSTORABLE, Row, Unit
+from recollect.store.queries import as_numbered, load_queries, peek, select
 from recollect.store.tables.rows import stamp
 
 T = TypeVar("T")
@@ -80,25 +83,29 @@ class SqliteUnit:
         """Fix what this transaction sees: BEGIN alone leaves that to the first statement."""
         self._connection.execute("SELECT count(*) FROM sqlite_schema WHERE rowid = 1").fetchall()
 
-    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+    def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         check_read_limit()
-        sql, names = self._queries[name]
+        sql, names = select(self._queries, name, values)
+        if where is not None:
+            sql, names = as_numbered(select(load_queries("sqlite"), name, values).replace(PLACE, where.sql))
+            values |= where.values
         return self._connection.execute(sql, _bind(values, names)).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         check_read_limit()
-        sql, names = self._queries[name]
+        sql, names = select(self._queries, name, values)
         row: Row | None = self._connection.execute(sql, _bind(values, names)).fetchone()
         return row
 
     def run(self, name: str, /, **values: Any) -> int:
-        sql, names = self._queries[name]
+        sql, names = select(self._queries, name, values)
         self._connection.execute(sql, _bind(values, names))
         return self._connection.changes()
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        sql, names = self._queries[name]
-        self._connection.executemany(sql, (_bind(values, names) for values in rows))
+        for first, all_rows in peek(rows):
+            sql, names = select(self._queries, name, first)
+            self._connection.executemany(sql, (_bind(values, names) for values in all_rows))
 
 
 def _bind(values: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
@@ -278,7 +285,7 @@ def translate_errors() -> Iterator[None]:
     except apsw.FullError as error:
         raise DiskFull("The disk is full; nothing was written. Free some space and try again.") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreError(f"The database file is damaged or not a recollect database ({error}).") from error
+        raise StoreDamaged(f"The database file is damaged or not a recollect database ({error}).") from error
     except apsw.CantOpenError as error:
         raise StoreError("The database file cannot be opened; check the path and its permissions.") from error
     except apsw.ReadOnlyError as error:

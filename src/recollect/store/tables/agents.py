@@ -54,7 +54,10 @@ class AgentRows(Units):
             raise NotFound(NO_SUCH_AGENT)
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
-        return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
+        if owner.user is None:
+            return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
+        rows = self._read(owner.tenant, lambda unit: unit.all("count_memories_of_user", **owner_params(owner)))
+        return dict.fromkeys(Kind, 0) | {Kind(kind): count for kind, count in rows}
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         counts = {agent: dict.fromkeys(Kind, 0) for agent in agents}

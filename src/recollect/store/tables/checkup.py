@@ -52,6 +52,7 @@ class CheckupRows(Units):
             created = list_created(load_migrations(self._engine.name))
             found = {(str(name), str(column)) for name, column in unit.all("list_schema")}
             return StoreState(
+                engine=self._engine.name,
                 schema=schema,
                 durability=DURABLE.get(log, str(log)),
                 is_durable=log in DURABLE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from recollect.errors import NotFound
 from recollect.model import Block, BlockItem, ContextCall, Memory, Owner, Truncation
 from recollect.store.engine import Unit, Units
 from recollect.store.tables.columns import COLUMNS
-from recollect.store.tables.rows import RecordRows, json_list, json_text, memory_from, owner_params
+from recollect.store.tables.rows import RecordRows, json_list, json_text, memory_from, moment, owner_params
 
 BEHIND_ALL = "~"
 """Text that sorts after every id; start of a listing without a cursor."""
@@ -23,6 +23,9 @@ class ContextRows(Units):
     """Implementation of `ports.ContextStore`."""
 
     def add_context_calls(self, owner: Owner, calls: Sequence[ContextCall], *, keep: int) -> bool:
+        # The latest calls are kept, whoever they were for.
+        owner = owner.whole
+
         def add(unit: Unit) -> bool:
             if unit.one("find_agent", **owner_params(owner)) is None:
                 return False
@@ -46,6 +49,27 @@ class ContextRows(Units):
         values = {"session": session_id, "before": before or BEHIND_ALL, "limit": limit}
         rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **owner_params(owner), **values))
         return [call_from(row) for row in rows]
+
+    def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
+        def add(unit: Unit) -> bool:
+            if unit.one("find_agent", **owner_params(owner)) is None:
+                return False
+            # Sorted, so that two processes lock the rows in the same order.
+            unit.run_many("add_shown", (owner_params(owner) | {"hash": each, "at": at} for each in sorted(hashes)))
+            oldest = unit.one("oldest_kept_shown", **owner_params(owner), keep=keep)
+            last = since if oldest is None else max(since, moment(oldest[0]))
+            unit.run("prune_shown", **owner_params(owner), at=last)
+            return True
+
+        return self._write(owner.tenant, add)
+
+    def find_shown(self, owner: Owner, hashes: Collection[str], *, since: datetime) -> Collection[str]:
+        values = {"names": self._engine.texts(list(hashes)), "since": since}
+        rows = self._read(owner.tenant, lambda unit: unit.all("find_shown", **owner_params(owner), **values))
+        return {row[0] for row in rows}
+
+    def forget_shown(self, tenant: str) -> None:
+        self._write(tenant, lambda unit: unit.run("forget_shown", tenant=tenant))
 
     def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
         values = {"session": session_id, "now": now, "limit": limit}

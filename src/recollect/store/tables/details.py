@@ -16,7 +16,7 @@ from recollect.store.content.files import ContentFiles
 from recollect.store.content.rows import ContentRows
 from recollect.store.engine import Engine, Unit, Units
 from recollect.store.tables.agents import make_agent
-from recollect.store.tables.rows import detail_from, detail_values, owner_params
+from recollect.store.tables.rows import detail_from, detail_values, merge_parts, owner_params
 
 NO_SUCH_DETAIL = "There is no such detail."
 AFTER_ALL = datetime(9999, 1, 1, tzinfo=UTC)
@@ -97,8 +97,12 @@ class DetailRows(Units):
             "before_key": "" if before is None else before[1],
             "limit": limit,
         }
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_details", **owner_params(owner), **values))
-        return [detail_from(row) for row in rows]
+
+        def read(unit: Unit) -> list[list[Detail]]:
+            parts = (unit.all("list_details", **owner_params(part), **values) for part in owner.parts)
+            return [[*map(detail_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda detail: (detail.created_at, detail.key))
 
     def search_details(
         self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, offset: int = 0, limit: int = 20
@@ -123,7 +127,8 @@ class DetailRows(Units):
     def delete_detail(self, owner: Owner, key: str) -> Detail:
         def delete(unit: Unit) -> Detail:
             detail = _get_detail(unit, owner, key)
-            unit.run("delete_detail", **owner_params(owner), key=key)
+            if not unit.run("delete_detail", **owner_params(owner), key=key):
+                raise NotFound(NO_SUCH_DETAIL)
             return detail
 
         return self._write(owner.tenant, delete)

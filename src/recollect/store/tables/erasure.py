@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import count
 from typing import Any
 
@@ -16,13 +18,13 @@ from recollect.caller import OWN_ACTORS
 from recollect.deadline import check_deadline
 from recollect.model import ACTOR, Erased, Key, Trace
 from recollect.policy.audit import START, event_hash
-from recollect.policy.erasure import ERASED
+from recollect.policy.erasure import ERASED, SALT_CHARS, hash_mark
 from recollect.store.engine import Row, Unit
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
 from recollect.store.tables.audit import SHELF as AUDIT
 from recollect.store.tables.knowledge import SHELF as KNOWLEDGE
-from recollect.store.tables.rows import event_from
+from recollect.store.tables.rows import event_from, stamp
 
 NOTES_FILE = "notes_file"
 """Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""
@@ -45,21 +47,28 @@ TABLES: Mapping[str, ErasureTable] = {
     "agents": ErasureTable(
         ("",), texts=("name", "system_prompt", "model", "colour", "icon"), json=("tools", "knowledge_categories")
     ),
-    "memories": ErasureTable((-1,), True, json=("tags",), texts=("text", "category", "session_id", "flag")),
-    "memory_versions": ErasureTable((-1, -1), True, json=("tags",), texts=("text",)),
-    "proposals": ErasureTable((-1,), True, json=("tags",), texts=("text", "reason")),
-    "context_calls": ErasureTable(("",), True, json=("blocks", "truncations"), texts=("session_id", "layout")),
-    "details": ErasureTable(
-        ("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id")
+    "memories": ErasureTable(
+        (-1,),
+        True,
+        json=("tags", "metadata"),
+        texts=("text", "category", "session_id", "flag", "user_id", "namespace", "item_key"),
     ),
-    "chat_sessions": ErasureTable(("",), texts=("id", "summary")),
+    "memory_versions": ErasureTable((-1, -1), True, json=("tags", "metadata"), texts=("text",)),
+    "proposals": ErasureTable((-1,), True, json=("tags",), texts=("text", "reason", "user_id")),
+    "context_calls": ErasureTable(
+        ("",), True, json=("blocks", "truncations"), texts=("session_id", "layout", "user_id")
+    ),
+    "details": ErasureTable(
+        ("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id", "user_id")
+    ),
+    "chat_sessions": ErasureTable(("",), texts=("id", "summary", "user_id"), json=("metadata",)),
     "chat_messages": ErasureTable(("", -1), texts=("content",)),
-    "kb_documents": ErasureTable(("",), texts=("id", "title", "category", "source", "flag")),
+    "kb_documents": ErasureTable(("",), texts=("id", "title", "category", "source", "flag"), json=("metadata",)),
     "kb_chunks": ErasureTable((-1,), texts=("text",)),
     "workflows": ErasureTable(("",), texts=("id", "name")),
     "workflow_steps": ErasureTable(("", -1), texts=("step_name", "status", "output", "folded")),
     "audit_log": ErasureTable((-1,), json=("meta",), texts=("message",)),
-    "api_keys": ErasureTable(("",), texts=("name",)),
+    "api_keys": ErasureTable(("",), json=("agents",), texts=("name", "user_id")),
     "secret_allowances": ErasureTable(("",)),
 }
 
@@ -69,6 +78,8 @@ DEPENDENT_TABLES = {
     "step_index": "removed with its step",
     "detail_contents": "swept when no detail refers to it",
     "detail_chunks": "removed with its content",
+    "erased_texts": "holds keyed hashes only",
+    "shown_texts": "holds hashes only, and is bounded",
     "idempotency_keys": "every erasure clears all kept answers",
     "shelves": "holds counters and the last hash of the audit log",
 }
@@ -107,9 +118,10 @@ class Sealing:
     They are computed from a snapshot first, so that writers wait only for the events added since.
     """
 
-    def __init__(self, cleared: Collection[int], key: str) -> None:
+    def __init__(self, cleared: Mapping[int, bool], key: str) -> None:
+        """Set up for the numbers of cleared events; True for those that lose their agent's id, too."""
         self.first = min(cleared)
-        self._cleared = frozenset(cleared)
+        self._cleared = cleared
         self._key = key
         self._start()
 
@@ -156,7 +168,8 @@ class Sealing:
             self._before = event.hash
             return
         if event.id in self._cleared:
-            event = replace(event, message=ERASED, meta={})
+            agent = None if self._cleared[event.id] else event.agent_id
+            event = replace(event, message=ERASED, meta={}, agent_id=agent)
         previous_hash = self._hashes[-1] if self._hashes else self._before
         self._hashes.append(event_hash(replace(event, previous_hash=previous_hash), previous_hash, self._key))
 
@@ -165,13 +178,21 @@ class ErasureRows(AuditRows):
     """Implementation of `ports.ErasureStore`."""
 
     def list_traces(
-        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", after: Key = (), limit: int = 500
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        user: str | None = None,
+        after: Key = (),
+        limit: int = 500,
     ) -> Sequence[Trace]:
         if table == NOTES_FILE:
             return []
         start = after or TABLES[table].start
         values = {"tenant": tenant, "agent": agent, "session": session_id, "after": start[0], "limit": limit}
-        values["after_too"] = start[-1]
+        values |= {"after_too": start[-1]} | ({} if user is None else {"user": user})
         rows = self._read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
         return [_trace_from(table, row) for row in rows]
 
@@ -205,15 +226,33 @@ class ErasureRows(AuditRows):
             # Re-seal only an intact log: one that was tampered with must stay visibly broken.
             seal = sealing if isinstance(sealing, Sealing) else self._make_sealing(cleared)
             is_intact = seal is not None and seal.is_complete(unit)
-            for (agent, parent), table, keys in _iter_batches(cleared, CLEARED):
-                values = self._batch_params(tenant, agent, parent, keys) | {"mark": ERASED}
-                marked[table] += unit.run(f"clear_{table}", **values)
+            for has_ids in (False, True):
+                chosen = [each for each in cleared if each.has_ids is has_ids]
+                for (agent, parent), table, keys in _iter_batches(chosen, CLEARED):
+                    values = self._batch_params(tenant, agent, parent, keys) | {"mark": ERASED}
+                    marked[table] += unit.run(f"clear_{'ids_' * has_ids}{table}", **values)
             if seal is None or not is_intact:
                 return Erased(removed=+removed, cleared=+marked)
             seal.write(unit)
             return Erased(removed=+removed, cleared=+marked, resealed_from=seal.first, head_before=head)
 
         return self._write(tenant, erase)
+
+    def keep_erased(self, tenant: str, marks: Collection[str], *, now: datetime) -> None:
+        def keep(unit: Unit) -> None:
+            salts = _list_salts(unit) or [secrets.token_hex(SALT_CHARS // 2)]
+            hashes = ({"hash": hash_mark(salts[0], mark)} for mark in sorted(marks))
+            unit.run_many("keep_erased", ({"tenant": tenant, "now": now} | each for each in hashes))
+
+        self._write(tenant, keep)
+
+    def find_erased(self, tenant: str, marks: Collection[str]) -> Collection[str]:
+        def find(unit: Unit) -> set[str]:
+            known = {hash_mark(salt, mark): mark for salt in _list_salts(unit) for mark in marks}
+            rows = unit.all("find_erased", tenant=tenant, names=self._engine.texts(list(known))) if known else []
+            return {known[row[0]] for row in rows}
+
+        return self._read(tenant, find)
 
     def forget_cached(self, tenant: str) -> None:
         self._words.forget(tenant)
@@ -223,7 +262,7 @@ class ErasureRows(AuditRows):
         return self._engine.scrub([*TABLES, *DEPENDENT_TABLES], compact=compact)
 
     def _make_sealing(self, cleared: Sequence[Trace]) -> Sealing | None:
-        events = [int(each.key[0]) for each in cleared if each.table == "audit_log"]
+        events = {int(each.key[0]): each.has_ids for each in cleared if each.table == "audit_log"}
         return Sealing(events, self.audit_key) if events else None
 
     def _lock_rows(self, unit: Unit, traces: Sequence[Trace]) -> None:
@@ -271,9 +310,14 @@ def _iter_batches(
                 yield (agent, parent), table, keys[start : start + BATCH]
 
 
+def _list_salts(unit: Unit) -> list[str]:
+    return [row[0] for row in unit.all("list_erased_salts", tenant=unit.tenant)]
+
+
 def _trace_from(table: str, row: Row) -> Trace:
     agent, belongs_to, *key = row[:4]
-    texts = tuple(_iter_texts(table, row[4:]))
+    texts = tuple(_iter_texts(table, row[5:]))
+    made = row[4] or ""
     return Trace(
         table=table,
         key=tuple(part for part in key if part is not None),
@@ -281,6 +325,7 @@ def _trace_from(table: str, row: Row) -> Trace:
         belongs_to=belongs_to or "",
         texts=texts,
         size=sum(map(len, texts)),
+        made=stamp(made) if isinstance(made, datetime) else made,
     )
 
 

@@ -10,9 +10,11 @@ from typing import Any
 from recollect.deadline import check_deadline
 from recollect.errors import NotFound
 from recollect.model import Chunk, Document
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.text import terms
 from recollect.ports import Vector
+from recollect.store.conditions import compile_filter
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.columns import COLUMNS
 from recollect.store.tables.rows import RecordRows
@@ -129,10 +131,10 @@ class KnowledgeRows(Units):
         return {row[1]: document_from(row) for row in rows}
 
     def list_documents(
-        self, tenant: str, *, category: str = "", after: str = "", limit: int = 100
+        self, tenant: str, *, where: Condition | None = None, after: str = "", limit: int = 100
     ) -> Sequence[Document]:
-        params = {"tenant": tenant, "category": category, "after": after, "limit": limit}
-        rows = self._read(tenant, lambda unit: unit.all("list_documents", **params))
+        params, clause = {"tenant": tenant, "after": after, "limit": limit}, compile_filter(where, self._engine.name)
+        rows = self._read(tenant, lambda unit: unit.all("list_documents", clause, **params))
         return [document_from(row) for row in rows]
 
     def delete_document(self, tenant: str, id: str) -> None:
@@ -155,9 +157,15 @@ class KnowledgeRows(Units):
         return {row[1]: chunk_from(row) for row in rows}
 
     def weigh_chunks(
-        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str] = ()
+        self,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        categories: Collection[str] = (),
+        where: Condition | None = None,
     ) -> PassageEvidence:
-        return self._search(tenant).weigh_chunks(tenant, terms, vector, categories=categories)
+        return self._search(tenant).weigh_chunks(tenant, terms, vector, categories=categories, where=where)
 
 
 def _run_in_steps(unit: Unit, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from recollect.model import Owner
+from recollect.policy.items import end_of
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import prolong
 from recollect.ports import Aging
@@ -30,8 +31,9 @@ class MaintenanceRows(Units):
                 maybe_moment(expires_at),
                 maybe_moment(valid_to),
                 category,
+                user,
             )
-            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category in rows
+            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user in rows
         ]
 
     def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:
@@ -57,7 +59,7 @@ class MaintenanceRows(Units):
         numbers = self._engine.numbers(seqs)
 
         def mark(unit: Unit) -> None:
-            ending = unit.all("ending_episodes", **owner_params(owner), seqs=numbers, now=at)
+            ending = unit.all("ending_memories", **owner_params(owner), seqs=numbers, now=at)
             ends = [
                 {**owner_params(owner), "seq": row[0], "until": end}
                 for row in ending
@@ -94,7 +96,9 @@ class MaintenanceRows(Units):
 
 
 def _prolong(row: Row, at: datetime, lifetimes: Lifetimes) -> datetime | None:
-    _, category, created_at, last_retrieved_at, expires_at = row
+    _, category, created_at, last_retrieved_at, expires_at, ttl_seconds = row
+    if ttl_seconds is not None:
+        return end_of(at, ttl_seconds)
     return prolong(
         category,
         moment(created_at),

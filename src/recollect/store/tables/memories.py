@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
-from recollect.ports import NO_FILTER, MemorySummary, RecordFilter, Vector
+from recollect.ports import MemorySummary, Vector
+from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
-    TAG_BORDER,
     memory_from,
     memory_values,
+    merge_parts,
     owner_params,
     summary_from,
     version_from,
@@ -30,9 +32,7 @@ from recollect.store.tables.rows import (
 
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
-ANY_STATE = "all"
-EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-"""Bounds of a listing without a time span, with a day to spare for time zones."""
+ANY_KIND = "all"
 
 
 class MemoryRows(Units):
@@ -94,22 +94,27 @@ class MemoryRows(Units):
         *,
         kind: Kind | None = None,
         needle: str = "",
-        tag: str = "",
-        only: RecordFilter = NO_FILTER,
+        where: Condition | None = None,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
+        if len(owner.parts) > 1:
+            # One listing for each user, because an index has the rows of one user in order.
+            filters: dict[str, Any] = {"kind": kind, "needle": needle, "where": where, "state": state}
+            page: dict[str, Any] = {"now": now, "is_past": is_past, "before": before, "limit": limit}
+            found = [self.list_memories(part, **filters, **page) for part in owner.parts]
+            return merge_parts(found, limit, lambda memory: memory_seq(memory.id) or 0)
         pattern = f"%{like_literal(fold(needle))}%"
-        if TAG_BORDER in tag or len(pattern.encode()) > MAX_PATTERN_BYTES:
+        if len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
+        in_state = None if state is None else Comparison(STATE, EQUAL, state.value)
+        clause = compile_filter(join_conditions(in_state, where), self._engine.name, now)
         values = {
             **owner_params(owner),
             "needle": pattern,
-            **_filter_values(only, tag),
-            "state": ANY_STATE if state is None else state.value,
             "now": now,
             "is_past": is_past,
             "before": BEHIND_ALL if before is None else before,
@@ -118,43 +123,40 @@ class MemoryRows(Units):
         name = "list_memories" if kind is None else "list_episodes"
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
-        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search.
-        elif needle and state is State.LIVE and self._unit(owner.tenant) is None:
+        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search. The rows of one
+        # user are few and have an index.
+        elif needle and state is State.LIVE and owner.user is None and self._unit(owner.tenant) is None:
             numbers = self._engine.index.numbers_holding(owner, fold(needle))
             if numbers is not None:
-                return self._list_numbered(
-                    owner, numbers, {**values, "kind": ANY_STATE if kind is None else kind.value}
-                )
-        return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, **values))]
+                values["kind"] = ANY_KIND if kind is None else kind.value
+                return self._list_numbered(owner, numbers, clause, values)
+        return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, clause, **values))]
 
-    def _list_numbered(self, owner: Owner, numbers: Iterator[int], values: Mapping[str, Any]) -> Sequence[Memory]:
+    def _list_numbered(
+        self, owner: Owner, numbers: Iterator[int], clause: Clause, values: Mapping[str, Any]
+    ) -> Sequence[Memory]:
         """List the memories with these numbers that match the other filters, newest first."""
         remaining, limit = (each for each in numbers if each < values["before"]), values["limit"]
         found: list[Row] = []
         while len(found) < limit and (part := list(islice(remaining, limit))):
             params = {**values, "seqs": self._engine.numbers(part)}
-            found += self._read(owner.tenant, partial(_list_these, values=params))
+            found += self._read(owner.tenant, partial(_list_these, clause=clause, values=params))
         return [memory_from(row) for row in found[:limit]]
 
-    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
-        values = {**owner_params(owner), **_filter_values(only, tag)}
-        if TAG_BORDER in tag:
-            return []
-        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("find_filtered", **values))]
-
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **owner_params(owner), limit=limit))
-        return [memory_from(row) for row in rows]
+        def read(unit: Unit) -> list[list[Memory]]:
+            parts = (unit.all("list_for_review", **owner_params(part), limit=limit) for part in owner.parts)
+            return [[*map(memory_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda memory: memory_seq(memory.id) or 0)
 
     def approve_notes(self, owner: Owner) -> int:
         raise Invalid(NO_WORKSPACE)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
-        unit = self._unit(owner.tenant)
-        if unit is not None and unit.one("hold_agent", **owner_params(owner)) is None:
-            # Taking no numbers adds the agent, and thereby locks its row.
-            _take_numbers(unit, owner, 0, now)
+        if (unit := self._unit(owner.tenant)) is not None:
+            hold_agent(unit, owner, now)
         row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
         return None if row is None else memory_from(row)
 
@@ -244,16 +246,17 @@ class MemoryRows(Units):
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool = False,
+        where: Condition | None = None,
     ) -> Evidence:
         search = self._search(owner.tenant)
         if not kinds:
             return Evidence.empty()
-        return search.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
+        return search.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past, where=where)
 
 
 _EDITABLE = (
     "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
-    "content_hash valid_to held_at flag"
+    "content_hash valid_to held_at flag metadata origin ttl_seconds user_id"
 )
 """Parameters of the statement `update_memory`."""
 
@@ -276,6 +279,9 @@ def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory
         valid_to=edited.valid_to,
         held_at=edited.held_at,
         flag=edited.flag,
+        metadata=edited.metadata,
+        origin=edited.origin,
+        ttl_seconds=edited.ttl_seconds,
         updated_at=replaced_at,
         version=edited.version + 1,
     )
@@ -286,8 +292,15 @@ def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
 
 
 def is_searchable(row: Mapping[str, object]) -> bool:
-    """Return True if a memory belongs in the index; archived and held ones are never recalled."""
-    return row["archived_at"] is None and row["held_at"] is None
+    """Return True if a memory belongs in the index; archived, held and empty ones are never recalled."""
+    return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
+
+
+def hold_agent(unit: Unit, owner: Owner, now: datetime) -> None:
+    """Lock the row of an agent until the transaction ends, so that nobody else writes its memories."""
+    if unit.one("hold_agent", **owner_params(owner)) is None:
+        # Taking no numbers adds the agent, and thereby locks its row.
+        _take_numbers(unit, owner, 0, now)
 
 
 def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
@@ -305,17 +318,8 @@ def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: i
     return int(row[0])
 
 
-def _filter_values(only: RecordFilter, tag: str) -> dict[str, object]:
-    return {
-        **only._asdict(),
-        "since": only.since or EARLIEST,
-        "until": only.until or LATEST,
-        "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
-    }
-
-
-def _list_these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
-    return unit.all("list_these", **values)
+def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:
+    return unit.all("list_these", clause, **values)
 
 
 def _get_row(unit: Unit, owner: Owner, id: str) -> Row:

@@ -18,6 +18,7 @@ from recollect.store.tables.rows import (
     json_list,
     json_text,
     maybe_moment,
+    merge_parts,
     owner_params,
 )
 
@@ -38,7 +39,8 @@ class ProposalRows(Units):
             values = {"state": ProposalState.OPEN.value, "before": BEHIND_ALL, "limit": MAX_OPEN}
             taken = {
                 fold.id
-                for row in unit.all("list_proposals", **owner_params(owner), **values)
+                for part in owner.parts
+                for row in unit.all("list_proposals", **owner_params(part), **values)
                 for fold in proposal_from(row).folds
             }
             found = unit.one("last_proposal", **owner_params(owner))
@@ -64,8 +66,12 @@ class ProposalRows(Units):
         self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
     ) -> Sequence[Proposal]:
         values = {"state": "" if state is None else state.value, "before": before or BEHIND_ALL, "limit": limit}
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_proposals", **owner_params(owner), **values))
-        return [proposal_from(row) for row in rows]
+
+        def read(unit: Unit) -> list[list[Proposal]]:
+            parts = (unit.all("list_proposals", **owner_params(part), **values) for part in owner.parts)
+            return [[*map(proposal_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda proposal: proposal_seq(proposal.id) or 0)
 
     def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
         owner, values = proposal.owner, _proposal_values(proposal) | {"was": was.value}

@@ -8,11 +8,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
+from heapq import nlargest
+from itertools import chain
 from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from recollect.model import Agent, AuditEvent, Detail, Kind, Memory, MemoryVersion, Owner, Workflow, WorkflowStep
+from recollect.model import (
+    NO_USER,
+    Agent,
+    AuditEvent,
+    Detail,
+    Kind,
+    Memory,
+    MemoryVersion,
+    Owner,
+    Workflow,
+    WorkflowStep,
+)
 from recollect.policy.audit import canonical_json
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold
@@ -88,7 +101,7 @@ class RecordRows(Generic[R]):
     def __init__(self, record: type[R], columns: Sequence[str], **other: OtherField) -> None:
         hints = get_type_hints(record)
         owner = {"tenant_id": "owner.tenant", "agent_id": "owner.agent"}
-        places = owner if "owner" in hints else {"tenant_id": "tenant"}
+        places = (owner if "owner" in hints else {"tenant_id": "tenant"}) | {"user_id": "user"}
         self._record = record
         self._names: list[str] = []
         self._dropped: list[str] = []  # fields of columns that the record does not have
@@ -97,7 +110,7 @@ class RecordRows(Generic[R]):
         read: dict[str, str] = {}
         for column in columns:
             field, parse, render = other.get(column, (places.get(column, column), None, None))
-            known_parse, known_render = _converters(hints.get(field))
+            known_parse, known_render = _converters(hints.get(field)) if field != "user" else (_parse_user, None)
             self._names.append(field)
             if (parse := parse or known_parse) is not None:
                 self._parsers.append((field, parse))
@@ -131,7 +144,13 @@ class RecordRows(Generic[R]):
             value = values[column]
             if value is not None:
                 values[column] = render(value)
+        if "user_id" in values:
+            values["user_id"] = values["user_id"] or NO_USER
         return values
+
+
+def _parse_user(user: str) -> str | None:
+    return user or None
 
 
 def _converters(hint: Any) -> tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]:
@@ -140,7 +159,7 @@ def _converters(hint: Any) -> tuple[Callable[[Any], Any] | None, Callable[[Any],
     if get_origin(hint) is tuple:
         return _parse_strings, lambda strings: json_text(strings) if strings else "[]"
     if get_origin(hint) is Mapping:
-        return parse_json, json_text
+        return parse_json, lambda value: json_text(value) if value else "{}"
     if kinds == [datetime]:
         return moment, None
     if kinds == [bool]:
@@ -193,9 +212,17 @@ def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
     }
 
 
-def owner_params(owner: Owner) -> dict[str, str]:
-    """Return the parameters that every statement on an agent's rows takes."""
-    return {"tenant": owner.tenant, "agent": owner.agent}
+def owner_params(owner: Owner) -> dict[str, str | None]:
+    """Return the parameters that every statement on an agent's rows takes; with `user` it is limited to that user."""
+    params: dict[str, str | None] = {"tenant": owner.tenant, "agent": owner.agent}
+    if owner.user is not None:
+        params |= {"user": owner.user, "also": NO_USER if owner.with_shared else None}
+    return params
+
+
+def merge_parts(found: Sequence[Sequence[R]], limit: int, key: Callable[[R], Any]) -> Sequence[R]:
+    """Return the first `limit` records by descending key; `found` has such a listing for each of `Owner.parts`."""
+    return found[0] if len(found) == 1 else nlargest(limit, chain.from_iterable(found), key=key)
 
 
 def readable_event(row: Row) -> AuditEvent:

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, Message, Owner, Session
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.names import is_session_id
 from recollect.ports import Place
+from recollect.store.conditions import compile_filter
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent
 from recollect.store.tables.columns import COLUMNS
-from recollect.store.tables.rows import BEHIND_ALL, RecordRows, owner_params
+from recollect.store.tables.rows import BEHIND_ALL, RecordRows, merge_parts, owner_params
 
 NO_SUCH_SESSION = "There is no such session."
 
@@ -49,14 +51,24 @@ class TranscriptRows(Units):
         row = self._read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=_id_param(id)))
         return None if row is None else _session_from(row)
 
-    def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
+    def list_sessions(
+        self, owner: Owner, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
+    ) -> Sequence[Session]:
         name, place = ("first_sessions", {}) if before is None else ("sessions_before", _cursor(before))
-        rows = self._read(owner.tenant, lambda unit: unit.all(name, **owner_params(owner), **place, limit=limit))
-        return [_session_from(row) for row in rows]
+        clause = compile_filter(where, self._engine.name)
 
-    def list_tenant_sessions(self, tenant: str, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
+        def read(unit: Unit) -> list[list[Session]]:
+            parts = (unit.all(name, clause, **owner_params(part), **place, limit=limit) for part in owner.parts)
+            return [[*map(_session_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda session: (session.updated_at, session.id))
+
+    def list_tenant_sessions(
+        self, tenant: str, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
+    ) -> Sequence[Session]:
         name, place = ("first_tenant_sessions", {}) if before is None else ("tenant_sessions_before", _cursor(before))
-        rows = self._read(tenant, lambda unit: unit.all(name, tenant=tenant, **place, limit=limit))
+        clause = compile_filter(where, self._engine.name)
+        rows = self._read(tenant, lambda unit: unit.all(name, clause, tenant=tenant, **place, limit=limit))
         return [_session_from(row) for row in rows]
 
     def delete_session(self, owner: Owner, id: str) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import Conflict, Invalid, StoreError
-from recollect.model import Detail, Json
+from recollect.model import Detail, Json, Owner
 from recollect.policy.audit import canonical_json
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.text import fold, index_terms, terms
@@ -22,7 +22,7 @@ from recollect.store.tables.context import call_from
 from recollect.store.tables.details import DetailRows, search_text
 from recollect.store.tables.memories import is_searchable
 from recollect.store.tables.proposals import proposal_from
-from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values, step_from
+from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values, owner_params, step_from
 from recollect.store.tables.transfer_tables import (
     BY_NAME,
     TABLES,
@@ -47,20 +47,53 @@ RECORDS: Mapping[str, Callable[[Row], object]] = {"proposals": proposal_from, "c
 """Tables with nested JSON; rows are validated by converting them."""
 
 
+class _UserRows:
+    """Rows of an export that belong to one user, and the agents that have some."""
+
+    def __init__(self, unit: Unit, user: str) -> None:
+        self._unit = unit
+        self._user = user
+        self._kept: set[tuple[object, ...]] = set()
+
+    def has(self, table: ExportTable, row: Row) -> bool:
+        """Return True if the row belongs to the user. Rows are asked for in the order of an export."""
+        values = dict(zip(table.columns, row, strict=True))
+        if table.name == "agents":
+            return self._has_any(values["id"])
+        if table.name == "memory_versions":
+            return ("memory", values["agent_id"], values["seq"]) in self._kept
+        if table.name == "chat_messages":
+            return ("session", values["session_id"]) in self._kept
+        if values.get("user_id") != self._user:
+            return False
+        if table.name == "memories":
+            self._kept.add(("memory", values["agent_id"], values["seq"]))
+        elif table.name == "chat_sessions":
+            self._kept.add(("session", values["id"]))
+        return True
+
+    def _has_any(self, agent: str) -> bool:
+        owner = owner_params(Owner(self._unit.tenant, agent, self._user, with_shared=False))
+        return self._unit.one("any_record", **owner) is not None
+
+
 class TransferRows(DetailRows):
     """Implementation of `ports.TransferStore`."""
 
-    def export_rows(self, tenant: str, take: Take) -> None:
+    def export_rows(self, tenant: str, take: Take, *, user: str | None = None) -> None:
         def export(unit: Unit) -> None:
             texts: set[str] = set()
+            only = None if user is None else _UserRows(unit, user)
             for table in TABLES:
                 for row in self._iter_rows(unit, table):
+                    if only is not None and not only.has(table, row):
+                        continue
                     if table.name == "details":
                         self._export_text(unit, detail_from(row), texts, take)
                     if table.name != "shelves" or row[1] != audit.SHELF:
                         take(table.name, export_row(table, row))
                 # The head follows the log directly: an import restores the log before anything else.
-                if table.name == "audit_log":
+                if table.name == "audit_log" and user is None:
                     self._export_head(unit, take)
 
         self._engine.read(tenant, export)
@@ -288,6 +321,9 @@ def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
 
 def _add_version(unit: Unit, row: dict[str, Any]) -> int:
     if _find_present(unit, BY_NAME["memory_versions"], row) is not None:
+        return 0
+    # An item was left out because its key is taken.
+    if unit.one("find_memory", tenant=unit.tenant, agent=row["agent_id"], seq=row["seq"]) is None:
         return 0
     return unit.run("import_memory_versions", **row)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Json, Kind, Memory, Origin, ProposalState, Role, Scope
+from recollect.policy.json_values import MAX_DEPTH, check_storable
 from recollect.policy.text import check_text
 from recollect.policy.transfer import KEYS
 from recollect.store.engine import Row
@@ -33,6 +34,7 @@ class ExportTable:
     order: tuple[str, ...] = ()  # order of the export, if it is not the key
     same: tuple[str, ...] = ()  # rows with equal keys are the same record if these are equal
     optional: frozenset[str] = frozenset()
+    added: frozenset[str] = frozenset()  # columns that older files lack; an absent one has the default of its type
     choices: Mapping[str, type[StrEnum]] | None = None
 
     @property
@@ -57,24 +59,43 @@ TABLES: Sequence[ExportTable] = (
         name="memories",
         columns=COLUMNS["memory"],
         same=("kind", "created_at"),
-        optional=frozenset(each.name for each in fields(Memory) if "None" in str(each.type)),
+        optional=frozenset(each.name for each in fields(Memory) if "None" in str(each.type)) - {"user"},
+        added=_names("user_id metadata"),
         choices={"kind": Kind, "scope": Scope, "role": Role, "origin": Origin},
     ),
-    ExportTable(name="memory_versions", columns=("tenant_id", "agent_id", *COLUMNS["version"])),
-    ExportTable(name="chat_sessions", columns=COLUMNS["session"], same=("agent_id", "created_at")),
+    ExportTable(
+        name="memory_versions", columns=("tenant_id", "agent_id", *COLUMNS["version"]), added=_names("metadata")
+    ),
+    ExportTable(
+        name="chat_sessions",
+        columns=COLUMNS["session"],
+        same=("agent_id", "created_at"),
+        added=_names("user_id metadata"),
+    ),
     ExportTable(name="chat_messages", columns=COLUMNS["message"], same=("role", "created_at"), choices={"role": Role}),
     ExportTable(
-        name="details", columns=COLUMNS["detail"], same=("content_hash", "created_at"), optional=_names("session_id")
+        name="details",
+        columns=COLUMNS["detail"],
+        same=("content_hash", "created_at"),
+        optional=_names("session_id"),
+        added=_names("user_id"),
     ),
-    ExportTable(name="context_calls", columns=COLUMNS["context_call"]),
+    ExportTable(name="context_calls", columns=COLUMNS["context_call"], added=_names("user_id")),
     ExportTable(
         name="proposals",
         columns=COLUMNS["proposal"],
         same=("kind", "created_at"),
         optional=_names("memory_seq decided_at"),
+        added=_names("user_id"),
         choices={"kind": Kind, "origin": Origin, "state": ProposalState},
     ),
-    ExportTable(name="kb_documents", columns=COLUMNS["document"], same=("content_hash",), optional=_names("flag")),
+    ExportTable(
+        name="kb_documents",
+        columns=COLUMNS["document"],
+        same=("content_hash",),
+        optional=_names("flag"),
+        added=_names("metadata"),
+    ),
     ExportTable(name="kb_chunks", columns=COLUMNS["chunk"], order=("id",)),
     ExportTable(name="workflows", columns=COLUMNS["workflow"], same=("name", "created_at")),
     ExportTable(
@@ -94,6 +115,8 @@ TABLES: Sequence[ExportTable] = (
         same=("step_name", "completed_at"),
         optional=_names("agent_id"),
     ),
+    # Last, so that an import that is repeated does not find the file's own hashes.
+    ExportTable(name="erased_texts", columns=("tenant_id", "hash", "erased_at")),
     ExportTable(name="shelves", columns=("tenant_id", "shelf", "last_id", "last_hash")),
 )
 """All tables in the order of an export: referenced rows come before the rows that refer to them."""
@@ -104,7 +127,8 @@ WORDS = frozenset(["tools", "knowledge_categories", "tags"])
 JSON_LISTS = WORDS | {"folds", "blocks", "truncations"}
 JSON_OBJECTS = frozenset(["metadata", "meta"])
 FLAGS = frozenset(["is_active", "is_new", "is_published"])
-REALS = frozenset(["importance"])
+REALS = {"importance": 1.0, "ttl_seconds": float(MAX_NUMBER)}
+"""Columns with fractions, and the largest value of each."""
 NUMBERS = frozenset(
     """seq version last_seq last_id position summarized_count message_count size chars lines budget tokens supersedes
     memory_seq""".split()
@@ -152,6 +176,8 @@ def parse_row(table: ExportTable, row: object) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for column in expected:
         value = row.get(column)
+        if value is None and column in table.added:
+            value = {} if column in JSON_OBJECTS else ""
         if value is None and column not in table.optional:
             raise Invalid(f"{table.name}: {column} is missing.")
         try:
@@ -170,12 +196,13 @@ def _from_json(table: ExportTable, column: str, value: Any) -> Any:
         return number if 0 <= number < MAX_NUMBER else _refuse()
     if column in REALS:
         real = float(value) if not isinstance(value, bool) else _refuse()
-        return real if 0 <= real <= 1 else _refuse()
+        return real if 0 <= real <= REALS[column] else _refuse()
     if column in JSON_LISTS or column in JSON_OBJECTS:
         if column in WORDS and not all(isinstance(each, str) for each in _check_type(list, value)):
             _refuse()
-        text = json_text(_check_type(list if column in JSON_LISTS else dict, value))
-        return check_text(text) if "\\u0000" not in text else _refuse()
+        # The value of an item may be wrapped in an object.
+        check_storable(_check_type(list if column in JSON_LISTS else dict, value), what=column, most=MAX_DEPTH + 1)
+        return json_text(value)
     text = check_text(_check_type(str, value), what=column)
     if is_time(column):
         return _parse_time(text)

@@ -21,6 +21,11 @@ SELECT agent_id, kind, count(*) FROM memories
 WHERE tenant_id = :tenant AND agent_id BETWEEN :first AND :last AND archived_at IS NULL
 GROUP BY agent_id, kind
 
+-- name: count_memories_of_user
+SELECT kind, count(*) FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND archived_at IS NULL
+GROUP BY kind
+
 -- Reserve `count` numbers for new memories; returns the last of them.
 -- name: take_numbers
 UPDATE agents SET last_seq = last_seq + :count, revision = revision + 1

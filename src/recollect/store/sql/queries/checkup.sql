@@ -5,13 +5,13 @@ SELECT max(number) FROM schema_migrations
 
 -- name: count_unindexed_memories
 SELECT count(*) FROM memories m
-WHERE m.tenant_id = :tenant AND m.archived_at IS NULL AND m.held_at IS NULL AND NOT EXISTS (
+WHERE m.tenant_id = :tenant AND m.archived_at IS NULL AND m.held_at IS NULL AND m.text <> '' AND NOT EXISTS (
   SELECT 1 FROM memory_index i WHERE i.tenant_id = m.tenant_id AND i.agent_id = m.agent_id AND i.seq = m.seq
 )
 
 -- name: unindexed_memories
 SELECT {memory} FROM memories m
-WHERE m.tenant_id = :tenant AND m.archived_at IS NULL AND m.held_at IS NULL AND NOT EXISTS (
+WHERE m.tenant_id = :tenant AND m.archived_at IS NULL AND m.held_at IS NULL AND m.text <> '' AND NOT EXISTS (
   SELECT 1 FROM memory_index i WHERE i.tenant_id = m.tenant_id AND i.agent_id = m.agent_id AND i.seq = m.seq
 )
 ORDER BY m.agent_id, m.seq LIMIT :limit

@@ -1,6 +1,6 @@
 -- name: list_details
 SELECT {detail} FROM details
-WHERE tenant_id = :tenant AND agent_id = :agent AND (created_at, key) < (:before_at::timestamptz, :before_key::text)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND (created_at, key) < (:before_at::timestamptz, :before_key::text)
   AND (:session::text IS NULL OR session_id = :session::text)
   AND (:is_active::boolean IS NULL OR is_active = :is_active::boolean)
 ORDER BY created_at DESC, key DESC LIMIT :limit
@@ -9,7 +9,7 @@ ORDER BY created_at DESC, key DESC LIMIT :limit
 SELECT {detail} FROM (
   SELECT d.*, (SELECT count(*) FROM unnest(:words::text[]) AS word WHERE strpos(d.folded, word) > 0) AS found
   FROM details d
-  WHERE d.tenant_id = :tenant AND d.agent_id = :agent AND d.is_active
+  WHERE d.tenant_id = :tenant AND d.agent_id = :agent{seen} AND d.is_active
     AND (:session::text IS NULL OR d.session_id = :session::text)
 ) AS scored
 WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit OFFSET :offset

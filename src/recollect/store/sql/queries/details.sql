@@ -2,13 +2,13 @@
 INSERT INTO details ({detail}, folded) VALUES ({:detail}, :folded)
 
 -- name: find_detail
-SELECT {detail} FROM details WHERE tenant_id = :tenant AND agent_id = :agent AND key = :key
+SELECT {detail} FROM details WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND key = :key
 
 -- name: set_detail_active
-UPDATE details SET is_active = :is_active WHERE tenant_id = :tenant AND agent_id = :agent AND key = :key
+UPDATE details SET is_active = :is_active WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND key = :key
 
 -- name: delete_detail
-DELETE FROM details WHERE tenant_id = :tenant AND agent_id = :agent AND key = :key
+DELETE FROM details WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND key = :key
 
 -- name: add_content
 INSERT INTO detail_contents (tenant_id, content_hash, size, chars, line_index, stored_at)

@@ -1,6 +1,6 @@
 -- name: list_details
 SELECT {detail} FROM details
-WHERE tenant_id = :tenant AND agent_id = :agent AND (created_at, key) < (:before_at, :before_key)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND (created_at, key) < (:before_at, :before_key)
   AND (:session IS NULL OR session_id = :session) AND (:is_active IS NULL OR is_active = :is_active)
 ORDER BY created_at DESC, key DESC LIMIT :limit
 
@@ -8,7 +8,7 @@ ORDER BY created_at DESC, key DESC LIMIT :limit
 SELECT {detail} FROM (
   SELECT d.*, (SELECT count(*) FROM json_each(:words) w WHERE instr(d.folded, w.value) > 0) AS found
   FROM details d
-  WHERE d.tenant_id = :tenant AND d.agent_id = :agent AND d.is_active = 1
+  WHERE d.tenant_id = :tenant AND d.agent_id = :agent{seen} AND d.is_active = 1
     AND (:session IS NULL OR d.session_id = :session)
 )
 WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit OFFSET :offset

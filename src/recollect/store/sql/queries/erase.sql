@@ -1,71 +1,74 @@
--- All rows with text: agent, session or parent, the key in two columns, then the texts.
+-- All rows with text: agent, session or parent, the key in two columns, what tells it from others, then the texts.
 
 -- name: traces_in_agents
-SELECT id, NULL, id, NULL, name, system_prompt, model, tools, colour, icon, knowledge_categories FROM agents
+SELECT id, NULL, id, NULL, NULL, name, system_prompt, model, tools, colour, icon, knowledge_categories FROM agents
 WHERE tenant_id = :tenant AND :agent IN ('', id) AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_memories
-SELECT agent_id, session_id, seq, NULL, text, tags, category, session_id, flag FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :after AND :session IN ('', session_id)
+SELECT agent_id, session_id, seq, NULL, created_at, text, tags, category, session_id, flag, user_id, metadata,
+  namespace, item_key FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :after AND :session IN ('', session_id)
 ORDER BY seq LIMIT :limit
 
 -- name: traces_in_memory_versions
-SELECT agent_id, NULL, seq, version, text, tags FROM memory_versions
-WHERE tenant_id = :tenant AND agent_id = :agent AND (seq, version) > (:after, :after_too)
+SELECT agent_id, NULL, seq, version, replaced_at, text, tags, metadata FROM memory_versions
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND (seq, version) > (:after, :after_too)
 ORDER BY seq, version LIMIT :limit
 
 -- name: traces_in_proposals
-SELECT agent_id, NULL, seq, NULL, text, tags, reason FROM proposals
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :after ORDER BY seq LIMIT :limit
+SELECT agent_id, NULL, seq, NULL, created_at, text, tags, reason, user_id FROM proposals
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: traces_in_context_calls
-SELECT agent_id, session_id, id, NULL, session_id, layout, blocks, truncations FROM context_calls
-WHERE tenant_id = :tenant AND agent_id = :agent AND id > :after AND :session IN ('', session_id)
+SELECT agent_id, session_id, id, NULL, NULL, session_id, layout, blocks, truncations, user_id FROM context_calls
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND id > :after AND :session IN ('', session_id)
 ORDER BY id LIMIT :limit
 
 -- name: traces_in_details
-SELECT agent_id, session_id, key, NULL, key, type, description, summary, session_id, metadata FROM details
-WHERE tenant_id = :tenant AND agent_id = :agent AND key > :after AND :session IN ('', session_id)
+SELECT agent_id, session_id, key, NULL, created_at, key, type, description, summary, session_id, metadata, user_id
+FROM details
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND key > :after AND :session IN ('', session_id)
 ORDER BY key LIMIT :limit
 
 -- name: traces_in_chat_sessions
-SELECT agent_id, id, id, NULL, id, summary FROM chat_sessions
-WHERE tenant_id = :tenant AND id > :after AND :agent IN ('', agent_id) AND :session IN ('', id)
+SELECT agent_id, id, id, NULL, created_at, id, summary, user_id, metadata FROM chat_sessions
+WHERE tenant_id = :tenant{owned} AND id > :after AND :agent IN ('', agent_id) AND :session IN ('', id)
 ORDER BY id LIMIT :limit
 
 -- name: traces_in_chat_messages
-SELECT s.agent_id, m.session_id, m.session_id, m.position, m.content
+SELECT s.agent_id, m.session_id, m.session_id, m.position, m.created_at, m.content
 FROM chat_messages m JOIN chat_sessions s ON s.tenant_id = m.tenant_id AND s.id = m.session_id
 WHERE m.tenant_id = :tenant AND (m.session_id, m.position) > (:after, :after_too)
   AND :agent IN ('', s.agent_id) AND :session IN ('', m.session_id)
 ORDER BY m.session_id, m.position LIMIT :limit
 
 -- name: traces_in_kb_documents
-SELECT NULL, NULL, id, NULL, id, title, category, source, flag FROM kb_documents
+SELECT NULL, NULL, id, NULL, content_hash, id, title, category, source, flag, metadata FROM kb_documents
 WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_kb_chunks
-SELECT NULL, document_id || '#' || position, id, NULL, text FROM kb_chunks
+SELECT NULL, document_id || '#' || position, id, NULL, document_id, text FROM kb_chunks
 WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_workflows
-SELECT NULL, NULL, id, NULL, id, name FROM workflows
+SELECT NULL, NULL, id, NULL, created_at, id, name FROM workflows
 WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_workflow_steps
-SELECT agent_id, NULL, workflow_id, position, step_name, status, output, folded FROM workflow_steps
+SELECT agent_id, NULL, workflow_id, position, completed_at, output, step_name, status, folded FROM workflow_steps
 WHERE tenant_id = :tenant AND (workflow_id, position) > (:after, :after_too)
 ORDER BY workflow_id, position LIMIT :limit
 
 -- name: traces_in_audit_log
-SELECT agent_id, action, id, NULL, message, meta FROM audit_log
+SELECT agent_id, action, id, NULL, at, message, meta FROM audit_log
 WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_api_keys
-SELECT NULL, NULL, id, NULL, name FROM api_keys WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+SELECT NULL, NULL, id, NULL, NULL, name, agents, user_id FROM api_keys
+WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_secret_allowances
-SELECT NULL, NULL, hash, NULL FROM secret_allowances
+SELECT NULL, NULL, hash, NULL, NULL FROM secret_allowances
 WHERE tenant_id = :tenant AND hash > :after ORDER BY hash LIMIT :limit
 
 -- Removal: dependent rows first, so that the rows of each table are counted.
@@ -155,13 +158,33 @@ DELETE FROM agents WHERE tenant_id = :tenant AND id {in_names}
 UPDATE chat_messages SET content = :mark WHERE tenant_id = :tenant AND session_id = :parent AND position {in_numbers}
 
 -- name: clear_chat_sessions
-UPDATE chat_sessions SET summary = '', summarized_count = 0 WHERE tenant_id = :tenant AND id {in_names}
+UPDATE chat_sessions SET summary = '', summarized_count = 0, metadata = '{}' WHERE tenant_id = :tenant AND id {in_names}
 
 -- name: clear_api_keys
 UPDATE api_keys SET name = '' WHERE tenant_id = :tenant AND id {in_names}
+
+-- name: clear_ids_api_keys
+UPDATE api_keys SET name = '', agents = CASE WHEN agents = '[]' THEN agents ELSE '["[erased]"]' END,
+  user_id = CASE WHEN user_id = '' THEN '' ELSE :mark END
+WHERE tenant_id = :tenant AND id {in_names}
+
+-- name: clear_ids_audit_log
+UPDATE audit_log SET message = :mark, folded_message = :mark, meta = '{}', agent_id = NULL
+WHERE tenant_id = :tenant AND id {in_numbers}
 
 -- name: clear_audit_log
 UPDATE audit_log SET message = :mark, folded_message = :mark, meta = '{}' WHERE tenant_id = :tenant AND id {in_numbers}
 
 -- name: seal_event
 UPDATE audit_log SET previous_hash = :previous_hash, hash = :hash WHERE tenant_id = :tenant AND id = :id
+
+-- Hashes of what was erased.
+
+-- name: keep_erased
+INSERT INTO erased_texts (tenant_id, hash, erased_at) VALUES (:tenant, :hash, :now) ON CONFLICT DO NOTHING
+
+-- name: find_erased
+SELECT hash FROM erased_texts WHERE tenant_id = :tenant AND hash {in_names}
+
+-- name: list_erased_salts
+SELECT DISTINCT substr(hash, 1, 16) FROM erased_texts WHERE tenant_id = :tenant

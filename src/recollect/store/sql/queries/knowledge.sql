@@ -19,15 +19,18 @@ INSERT INTO kb_documents ({document}) VALUES ({:document})
 -- name: update_document
 UPDATE kb_documents
 SET title = :title, category = :category, source = :source, content_hash = :content_hash,
-    is_published = :is_published, updated_at = :updated_at, flag = :flag
+    is_published = :is_published, updated_at = :updated_at, flag = :flag, metadata = :metadata
 WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: find_document
 SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id = :id
 
 -- name: list_documents
-SELECT {document} FROM kb_documents
- WHERE tenant_id = :tenant AND id > :after AND :category IN ('', category) ORDER BY id LIMIT :limit
+SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id > :after AND {where} ORDER BY id LIMIT :limit
+
+-- name: chunks_where
+SELECT c.id FROM kb_documents d JOIN kb_chunks c ON c.tenant_id = d.tenant_id AND c.document_id = d.id
+WHERE d.tenant_id = :tenant AND {where}
 
 -- name: delete_document
 DELETE FROM kb_documents WHERE tenant_id = :tenant AND id = :id

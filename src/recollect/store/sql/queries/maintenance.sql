@@ -7,24 +7,24 @@ WHERE leases.until <= :now OR leases.holder = excluded.holder
 DELETE FROM leases WHERE name = :name AND holder = :holder
 
 -- name: list_aging
-SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND seq > :after
+SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user_id FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode' AND archived_at IS NULL AND seq > :after
 ORDER BY seq LIMIT :limit
 
 -- name: count_aging
 SELECT count(CASE WHEN expires_at <= :now THEN NULL ELSE 1 END), count(CASE WHEN expires_at <= :now THEN 1 END)
 FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode' AND archived_at IS NULL
   AND (valid_to IS NULL OR valid_to > :now)
 
 -- name: prolong_memory
 UPDATE memories SET expires_at = :until
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND archived_at IS NULL AND expires_at < :until
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = :seq AND archived_at IS NULL AND expires_at < :until
 
 -- The upper half of an entry's version counts how often its end moved, so that every index in memory notices.
 -- name: prolong_entry
 UPDATE memory_index SET expires_at = :until, version = version + 4294967296
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = :seq
 
 -- name: find_lease
 SELECT holder FROM leases WHERE name = :name

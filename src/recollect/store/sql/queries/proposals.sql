@@ -1,15 +1,16 @@
 -- name: last_proposal
+-- users: proposals are numbered per agent
 SELECT COALESCE(MAX(seq), 0) FROM proposals WHERE tenant_id = :tenant AND agent_id = :agent
 
 -- name: add_proposal
 INSERT INTO proposals ({proposal}) VALUES ({:proposal})
 
 -- name: find_proposal
-SELECT {proposal} FROM proposals WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+SELECT {proposal} FROM proposals WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = :seq
 
 -- name: list_proposals
 SELECT {proposal} FROM proposals
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq < :before AND :state IN ('', state)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq < :before AND :state IN ('', state)
 ORDER BY seq DESC LIMIT :limit
 
 -- name: decide_proposal

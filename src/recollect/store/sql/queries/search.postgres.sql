@@ -5,7 +5,7 @@
 SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent FOR NO KEY UPDATE
 
 -- name: find_memories
-SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = ANY(:seqs)
 
 -- name: find_chunks
 SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id = ANY(:seqs)
@@ -49,7 +49,7 @@ VALUES (:tenant_id, :seq, :version, :category, :words::tsvector, :length, :embed
 
 -- name: set_memory_vector
 UPDATE memory_index SET embedder_id = :embedder_id, embedding = :vector::halfvec
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND version = :version
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = :seq AND version = :version
 
 -- name: set_chunk_vector
 UPDATE chunk_index SET embedder_id = :embedder_id, embedding = :vector::halfvec
@@ -65,12 +65,18 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
 -- name: memory_index_after
 SELECT {memory_entry} FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq{user| AND seq IN (
+    SELECT m.seq FROM memories m
+    WHERE m.tenant_id = :tenant AND m.agent_id = :agent AND m.user_id = :user AND m.seq > :seq)}
 ORDER BY seq LIMIT :limit
 
 -- name: memory_index_rows
 SELECT {memory_entry} FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = ANY(:seqs)
+
+-- name: memory_fields
+SELECT seq, {entry_version}, {where} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = ANY(:seqs)
 
 -- Columns of an entry for the index in memory.
 -- fragment: memory_entry
@@ -80,7 +86,7 @@ role, since
 -- Aggregate into one value of big-endian numbers, unordered: three times faster than ten thousand rows.
 -- name: memory_index_versions
 SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries}
 
 -- name: chunk_index_after
 SELECT {chunk_entry} FROM chunk_index
@@ -100,7 +106,7 @@ WHERE tenant_id = :tenant
 
 -- name: list_these
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = ANY(:seqs)
   AND (:kind = 'all' OR kind = :kind) AND {listed}
 
 -- BM25 over `term`, the words of the query; `size`, the number of rows and their average length; and `candidate`, each
@@ -124,6 +130,7 @@ SELECT c.seq,
        sum(r.weight * c.frequency * (:k1 + 1) / (c.frequency + :k1 * (1 - :b + :b * c.length / size.length)))::float8
          AS score
 FROM candidate c JOIN rarity r ON r.lexeme = c.lexeme CROSS JOIN size
+WHERE {where}
 GROUP BY c.seq ORDER BY score DESC, c.seq DESC LIMIT :limit
 
 -- name: chunk_sizes
@@ -141,7 +148,7 @@ SELECT last_id FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'
 -- name: nearest_chunks
 WITH own AS MATERIALIZED (
   SELECT seq, embedding FROM chunk_index
-  WHERE tenant_id = :tenant AND embedder_id = :embedder_id AND (:any_category OR category = ANY(:categories))
+  WHERE tenant_id = :tenant AND embedder_id = :embedder_id AND (:any_category OR category = ANY(:categories)) AND {where}
 )
 SELECT seq, 1 - (embedding <=> :vector::halfvec) AS score FROM own
 ORDER BY embedding <=> :vector::halfvec, seq DESC LIMIT :limit
@@ -158,27 +165,28 @@ SET LOCAL hnsw.iterative_scan = 'strict_order'
 
 -- name: nearest_chunks_by_index
 SELECT seq, 1 - (embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions})) AS score FROM chunk_index
-WHERE tenant_id = :tenant AND embedder_id = {embedder_id} AND (:any_category OR category = ANY(:categories))
+WHERE tenant_id = :tenant AND embedder_id = {embedder_id} AND (:any_category OR category = ANY(:categories)) AND {where}
 ORDER BY embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions}) LIMIT :limit
 
 -- name: archive_memories
 UPDATE memories SET archived_at = :now
-WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND seq = ANY(:seqs)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND archived_at IS NULL AND seq = ANY(:seqs)
 
 -- name: remove_all_from_index
-DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = ANY(:seqs)
 
--- name: ending_episodes
-SELECT seq, category, created_at, last_retrieved_at, expires_at FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
-  AND expires_at > :now AND seq = ANY(:seqs)
+-- Episodes with an end, and items whose life a reading extends.
+-- name: ending_memories
+SELECT seq, category, created_at, last_retrieved_at, expires_at, ttl_seconds FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND (kind = 'episode' OR ttl_seconds IS NOT NULL)
+  AND archived_at IS NULL AND valid_to IS NULL AND expires_at > :now AND seq = ANY(:seqs)
 
 -- Lock rows in order, so that servers that mark the same memories cannot deadlock.
 -- name: mark_retrieved
 UPDATE memories SET last_retrieved_at = :at
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (
   SELECT seq FROM memories
-  WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+  WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = ANY(:seqs)
     AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)
   ORDER BY seq FOR UPDATE
 )

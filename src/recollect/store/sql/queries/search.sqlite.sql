@@ -6,7 +6,7 @@ SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent
 
 -- name: find_memories
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: find_chunks
 SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id IN (SELECT value FROM json_each(:seqs))
@@ -45,7 +45,7 @@ VALUES (:tenant_id, :seq, :version, :category, :terms, :embedder_id, :vector)
 
 -- name: set_memory_vector
 UPDATE memory_index SET embedder_id = :embedder_id, vector = :vector
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND version = :version
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = :seq AND version = :version
 
 -- name: set_chunk_vector
 UPDATE chunk_index SET embedder_id = :embedder_id, vector = :vector
@@ -61,19 +61,25 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
 -- name: memory_index_after
 SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq{user| AND seq IN (
+    SELECT m.seq FROM memories m
+    WHERE m.tenant_id = :tenant AND m.agent_id = :agent AND m.user_id = :user AND m.seq > :seq)}
 ORDER BY seq LIMIT :limit
 
 -- name: memory_index_rows
 SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: memory_fields
+SELECT seq, {entry_version}, {where} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: memory_index_versions
-SELECT seq, version, coalesce(embedder_id, 0) FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent
+SELECT seq, version, coalesce(embedder_id, 0) FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries}
 
 -- name: list_these
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq IN (SELECT value FROM json_each(:seqs))
   AND (:kind = 'all' OR kind = :kind) AND {listed}
 
 -- name: chunk_index_after
@@ -90,19 +96,20 @@ SELECT seq, version, coalesce(embedder_id, 0) FROM chunk_index WHERE tenant_id =
 
 -- name: archive_memories
 UPDATE memories SET archived_at = :now
-WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND archived_at IS NULL
   AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: remove_all_from_index
 DELETE FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq IN (SELECT value FROM json_each(:seqs))
 
--- name: ending_episodes
-SELECT seq, category, created_at, last_retrieved_at, expires_at FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
-  AND expires_at > :now AND seq IN (SELECT value FROM json_each(:seqs))
+-- Episodes with an end, and items whose life a reading extends.
+-- name: ending_memories
+SELECT seq, category, created_at, last_retrieved_at, expires_at, ttl_seconds FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND (kind = 'episode' OR ttl_seconds IS NOT NULL)
+  AND archived_at IS NULL AND valid_to IS NULL AND expires_at > :now AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: mark_retrieved
 UPDATE memories SET last_retrieved_at = :at
-WHERE tenant_id = :tenant AND agent_id = :agent AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)
   AND seq IN (SELECT value FROM json_each(:seqs))

@@ -7,6 +7,16 @@ SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id
 SELECT tenant_id, hash, created_at FROM secret_allowances
 WHERE tenant_id = :tenant AND hash > :hash ORDER BY hash LIMIT :limit
 
+-- name: export_erased_texts
+SELECT tenant_id, hash, erased_at FROM erased_texts
+WHERE tenant_id = :tenant AND hash > :hash ORDER BY hash LIMIT :limit
+
+-- name: any_record
+SELECT 1 FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+UNION ALL SELECT 1 FROM chat_sessions WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+UNION ALL SELECT 1 FROM details WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+LIMIT 1
+
 -- name: export_agents
 SELECT {agent}, last_seq FROM agents WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
 
@@ -64,6 +74,9 @@ SELECT hash FROM audit_log WHERE tenant_id = :tenant AND id = :id
 -- name: present_secret_allowances
 SELECT 1 FROM secret_allowances WHERE tenant_id = :tenant AND hash = :hash
 
+-- name: present_erased_texts
+SELECT 1 FROM erased_texts WHERE tenant_id = :tenant AND hash = :hash
+
 -- name: present_agents
 SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :id
 
@@ -115,10 +128,15 @@ SELECT 1 FROM shelves WHERE tenant_id = :tenant AND shelf = :shelf
 INSERT INTO secret_allowances (tenant_id, hash, created_at) VALUES (:tenant_id, :hash, :created_at)
 ON CONFLICT (tenant_id, hash) DO NOTHING
 
+-- name: import_erased_texts
+INSERT INTO erased_texts (tenant_id, hash, erased_at) VALUES (:tenant_id, :hash, :erased_at)
+ON CONFLICT (tenant_id, hash) DO NOTHING
+
+-- Leaves out a number that is taken, and an item whose key is.
 -- name: import_memories
 INSERT INTO memories ({memory}, folded, folded_tags, content_hash)
 VALUES ({:memory}, :folded, :folded_tags, :content_hash)
-ON CONFLICT (tenant_id, agent_id, seq) DO NOTHING
+ON CONFLICT DO NOTHING
 
 -- name: import_memory_versions
 INSERT INTO memory_versions (tenant_id, agent_id, {version}) VALUES (:tenant_id, :agent_id, {:version})

@@ -1,0 +1,1 @@
+"""Client of a recollect server, with the verbs of the library."""

@@ -1,0 +1,1 @@
+"""Filters of memories, documents and sessions: one small language for every interface."""

@@ -1,0 +1,372 @@
+"""Facts out of conversations: `add` reads messages and keeps what lasts.
+
+A model, if there is one, proposes operations in one call outside any transaction; otherwise, and when it fails, rules
+pick statements in the user's own words. Each fact is an episode of the category `fact` and passes the write path like
+any other memory. All changes are one transaction, and its steps undo it in any process while no memory has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from recollect.caller import current_caller
+from recollect.deadline import iter_with_deadline
+from recollect.errors import Conflict, Forbidden, Invalid, ModelError, NotFound, RecollectError, SecretRejected
+from recollect.lazy import LazyModule
+from recollect.model import (
+    AddedFacts,
+    AuditEvent,
+    DroppedFact,
+    Fact,
+    FactStep,
+    Kind,
+    Memory,
+    Message,
+    Origin,
+    Owner,
+    Role,
+)
+from recollect.policy.memories import trust
+from recollect.policy.memories.categories import Category
+from recollect.policy.names import memory_seq
+from recollect.policy.text import content_hash
+from recollect.ports import Clock, Store
+from recollect.services.background.resting import GuardedModel
+from recollect.services.history.noting import record_event
+from recollect.services.memories.drafts import Draft, check_own, find_session_user
+from recollect.services.memories.fact_requests import MAX_FACTS, FactsRequest
+from recollect.services.memories.remember import Remember
+from recollect.services.memories.secrets import SecretGuard
+from recollect.services.memories.similar import Similar
+
+if TYPE_CHECKING:
+    from recollect.policy.memories import duplicates, fact_answers, facts
+    from recollect.policy.memories.fact_answers import FactChange
+else:
+    duplicates = LazyModule("recollect.policy.memories.duplicates")
+    fact_answers = LazyModule("recollect.policy.memories.fact_answers")
+    facts = LazyModule("recollect.policy.memories.facts")
+
+MAX_QUERY_CHARS = 2_000
+"""Characters of the conversation by which related memories are searched; the newest."""
+
+MAX_DROPPED = 200
+"""Left-out statements that one call names."""
+
+ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.AGENT}
+SAID_TWICE = "said twice in this conversation"
+KNOWN_KINDS = (Kind.EPISODE, Kind.NOTE, Kind.CORE)
+REFUSALS = (Invalid, Forbidden, NotFound)
+
+log = logging.getLogger("recollect")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """Operations to carry out, and what was left out before."""
+
+    operations: Sequence[FactChange]
+    dropped: Sequence[DroppedFact]
+    origin: Origin | None = None  # None: by the speaker
+    problem: str = ""
+
+
+class ExtractFacts:
+    """Service that stores the facts of conversations, and undoes it."""
+
+    def __init__(
+        self,
+        store: Store,
+        remember: Remember,
+        guard: SecretGuard,
+        similar: Similar,
+        now: Clock,
+        *,
+        model: GuardedModel | None = None,
+        is_noted: bool = True,
+        is_automatic: bool = False,
+    ) -> None:
+        """Set up; `is_noted` is False when notes live in a file, which keeps no history to undo to."""
+        self._store = store
+        self._remember = remember
+        self._guard = guard
+        self._similar = similar
+        self._now = now
+        self._model = model
+        self._target_kinds = (Kind.EPISODE, Kind.NOTE) if is_noted else (Kind.EPISODE,)
+        self._is_automatic = is_automatic
+
+    def __call__(self, owner: Owner, request: FactsRequest) -> AddedFacts:
+        """Store the facts of a conversation, or with `dry_run` only show them.
+
+        Raises: Invalid, SecretRejected when the session id is wrong; StoreError.
+        """
+        self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=request.session_id)
+        # Facts belong to the user of the conversation, or to none, and are compared with those of the same.
+        owner = owner.of(owner.user or find_session_user(self._store, owner, request.session_id))
+        plan = self._ask_model(owner, request.messages) or self._read_by_rules(request.messages)
+        return self._carry_out(owner, request, plan)
+
+    def read_turn(self, owner: Owner, messages: Sequence[Message]) -> None:
+        """Store the facts of a turn that was just logged, if the settings say so. A failure is only logged."""
+        if not self._is_automatic or not messages:
+            return
+        turns = [(message.role, message.content) for message in messages]
+        try:
+            self(owner, FactsRequest(messages=turns, session_id=messages[0].session_id))
+        # The turn is stored already.
+        except RecollectError as error:
+            log.warning("The facts of a turn were not stored: %s", error)
+
+    def undo(self, owner: Owner, steps: Sequence[FactStep]) -> None:
+        """Undo the steps of an `add` in one transaction: delete what it added and restore what it changed.
+
+        Raises: NotFound; Conflict when one of the memories was changed since; Forbidden.
+        """
+        seqs = [memory_seq(step.id) or 0 for step in steps]
+        found = {memory.id: memory for memory in self._store.find_memories(owner, seqs).values()}
+        restored: list[Memory] = []
+        for step in steps:
+            memory = found.get(step.id)
+            if memory is None:
+                raise NotFound(f"There is no memory {step.id}; it was deleted, or undone already.")
+            if memory.version != step.version:
+                raise Conflict(f"Memory {step.id} was changed since; it is at version {memory.version}. Undo by hand.")
+            check_own(owner, memory.user)
+            trust.check_change(memory.origin, current_caller().trust)
+            if step.change == "ended" and memory.valid_to is None:
+                raise Conflict(f"Memory {step.id} has not ended; undo the steps that one `add` answered with.")
+            if step.change == "updated":
+                (before,) = self._store.list_versions(owner, step.id, limit=1) or (None,)
+                if before is None:
+                    raise Conflict(f"Memory {step.id} has no former version.")
+                memory = replace(memory, text=before.text, tags=before.tags, importance=before.importance)
+            # Writing what is deleted next compares its version once more, in the transaction.
+            restored.append(replace(memory, valid_to=None) if step.change == "ended" else memory)
+        made = [step.id for step in steps if step.change == "added"]
+        counts = {"deleted": len(made), "restored": len(restored) - len(made)}
+        message = "Facts of a conversation were undone: {deleted} deleted, {restored} restored.".format(**counts)
+        self._remember.revert(
+            owner, restored, made=made, also=lambda: self._record(owner, "facts.undo", message, counts)
+        )
+
+    def _read_by_rules(self, messages: Sequence[tuple[Role, str]], problem: str = "") -> _Plan:
+        read = list(iter_with_deadline(facts.read_facts(messages)))
+        dropped = [DroppedFact(text=each.text, turn=each.turn, reason=each.reason) for each in read if each.reason]
+        kept = [
+            fact_answers.FactChange(op=fact_answers.FactOp.ADD, text=each.text, turn=each.turn)
+            for each in read
+            if not each.reason
+        ]
+        return _Plan(operations=kept, dropped=dropped, problem=problem)
+
+    def _ask_model(self, owner: Owner, messages: Sequence[tuple[Role, str]]) -> _Plan | None:
+        """Return the plan of the model, or of the rules if it fails; None without a model or anything to read."""
+        spoken = [text for role, text in messages if role in ORIGINS]
+        if self._model is None or not any(text.strip() for text in spoken):
+            return None
+        turns = [(role, self._guard.redact(owner.tenant, text)) for role, text in messages]
+        query = "\n".join(text for role, text in turns if role in ORIGINS)[-MAX_QUERY_CHARS:]
+        known = self._similar.find_related(owner, query, kinds=self._target_kinds, limit=fact_answers.MAX_MEMORIES)
+        # A memory that ends already could not be restored to its former end by an undo.
+        targets = [memory for memory in known if memory.valid_to is None]
+        try:
+            answer = self._model.complete(
+                fact_answers.build_messages(turns, targets),
+                max_tokens=fact_answers.MAX_TOKENS,
+                about=(owner, content_hash("\n".join(spoken))),
+                find_problem=fact_answers.find_problem,
+            )
+        except ModelError as error:
+            log.warning("Facts were read by rules because the model failed: %s", error)
+            self._record(owner, "facts.model_fail", "A model could not be asked for facts, so rules read them.", {})
+            return self._read_by_rules(messages, problem=str(error))
+        operations, dropped = fact_answers.parse_answer(answer, turns, targets)
+        return _Plan(operations=operations, dropped=dropped, origin=Origin.MODEL)
+
+    def _carry_out(self, owner: Owner, request: FactsRequest, plan: _Plan) -> AddedFacts:
+        """Check each operation and carry out those that pass; one that is refused does not affect the others."""
+        writing = FactWriting(request, plan.origin)
+        for operation in iter_with_deadline(plan.operations):
+            reason = writing.find_problem(operation) or self._find_known(owner, operation, writing)
+            if reason:
+                writing.dropped.append(DroppedFact(text=operation.text, turn=operation.turn, reason=reason))
+            else:
+                writing.take(operation, self._now())
+        while True:
+            try:
+                result = self._write(owner, request, writing)
+                break
+            except REFUSALS as error:
+                if error.item is None:
+                    raise
+                writing.refuse(error.item, _explain(error))
+            except Conflict:
+                # A memory was changed while the model thought. Its changes are left out, the new facts are kept.
+                if not writing.refuse_changes("the memory was changed meanwhile"):
+                    raise
+        dropped = [
+            replace(each, text=self._guard.redact(owner.tenant, each.text))
+            for each in (*plan.dropped, *writing.dropped)[:MAX_DROPPED]
+        ]
+        return replace(
+            result,
+            dropped=tuple(sorted(dropped, key=lambda each: -1 if each.turn is None else each.turn)),
+            source="rules" if plan.origin is None else "model",
+            problem=plan.problem,
+            is_dry_run=request.dry_run,
+            revert=lambda steps: self.undo(owner, steps),
+        )
+
+    def _write(self, owner: Owner, request: FactsRequest, writing: FactWriting) -> AddedFacts:
+        drafts, edits = [draft for draft, _ in writing.drafts], [edit for edit, _ in writing.edits]
+        if request.dry_run:
+            return writing.report(*self._remember.check(owner, drafts, edits), is_stored=False)
+        if not drafts and not edits:
+            return AddedFacts()
+
+        def also(added: Sequence[Memory], changed: Sequence[Memory]) -> AddedFacts:
+            result = writing.report(added, changed, is_stored=True)
+            counts = {"added": len(result.added), "updated": len(result.updated), "superseded": len(result.superseded)}
+            ids = [step.id for step in result.steps]
+            message = f"{len(ids)} memories were changed by the facts of a conversation."
+            self._record(owner, "facts.add", message, {**counts, "ids": ids})
+            return result
+
+        return self._remember.apply(owner, drafts, edits, also=also)
+
+    def _find_known(self, owner: Owner, operation: FactChange, writing: FactWriting) -> str:
+        """Return a reason if a fact is remembered already, or an earlier one of this conversation says the same."""
+        if operation.op == "drop":
+            return ""
+        if writing.is_repeated(operation):
+            return SAID_TWICE
+        # Validated by the write path later; here it only carries the text.
+        memory = Memory(
+            owner=owner.whole,
+            user=owner.user or None,
+            kind=Kind.EPISODE,
+            text=operation.text,
+            created_at=self._now(),
+        )
+        own = "" if operation.target is None else operation.target.id
+        for other in self._similar(owner, memory, kinds=KNOWN_KINDS):
+            if other.id != own or content_hash(other.text) == content_hash(operation.text):
+                return f"already remembered as {other.id}"
+        return SAID_TWICE if writing.has_same(operation.text) else ""
+
+    def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any]) -> None:
+        event = AuditEvent(
+            tenant=owner.tenant, at=self._now(), action=action, agent_id=owner.agent, message=message, meta=meta
+        )
+        record_event(self._store, event) if action == "facts.model_fail" else self._store.add_event(event)
+
+
+class FactWriting:
+    """Drafts and edits of one call, each with its operation."""
+
+    def __init__(self, request: FactsRequest, origin: Origin | None) -> None:
+        self.drafts: list[tuple[Draft, FactChange]] = []
+        self.edits: list[tuple[Memory, FactChange]] = []
+        self.dropped: list[DroppedFact] = []
+        self._heard: set[str] = set()  # hashes of the texts compared so far
+        self._prints: list[duplicates.Fingerprint] = []  # of the drafts and edits
+        self._request = request
+        self._origin = origin
+
+    def has_same(self, text: str) -> bool:
+        """Return True if a draft or an edit says the same."""
+        fingerprint = duplicates.Fingerprint.of(text)
+        return any(duplicates.is_near_duplicate(fingerprint, other) for other in self._prints)
+
+    def is_repeated(self, operation: FactChange) -> bool:
+        """Return True if this new fact was compared before, word for word. That saves a search for each repetition."""
+        mark, count = content_hash(operation.text), len(self._heard)
+        self._heard |= {mark} if operation.op == "add" else set()
+        return operation.op == "add" and len(self._heard) == count
+
+    def find_problem(self, operation: FactChange) -> str:
+        """Return the reason why an operation is refused, without a look at other memories; empty if it is not."""
+        target = operation.target
+        if len(self.drafts) + len(self.edits) >= MAX_FACTS:
+            return f"beyond the first {MAX_FACTS} facts of one call"
+        if target is not None and not trust.is_within(target.origin, current_caller().trust):
+            return f"changes {target.id}, which is trusted more than this key"
+        return "" if operation.op == "drop" else fact_answers.find_text_problem(operation.text)
+
+    def take(self, operation: FactChange, now: datetime) -> None:
+        """Plan an operation."""
+        target = operation.target
+        is_end = target is not None and operation.op == "drop"
+        self._prints.append(duplicates.Fingerprint.of(target.text if target and is_end else operation.text))
+        if target is not None and operation.op == "drop":
+            self.edits.append((replace(target, valid_to=now), operation))
+        # The words of a model never take the place of a trusted text under its id and origin.
+        elif target is not None and operation.op == "update" and trust.is_low(target.origin):
+            self.edits.append((replace(target, text=operation.text), operation))
+        else:
+            self.drafts.append((self._draft(operation, target), operation))
+
+    def refuse(self, item: int, reason: str) -> None:
+        """Leave out the draft or edit at a position that the write path refused."""
+        count = len(self.drafts)
+        _, operation = self.drafts.pop(item) if item < count else self.edits.pop(item - count)
+        self.dropped.append(DroppedFact(text=operation.text, turn=operation.turn, reason=reason))
+
+    def refuse_changes(self, reason: str) -> bool:
+        """Leave out whatever changes a stored memory; return False if there is nothing of that kind."""
+        positions = [place for place, (draft, _) in enumerate(self.drafts) if draft.supersedes is not None]
+        places = [*positions, *range(len(self.drafts), len(self.drafts) + len(self.edits))]
+        for place in reversed(places):
+            self.refuse(place, reason)
+        return bool(places)
+
+    def report(self, stored: Sequence[Memory], changed: Sequence[Memory], *, is_stored: bool) -> AddedFacts:
+        """Return what was done. `changed` are the superseded memories, if they are stored, and then the edited ones."""
+        facts_made = [
+            Fact(memory=memory, turn=operation.turn, replaces=draft.supersedes)
+            for memory, (draft, operation) in zip(stored, self.drafts, strict=True)
+        ]
+        count = len(self.edits)
+        edited, ended = (changed[len(changed) - count :], changed[: len(changed) - count])
+        edits = [
+            (operation.op, Fact(memory=memory, turn=operation.turn))
+            for memory, (_, operation) in zip(edited, self.edits, strict=True)
+        ]
+        steps = [
+            *(FactStep(change="added", id=each.id, version=each.memory.version) for each in facts_made),
+            *(FactStep(change="ended", id=each.id, version=each.version) for each in ended),
+            *(
+                FactStep(change="ended" if op == "drop" else "updated", id=each.id, version=each.memory.version)
+                for op, each in edits
+            ),
+        ]
+        return AddedFacts(
+            added=tuple(each for each in facts_made if each.replaces is None),
+            updated=tuple(each for op, each in edits if op != "drop"),
+            superseded=(
+                *(each for each in facts_made if each.replaces is not None),
+                *(each for op, each in edits if op == "drop"),
+            ),
+            steps=tuple(steps) if is_stored else (),
+        )
+
+    def _draft(self, operation: FactChange, target: Memory | None) -> Draft:
+        role = self._request.messages[operation.turn][0]
+        return Draft(
+            text=operation.text,
+            kind=Kind.EPISODE,
+            role=role,
+            session_id=self._request.session_id,
+            category=Category.FACT.value,
+            origin=self._origin or ORIGINS[role],
+            supersedes=None if target is None else target.id,
+        )
+
+
+def _explain(error: RecollectError) -> str:
+    return "seems to hold a secret" if isinstance(error, SecretRejected) else str(error)

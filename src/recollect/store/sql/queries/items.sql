@@ -1,0 +1,34 @@
+-- Items: memories with a namespace and a key of the caller. The index memories_by_item_key finds them.
+
+-- Always of one user, or of none.
+-- name: find_item
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND namespace = :path AND item_key = :key
+  AND item_key IS NOT NULL AND archived_at IS NULL
+
+-- fragment: live_items
+tenant_id = :tenant AND agent_id = :agent{seen} AND item_key IS NOT NULL AND archived_at IS NULL AND held_at IS NULL
+  AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
+
+-- name: item_numbers
+SELECT seq FROM memories
+WHERE {live_items} AND {where}
+ORDER BY coalesce(updated_at, created_at) DESC, seq DESC LIMIT :limit OFFSET :offset
+
+-- name: item_namespaces
+SELECT DISTINCT namespace FROM memories
+WHERE {live_items} AND namespace >= :first AND namespace < :last
+ORDER BY namespace LIMIT :limit
+
+-- name: expired_items
+SELECT seq FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND item_key IS NOT NULL AND archived_at IS NULL
+  AND expires_at <= :now
+ORDER BY seq LIMIT :limit
+
+-- name: delete_expired_item
+DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = :seq AND expires_at <= :now
+
+-- name: set_item_end
+UPDATE memories SET expires_at = :until, ttl_seconds = :ttl_seconds
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = :seq

@@ -1,0 +1,54 @@
+"""A store on each engine, the server in front of it, and a client of that: all see the same records."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from recollect import AgentMemory, Client, Recollect, Settings
+from recollect.client.agent import AgentClient
+from tests.server.live import serving
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def recollect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+    folder = tmp_path_factory.mktemp("store")
+    (folder / "skills" / "tea").mkdir(parents=True)
+    (folder / "skills" / "tea" / "SKILL.md").write_text("---\nname: tea\ndescription: Making tea.\n---\nBoil water.\n")
+    if request.param == "postgres":
+        url = str(request.getfixturevalue("postgres_url"))
+    else:
+        url = f"sqlite:///{folder / 'memory.db'}"
+    with Recollect(settings=Settings(url=url, skills=(str(folder / "skills"),))) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def key(recollect: Recollect) -> str:
+    return recollect.tenant("acme").add_key("operator").key
+
+
+@pytest.fixture(scope="module")
+def address(recollect: Recollect, key: str) -> Iterator[str]:
+    with serving(recollect, no_auth=False) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(address: str, key: str) -> Iterator[Client]:
+    with Client(address, key) as client:
+        yield client
+
+
+@pytest.fixture
+def atlas(client: Client) -> AgentClient:
+    """An agent that nobody has written to."""
+    return client.agent(f"atlas-{uuid.uuid4().hex[:8]}")
+
+
+@pytest.fixture
+def library(recollect: Recollect, atlas: AgentClient) -> AgentMemory:
+    """The same agent without a server."""
+    return recollect.agent(atlas.owner.agent, "acme")

@@ -1,0 +1,56 @@
+"""Facts of conversations over REST."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+ALLERGY = "I'm allergic to penicillin."
+TALK = [{"role": "user", "content": f"Hi! {ALLERGY} What can I take?"}]
+
+
+def test_facts_are_added_shown_first_and_undone(client: httpx2.Client, ann: str) -> None:
+    shown = client.post(f"{ann}/add", json={"messages": TALK, "dry_run": True}).json()
+    assert (shown["added"][0]["text"], shown["added"][0]["id"], shown["undo"]) == (ALLERGY, "", [])
+    assert client.get(f"{ann}/memories").json()["items"] == []
+
+    added = client.post(f"{ann}/add", json={"messages": TALK, "session_id": "monday"}).json()
+
+    assert [(each["text"], each["turn"], each["category"]) for each in added["added"]] == [(ALLERGY, 0, "fact")]
+    assert {each["reason"] for each in added["dropped"]} == {"small talk", "a question"}
+    hits = client.post(f"{ann}/recall", json={"query": "what is the user allergic to?"}).json()
+    assert ALLERGY in str(hits)
+    assert client.post(f"{ann}/add/undo", json={"undo": added["undo"]}).json() == {"undone": 1}
+    assert client.post(f"{ann}/add/undo", json={"undo": added["undo"]}).status_code == 404
+
+
+def test_an_edited_memory_is_not_undone(client: httpx2.Client, ann: str) -> None:
+    added = client.post(f"{ann}/add", json={"messages": TALK}).json()
+    id = added["added"][0]["id"]
+    client.patch(f"{ann}/memories/{id}", json={"text": "I'm allergic to nuts."})
+
+    refused = client.post(f"{ann}/add/undo", json={"undo": added["undo"]})
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert client.get(f"{ann}/memories/{id}").json()["text"] == "I'm allergic to nuts."
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("add", {}, 422),
+        ("add", {"messages": "I live in Oslo"}, 422),
+        ("add", {"messages": [{"role": "boss", "content": "x"}]}, 400),
+        ("add", {"messages": [], "dry_run": "yes"}, 422),
+        ("add", {"messages": [], "sesion_id": "x"}, 422),
+        ("add", {"messages": [], "session_id": "a/b"}, 400),
+        ("add/undo", {"undo": [{"id": "m-1"}]}, 400),
+        ("add/undo", {"undo": [{"change": "added", "id": "m-1", "version": "1"}]}, 400),
+        ("add/undo", {"undo": [{"change": "added", "id": "m-1", "version": 1}] * 2}, 400),
+        ("add/undo", {"undo": [{"change": "added", "id": "m-99", "version": 1}]}, 404),
+    ],
+)
+def test_bad_bodies_are_refused(client: httpx2.Client, ann: str, path: str, body: object, status: int) -> None:
+    answer = client.post(f"{ann}/{path}", json=body)
+
+    assert (answer.status_code, answer.json()["ok"]) == (status, False), answer.text

@@ -1,0 +1,538 @@
+"""What belongs to one user of an agent is reached by no verb of another user's view, on either engine."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from recollect import AsyncRecollect
+from recollect.api.agent import AgentMemory
+from recollect.api.recollect import Recollect
+from recollect.caller import Caller, use_caller
+from recollect.errors import Conflict, Forbidden, Invalid, NotFound, RecollectError
+from recollect.model import NO_USER, FactStep, Owner, ProposalState
+from recollect.settings import Settings
+
+MARKER = "xylophone"
+SECRET = f"The launch code is {MARKER}"
+QUESTION = "what is the launch code"
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+    file = tmp_path_factory.mktemp("store") / "memory.db"
+    url = f"sqlite:///{file}" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with Recollect(settings=Settings(url=url), embedder=None) as opened:
+        yield opened
+
+
+_fresh = iter(range(1_000_000))
+
+
+@pytest.fixture
+def agent(store: Recollect) -> AgentMemory:
+    return store.tenant(f"t-{next(_fresh)}").agent("atlas")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the intruder is after."""
+
+    memory: str
+    gone: str
+    held: str
+    detail: str
+    session: str
+    call: str
+    proposal: str
+
+
+NOBODYS = Target("m-777", "m-778", "m-779", "mem_20260101000000_abcdef", "s-777", "c-777", "p-777")
+
+
+def fill(agent: AgentMemory, user: str) -> Target:
+    """Store something of every kind for a user."""
+    mine = agent.for_user(user)
+    memory = mine.remember(SECRET, kind="core", tags=["launch"])
+    mine.update(memory.id, tags=["launch", "codes"])
+    mine.remember_many([f"Launch note {MARKER}, prefers the colour blue", f"Launch note {MARKER} prefers colour blue"])
+    held = mine.remember(f"Held: {SECRET}", kind="core", origin="tool")
+    gone = mine.remember(f"{SECRET} again", kind="episode", session_id=f"s-{user}")
+    agent._store.archive_memories(agent.owner, [int(gone.id[2:])], now=agent._services.now())
+    mine.log_turn(f"s-{user}", user=SECRET, assistant="I see", remember=True)
+    mine.put("codes", "launch", {"name": SECRET})
+    mine.put(("codes", MARKER), "launch", {"name": SECRET})
+    mine.consolidate()
+    call = mine.context(f"s-{user}", QUESTION)
+    detail = mine.store_detail(f"{SECRET} " * 50, description=SECRET, session_id=f"s-{user}")
+    proposals = mine.proposals()
+    return Target(
+        memory.id,
+        gone.id,
+        held.id,
+        detail.key,
+        f"s-{user}",
+        call.id,
+        proposals[0].id if proposals else NOBODYS.proposal,
+    )
+
+
+Attempt = Callable[[AgentMemory, Target], Any]
+TURN: Any = {"user": "hello", "assistant": "hello"}
+
+ATTEMPTS: dict[str, Attempt] = {
+    "remember": lambda me, it: me.remember("mine", supersedes=it.memory),
+    "remember_many": lambda me, it: me.remember_many([{"text": "mine", "supersedes": it.memory}]),
+    "get": lambda me, it: me.get(it.memory),
+    "list": lambda me, it: [me.list(state="all", where=each) for each in (None, "user = 'u-7'", "not user = 'u-8'")],
+    "search": lambda me, it: me.search(MARKER),
+    "recall": lambda me, it: me.recall(QUESTION, min_score=0, limit=50),
+    "recall_block": lambda me, it: me.recall_block(QUESTION),
+    "render_recalled": lambda me, it: me.render_recalled(me.recall(QUESTION, min_score=0)),
+    "explain": lambda me, it: me.explain(QUESTION, it.memory),
+    "update": lambda me, it: me.update(it.memory, text="changed"),
+    "history": lambda me, it: me.history(it.memory),
+    "forget": lambda me, it: me.forget(it.memory),
+    "similar": lambda me, it: me.similar(it.memory),
+    "review": lambda me, it: me.review(),
+    "approve": lambda me, it: me.approve(it.held),
+    "restore": lambda me, it: [me.restore(it.gone), me.restore(state="archived")],
+    "approve_workspace": lambda me, it: me.approve_workspace(),
+    "add": lambda me, it: me.add([{"role": "user", "content": SECRET}], session_id=it.session, dry_run=True).dropped,
+    "undo_add": lambda me, it: me.undo_add([FactStep(change="added", id=it.memory, version=2)]),
+    "store_detail": lambda me, it: me.store_detail("mine " * 50, session_id=it.session).chars,
+    "read_detail": lambda me, it: me.read_detail(it.detail),
+    "search_details": lambda me, it: me.search_details("launch"),
+    "list_details": lambda me, it: [me.list_details(is_active=None), me.list_details(before=it.detail)],
+    "get_detail": lambda me, it: me.get_detail(it.detail),
+    "hide_detail": lambda me, it: me.hide_detail(it.detail),
+    "delete_detail": lambda me, it: me.delete_detail(it.detail),
+    "capture": lambda me, it: me.capture("short", session_id=it.session),
+    "capture_output": lambda me, it: me.capture_output("short", session_id=it.session),
+    "consolidate": lambda me, it: me.consolidate(),
+    "proposals": lambda me, it: me.proposals(state="all"),
+    "apply_proposal": lambda me, it: me.apply_proposal(it.proposal),
+    "reject_proposal": lambda me, it: me.reject_proposal(it.proposal),
+    "undo_proposal": lambda me, it: me.undo_proposal(it.proposal),
+    "log_failure": lambda me, it: me.log_failure(it.session, "no model"),
+    "conversation": lambda me, it: me.conversation(it.session).messages,
+    "sessions": lambda me, it: me.sessions(),
+    "session": lambda me, it: me.session(it.session),
+    "messages": lambda me, it: me.messages(it.session),
+    "delete_session": lambda me, it: me.delete_session(it.session),
+    "inject": lambda me, it: me.inject(QUESTION),
+    "private_memory": lambda me, it: me.private_memory(),
+    "context": lambda me, it: re.sub(r"now: .*", "", repr(me.context(it.session, QUESTION).messages)),
+    "context_calls": lambda me, it: me.context_calls(session_id=it.session),
+    "context_call": lambda me, it: me.context_call(it.call),
+    "search_knowledge": lambda me, it: me.search_knowledge(QUESTION),
+    "call_tool": lambda me, it: [
+        me.call_tool(name, {"query": MARKER, "id": it.memory, "memory_key": it.detail}, session_id=it.session)
+        for name in ("memory_search", "search_my_memories", "memory_delete", "retrieve_memory", "search_memory")
+    ],
+    "put": lambda me, it: me.put("codes", "launch", None),
+    "put_items": lambda me, it: me.put_items([{"namespace": "codes", "key": "launch", "value": 1, "version": 1}]),
+    "get_item": lambda me, it: me.get_item("codes", "launch"),
+    "get_items": lambda me, it: me.get_items([("codes", "launch"), (("codes", MARKER), "launch")]),
+    "delete_item": lambda me, it: me.delete_item("codes", "launch"),
+    "search_items": lambda me, it: [
+        me.search_items("codes", query=query, where=where)
+        for query in (None, QUESTION)
+        for where in (None, "user = 'u-7'", "not user = 'u-8'")
+    ],
+    "namespaces": lambda me, it: me.namespaces(),
+    "for_session": lambda me, it: me.for_session(it.session).list(state="all"),
+}
+CREATING = {
+    "add_session": lambda me, it: me.add_session(it.session),
+    "log_turn": lambda me, it: me.log_turn(it.session, **TURN),
+}
+"""Verbs that make a session, whose ids are unique in a tenant: a taken one is refused, whoever has it."""
+
+ABOUT_NOBODY = {"captured", "for_user", "guidance", "count_tokens", "skills", "tools"}
+
+
+def test_every_verb_is_tried() -> None:
+    verbs = {name for name, each in inspect.getmembers(AgentMemory, callable) if not name.startswith("_")}
+    assert verbs - ABOUT_NOBODY == {*ATTEMPTS, *CREATING}
+
+
+def everything(mine: AgentMemory, target: Target) -> list[object]:
+    """All of a user's that somebody could have changed."""
+    return [
+        mine.list(state="all"),
+        mine.list(state="all", kind="item"),
+        mine.history(target.memory),
+        mine.search_items(),
+        mine.sessions(),
+        mine.messages(target.session),
+        mine.list_details(is_active=None),
+        mine.proposals(state="all"),
+        [call.id for call in mine.context_calls()],
+    ]
+
+
+def answer(attempt: Attempt, me: AgentMemory, target: Target) -> str:
+    try:
+        said = repr(attempt(me, target))
+    except RecollectError as error:
+        said = f"{type(error).__name__}: {error}"
+    for known in (target.session, target.memory, target.detail, target.proposal, target.call):
+        said = said.replace(known, "…")
+    return said
+
+
+INTRUDERS: dict[str, Callable[[AgentMemory], AgentMemory]] = {
+    "another user": lambda agent: agent.for_user("u-8"),
+    "another user alone": lambda agent: agent.for_user("u-8", shared=False),
+    "nobody in particular": lambda agent: agent.for_session("s-none"),
+}
+
+
+@pytest.mark.proves("E12")
+@pytest.mark.parametrize("verb", ATTEMPTS)
+@pytest.mark.parametrize("who", INTRUDERS)
+def test_no_verb_reaches_another_user(agent: AgentMemory, verb: str, who: str) -> None:
+    target, mine = fill(agent, "u-7"), agent.for_user("u-7", shared=False)
+    before = everything(mine, target)
+    assert MARKER in repr(before)
+    me = INTRUDERS[who](agent)
+
+    foreign, missing = (answer(ATTEMPTS[verb], me, each) for each in (target, NOBODYS))
+
+    assert foreign == missing
+    assert MARKER not in foreign.replace(SECRET if verb == "add" else "", "")
+    assert everything(mine, target) == before
+
+
+@pytest.mark.parametrize("verb", CREATING)
+def test_a_session_of_another_user_is_taken(agent: AgentMemory, verb: str) -> None:
+    target, mine = fill(agent, "u-7"), agent.for_user("u-7", shared=False)
+    before = everything(mine, target)
+    for me in (agent.for_user("u-8"), agent.for_user("u-8", shared=False)):
+        with pytest.raises(Conflict, match="already exists"):
+            CREATING[verb](me, target)
+    assert everything(mine, target) == before
+
+
+def test_a_user_has_its_own_and_what_is_nobodys(agent: AgentMemory) -> None:
+    own, other, shared = agent.for_user("u-7"), agent.for_user("u-8"), agent.remember("The office opens at nine")
+    tea, coffee = own.remember("Drinks green tea"), other.remember("Drinks black coffee")
+    assert [each.user for each in (shared, tea, coffee)] == [None, "u-7", "u-8"]
+    assert [each.id for each in own.list()] == [tea.id, shared.id]
+    assert [each.id for each in agent.for_user("u-7", shared=False).list()] == [tea.id]
+    assert [each.id for each in agent.list()] == [coffee.id, tea.id, shared.id]
+    assert [each.id for each in agent.list(user="u-8")] == [coffee.id, shared.id]
+    assert [each.id for each in agent.search("drinks", user="u-8")] == [coffee.id]
+    assert {hit.id for hit in agent.recall("office drinks", user="u-7", min_score=0)} == {tea.id, shared.id}
+    assert own.owner == Owner(agent.owner.tenant, "atlas", "u-7")
+    assert all(each.owner == agent.owner for each in own.list())
+
+
+def test_what_is_nobodys_is_not_changed_through_a_user(agent: AgentMemory) -> None:
+    own, shared = agent.for_user("u-7"), agent.remember("The office opens at nine")
+    agent.log_turn("s-all", user="hello", assistant="hello")
+    detail = agent.store_detail("text " * 50)
+    for change in (
+        lambda: own.update(shared.id, text="changed"),
+        lambda: own.forget(shared.id),
+        lambda: own.remember("It opens at ten", supersedes=shared.id),
+        lambda: own.log_turn("s-all", **TURN),
+        lambda: own.delete_session("s-all"),
+        lambda: own.delete_detail(detail.key),
+        lambda: own.hide_detail(detail.key),
+    ):
+        with pytest.raises(Forbidden, match="belongs to no user"):
+            change()
+    assert own.get(shared.id) == shared
+    assert own.messages("s-all") == agent.messages("s-all") != []
+
+
+def test_another_user_cannot_be_named(agent: AgentMemory) -> None:
+    own = agent.for_user("u-7")
+    assert own.remember("Drinks tea", user="u-7").user == "u-7"
+    for call in (
+        lambda: own.remember("Drinks tea", user="u-8"),
+        lambda: own.list(user="u-8"),
+        lambda: own.recall("tea", user="u-8"),
+        lambda: own.for_user("u-8"),
+        lambda: own.add_session(user="u-8"),
+        lambda: own.context("s-1", "hello", user="u-8"),
+    ):
+        with pytest.raises(Invalid, match="another user"):
+            call()
+    for wrong in ("", " ", "a\nb", "x" * 201, " u-7"):
+        with pytest.raises(Invalid, match="A user is"):
+            agent.for_user(wrong)
+
+
+def test_duplicates_and_corrections_are_those_of_one_user(agent: AgentMemory) -> None:
+    first, second, nobodys = (
+        view.remember("Likes tea") for view in (agent.for_user("u-7"), agent.for_user("u-8"), agent)
+    )
+    assert len({first.id, second.id, nobodys.id}) == 3
+    assert agent.for_user("u-7").remember("likes  TEA") == first
+    assert agent.remember("likes tea", user="u-8") == second
+    assert agent.for_user("u-7").similar(first.id) == []
+    with pytest.raises(NotFound):
+        agent.for_user("u-7").remember("Likes coffee", supersedes=second.id)
+    with pytest.raises(Invalid, match="belongs to the user"):
+        agent.remember("Likes coffee", supersedes=second.id)
+    assert agent.remember("Likes coffee", supersedes=second.id, user="u-8").supersedes == second.id
+
+
+def test_consolidation_folds_only_memories_of_one_user(agent: AgentMemory) -> None:
+    text = "Prefers short answers with a list of the open points at the end"
+    for view in (agent, agent.for_user("u-7"), agent.for_user("u-8")):
+        view.remember(f"{text}.")
+    assert agent.consolidate() == []
+    agent.for_user("u-7").remember(f"{text}, please.")
+    agent.remember(f"{text}, please.", user="u-8")
+    proposals = agent.consolidate()
+    assert {each.user for each in proposals} == {"u-7", "u-8"}
+    for proposal in proposals:
+        applied = agent.for_user(str(proposal.user)).apply_proposal(proposal.id)
+        assert applied.state is ProposalState.APPLIED
+        assert agent.get(str(applied.memory_id)).user == proposal.user
+
+
+def test_a_session_keeps_its_user(agent: AgentMemory) -> None:
+    agent.log_turn("s-1", user="I live in Oslo", assistant="I see", remember=True, user_id="u-7")
+    agent.log_turn("s-1", user="I am a nurse", assistant="I see", remember=True)
+    assert agent.session("s-1").user == "u-7"
+    assert {each.user for each in agent.list()} == {"u-7"}
+    # What is stored for its conversation belongs to the same user.
+    assert agent.remember("Works at night", session_id="s-1").user == "u-7"
+    assert agent.store_detail("log " * 50, session_id="s-1").user == "u-7"
+    assert agent.add_session("s-2", user="u-8").user == "u-8"
+    with pytest.raises(Conflict):
+        agent.log_turn("s-2", **TURN, user_id="u-7")
+
+
+def test_a_prompt_has_one_reader(agent: AgentMemory) -> None:
+    agent.remember("Speaks of the office", kind="core")
+    agent.for_user("u-7").remember(f"Mine is {MARKER}", kind="core")
+    agent.for_user("u-7").remember(f"note on {MARKER}")
+    agent.log_turn("s-7", user="hello", assistant="hello", user_id="u-7")
+    agent.log_turn("s-0", user="hello", assistant="hello")
+
+    shown = {
+        "session of the user": agent.context("s-7", "what is mine").messages,
+        "user": agent.context("s-new", "what is mine", user="u-7").messages,
+        "nobody": agent.context("s-0", "what is mine").messages,
+        "another user": agent.context("s-7", "what is mine", user="u-8").messages,
+        "private of nobody": agent.private_memory(),
+        "inject of nobody": agent.inject(MARKER),
+        "block of nobody": agent.recall_block(MARKER),
+        "private of the user": agent.for_user("u-7").private_memory(),
+        "inject of the user": agent.for_user("u-7").inject(MARKER),
+    }
+    assert {name for name, text in shown.items() if MARKER in repr(text)} == {
+        "session of the user",
+        "user",
+        "private of the user",
+        "inject of the user",
+    }
+    assert "office" in repr(shown["nobody"])
+    assert [call.user for call in agent.context_calls()] == ["u-8", None, "u-7", "u-7"]
+
+
+def test_a_user_recalls_neither_events_nor_workflows(store: Recollect, agent: AgentMemory) -> None:
+    tenant = store.tenant(agent.owner.tenant)
+    tenant.record_step(workflow="launch", step="one", output=SECRET, agent="atlas")
+    tenant.audit.record("launch.done", SECRET)
+    tenant.ingest_text(f"All read about the {MARKER}.", title="Shared")
+    sources = {hit.source.value for hit in agent.for_user("u-7").recall(MARKER, min_score=0)}
+    assert sources == {"knowledge"}
+    with pytest.raises(Forbidden, match="belong to no user"):
+        agent.for_user("u-7").recall(MARKER, sources=["audit"])
+
+
+def test_limits_count_for_each_user(tmp_path: Any) -> None:
+    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", max_total=3, max_total_per_user=2, embedder="off")
+    with Recollect(settings=settings) as store:
+        agent = store.agent("atlas")
+        for number in range(5):
+            for view in (agent, agent.for_user("u-7"), agent.for_user("u-8")):
+                view.remember(f"note {number}")
+        assert [each.text for each in agent.for_user("u-7", shared=False).list()] == ["note 4", "note 3"]
+        assert [each.text for each in agent.list() if each.user is None] == ["note 4", "note 3", "note 2"]
+
+
+def test_the_quota_counts_for_each_user(tmp_path: Any) -> None:
+    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", episode_quota=4, episode_quota_per_user=2, embedder="off")
+    with Recollect(settings=settings) as store:
+        agent = store.agent("atlas")
+        for number in range(6):
+            for view in (agent, agent.for_user("u-7")):
+                view.remember(f"I bought {number} apples in Oslo on Monday", kind="episode", category="fact")
+        store.maintain()
+        live = [each.user for each in agent.list()]
+        assert (live.count(None), live.count("u-7")) == (4, 2)
+
+
+def test_a_limited_caller_acts_as_its_user(store: Recollect, agent: AgentMemory) -> None:
+    tenant = store.tenant(agent.owner.tenant)
+    target = fill(agent, "u-7")
+    with use_caller(Caller(actor="key", user="u-8")):
+        mine = tenant.agent("atlas")
+        assert mine.owner.user == "u-8"
+        assert mine.remember("Drinks tea").user == "u-8"
+        assert MARKER not in repr(mine.list(state="all"))
+        assert sum(tenant.count_memories("atlas").values()) == 1
+        assert sum(tenant.count_memories_by_agent(["atlas"])["atlas"].values()) == 1
+        for call in (
+            lambda: mine.for_user("u-7"),
+            lambda: mine.list(user="u-7"),
+            lambda: mine.remember("x", user="u-7"),
+            lambda: tenant.audit.list(),
+            lambda: tenant.audit.verify(),
+            lambda: tenant.audit.head(),
+            lambda: tenant.audit_events(),
+            lambda: tenant.verify_audit(),
+            lambda: tenant.list_keys(),
+            lambda: tenant.add_key(),
+            lambda: tenant.erase("user:u-7"),
+            lambda: tenant.export("/nowhere"),
+            lambda: tenant.maintain(),
+            lambda: tenant.add_agent("new"),
+            lambda: tenant.update_agent("atlas", name="x"),
+            lambda: tenant.delete_agent("atlas"),
+            lambda: tenant.list_workflows(),
+            lambda: tenant.record_step(workflow="w", step="s"),
+            lambda: tenant.ingest_text("text"),
+            lambda: tenant.sessions(),
+        ):
+            with pytest.raises(Forbidden, match="user"):
+                call()
+        with pytest.raises(NotFound):
+            tenant.session(target.session)
+
+
+def test_erasing_a_user_leaves_nothing_of_it(store: Recollect, agent: AgentMemory) -> None:
+    tenant = store.tenant(agent.owner.tenant)
+    fill(agent, "u-7")
+    fill(agent, "u-8")
+    fill(tenant.agent("boris"), "u-77")
+    agent.remember("The office opens at nine")
+    tenant.agent("boris").remember(SECRET, user="u-7")
+    key, other = (tenant.add_key("read", user=user) for user in ("u-7", "u-8"))
+    kept = repr([agent.for_user("u-8").list(state="all"), agent.for_user("u-8").sessions()])
+
+    planned = tenant.erase("user:u-7", dry_run=True)
+    receipt = tenant.erase("user:u-7")
+
+    assert receipt.subject == "user:u-7"
+    for table in ("memories", "memory_versions", "chat_sessions", "chat_messages", "details", "context_calls"):
+        assert receipt.removed[table] >= 1, table
+    assert planned.removed["memories"] == receipt.removed["memories"]
+    assert receipt.cleared["api_keys"] == 1
+    assert agent.for_user("u-7", shared=False).list(state="all") == []
+    assert agent.for_user("u-7", shared=False).sessions() == []
+    assert tenant.agent("boris").for_user("u-7", shared=False).list() == []
+    assert agent.for_user("u-7", shared=False).recall(QUESTION, min_score=0) == []
+    records = {each.id: each for each in tenant.list_keys()}
+    assert records[key.record.id].revoked_at is not None
+    assert records[key.record.id].user not in (None, "u-7")
+    assert records[other.record.id].revoked_at is None
+    assert repr([agent.for_user("u-8").list(state="all"), agent.for_user("u-8").sessions()]) == kept
+    assert len(agent.for_user("u-8").list()) > len(agent.for_user("u-9").list()) == 1
+    assert not any("s-u-7 " in f"{each.message} " for each in tenant.audit_events(limit=500))
+    assert tenant.verify_audit().is_intact
+    with pytest.raises(NotFound, match="no such user"):
+        tenant.erase("user:u-7")
+
+
+def test_an_export_carries_users(store: Recollect, agent: AgentMemory, tmp_path: Any) -> None:
+    fill(agent, "u-7")
+    store.tenant(agent.owner.tenant).export(tmp_path / "all.jsonl")
+    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
+        tenant = other.tenant(agent.owner.tenant)
+        tenant.import_(tmp_path / "all.jsonl")
+        copy, view = tenant.agent("atlas").for_user("u-7", shared=False), agent.for_user("u-7", shared=False)
+        assert [(each.id, each.user, each.text) for each in copy.list(state="all")] == [
+            (each.id, "u-7", each.text) for each in view.list(state="all")
+        ]
+        assert copy.sessions() == view.sessions()
+        assert tenant.agent("atlas").for_user("u-8", shared=False).list(state="all") == []
+        assert MARKER in repr(copy.recall(QUESTION, min_score=0))
+
+
+def test_an_export_of_one_user_holds_nothing_else(store: Recollect, agent: AgentMemory, tmp_path: Any) -> None:
+    tenant, boris = store.tenant(agent.owner.tenant), store.tenant(agent.owner.tenant).agent("boris")
+    for user, text in (("u-7", "apples"), ("u-8", "pears"), (None, "plums")):
+        view = agent if user is None else agent.for_user(user)
+        view.remember(f"Likes {text}")
+        view.update(view.list()[0].id, text=f"Likes many {text}")
+        view.log_turn(f"s-{text}", user=f"I like {text}", assistant="I see")
+        view.store_detail(f"All about {text} " * 20, description=f"About {text}")
+    boris.remember("Likes cherries", user="u-8")
+    tenant.export(tmp_path / "one.jsonl", user="u-7")
+    file = (tmp_path / "one.jsonl").read_text()
+    assert [name for name in ("apples", "pears", "plums", "cherries", "boris") if name in file] == ["apples"]
+    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
+        copied = other.tenant(agent.owner.tenant)
+        copied.import_(tmp_path / "one.jsonl")
+        copy = copied.agent("atlas").for_user("u-7")
+        assert [each.text for each in copy.list()] == ["Likes many apples"]
+        assert [each.text for each in copy.history(copy.list()[0].id)] == ["Likes apples"]
+        assert [each.content for each in copy.messages("s-apples")] == ["I like apples", "I see"]
+        assert "All about apples" in copy.read_detail(copy.list_details()[0].key).content
+
+
+def test_an_import_from_mem0_keeps_users(tmp_path: Any) -> None:
+    entries = [
+        {"id": "1", "memory": "Likes tea", "user_id": "u-7"},
+        {"id": "2", "memory": "Likes tea", "user_id": "u-8"},
+        {"id": "3", "memory": "Likes milk", "user_id": 9},
+        {"id": "4", "memory": "Likes rum", "user_id": "a\nb"},
+        {"id": "5", "memory": "Opens at nine", "agent_id": "atlas"},
+    ]
+    (tmp_path / "mem0.json").write_text(json.dumps({"results": entries}))
+    with Recollect(f"sqlite:///{tmp_path}/m.db", embedder=None) as store:
+        report = store.tenant().import_(tmp_path / "mem0.json", agent="atlas")
+        assert (report.added, report.refused_count) == ({"memories": 4}, 1)
+        found = {(each.user, each.text) for each in store.agent("atlas").list()}
+        assert found == {("u-7", "Likes tea"), ("u-8", "Likes tea"), ("9", "Likes milk"), (None, "Opens at nine")}
+        again = store.tenant().import_(tmp_path / "mem0.json", agent="atlas")
+        assert again.present == {"memories": 4}
+
+
+def test_no_note_of_a_user_is_in_the_file_of_the_workspace(tmp_path: Any) -> None:
+    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", workspace=tmp_path, embedder="off")
+    with Recollect(settings=settings) as store:
+        agent = store.agent("atlas")
+        shared, own = agent.remember("For everybody"), agent.for_user("u-7").remember(f"Mine is {MARKER}")
+        file = next(tmp_path.rglob("memories.jsonl")).read_text()
+        assert "For everybody" in file
+        assert MARKER not in file
+        assert [each.id for each in agent.for_user("u-7").list()] == [own.id, shared.id]
+        assert [each.id for each in agent.for_user("u-8").list()] == [shared.id]
+        assert agent.for_user("u-7", shared=False).list() == [own]
+        assert {hit.id for hit in agent.for_user("u-8").recall("everybody", min_score=0)} == {shared.id}
+        with pytest.raises(Forbidden):
+            agent.for_user("u-7").forget(shared.id)
+        with pytest.raises(Forbidden):
+            agent.for_user("u-7").approve_workspace()
+
+
+def test_the_async_view_is_the_same(tmp_path: Any) -> None:
+    asyncio.run(use_async_view(tmp_path))
+
+
+async def use_async_view(tmp_path: Any) -> None:
+    async with AsyncRecollect(f"sqlite:///{tmp_path}/m.db", embedder=None) as store:
+        own = store.agent("atlas").for_user("u-7")
+        tea = await own.remember("Drinks tea")
+        assert tea.user == "u-7"
+        assert await store.agent("atlas").for_user("u-8").list() == []
+        await own.log_turn("s-1", user="hello", assistant="hello")
+        assert (await store.agent("atlas").for_session("s-1")).owner.user == "u-7"
+        assert (await store.agent("atlas").for_session("s-2")).owner.user == NO_USER
