@@ -1,19 +1,21 @@
 """What one user of an agent costs beside 1, 1,000 and 100,000 users of the same agent.
 
-Each user has ten memories, and a hundred belong to nobody. What is timed goes through the public methods, for users in
-turn: a recall whose index is in memory, the first one of a user, one right after another user's write, a listing, a
-prompt and a new note.
+Each user has ten memories, and a hundred belong to nobody. Timed is the processor time of the caller in public methods:
+a recall whose index is in memory, the first one of a user, one right after another user's write, a listing, a prompt
+and a new note.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 from benchmarks.corpus import memories, sentences, vectors
-from benchmarks.measure import Line, best_of_turns
+from benchmarks.measure import Line
 from benchmarks.searches import milliseconds
 from recollect import Recollect
 from recollect.api.agent import AgentMemory
@@ -34,22 +36,29 @@ LEAST = 0.0005
 
 
 def measured(folder: Path) -> Iterator[Line]:
-    alone: dict[str, float] = {}
-    for crowd in CROWDS:
-        with Recollect(settings=Settings(url=f"sqlite:///{folder}/users-{crowd}.db", audit_key="")) as store:
+    with ExitStack() as stack:
+        works: dict[tuple[str, int], Callable[[], None]] = {}
+        for crowd in CROWDS:
+            store = stack.enter_context(Recollect(settings=Settings(url=f"sqlite:///{folder}/users-{crowd}.db")))
             agent = store.agent("atlas", "acme")
             fill(agent, crowd)
-            works = list_works(agent, crowd)
-            for work in works.values():
-                work()
-            took = best_of_turns([*works.values()], turns=TURNS)
-        for name, seconds in zip(works, (each / ROUNDS for each in took), strict=True):
-            floor = alone.setdefault(name, seconds)
-            is_met = seconds <= max(MAX_RATIO * floor, floor + LEAST)
-            what = f"{name}, {crowd:,} user{'s' if crowd > 1 else ''}"
-            yield Line(
-                what, milliseconds(seconds), milliseconds(floor), seconds / floor, f"<= {MAX_RATIO} x 1 user", is_met
-            )
+            works |= {(name, crowd): work for name, work in list_works(agent, crowd).items()}
+        # The first turn fills caches; all take turns, so that a busy moment of the machine meets each of them.
+        times = [[thread_seconds(work) for work in works.values()] for _ in range(TURNS)]
+        took = dict(zip(works, map(min, zip(*times, strict=True)), strict=True))
+    for name, crowd in sorted(works, key=lambda each: [*works].index((each[0], 1))):
+        seconds, floor = took[name, crowd] / ROUNDS, took[name, 1] / ROUNDS
+        is_met = seconds <= max(MAX_RATIO * floor, floor + LEAST)
+        what = f"{name}, {crowd:,} user{'s' if crowd > 1 else ''}"
+        target = f"<= {MAX_RATIO} x 1 user"
+        yield Line(what, milliseconds(seconds), milliseconds(floor), seconds / floor, target, is_met)
+
+
+def thread_seconds(work: Callable[[], object]) -> float:
+    """Processor time of the calling thread: other programs, and marks written in the background, do not count."""
+    begun = time.thread_time()
+    work()
+    return time.thread_time() - begun
 
 
 def fill(agent: AgentMemory, crowd: int) -> None:
@@ -69,8 +78,8 @@ def list_works(agent: AgentMemory, crowd: int) -> dict[str, Callable[[], None]]:
     one = agent.for_user("u-0")
 
     def other() -> AgentMemory:
-        """A user whose index is not in memory, as far as there are enough users."""
-        agent._store.forget_cached("acme") if crowd == 1 else None
+        """A user whose index is not in memory."""
+        agent._store.forget_cached("acme")
         return agent.for_user(f"u-{next(fresh) % crowd}")
 
     def recall_warm() -> None:

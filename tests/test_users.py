@@ -66,6 +66,7 @@ def fill(agent: AgentMemory, user: str) -> Target:
     held = mine.remember(f"Held: {SECRET}", kind="core", origin="tool")
     gone = mine.remember(f"{SECRET} again", kind="episode", session_id=f"s-{user}")
     agent._store.archive_memories(agent.owner, [int(gone.id[2:])], now=agent._services.now())
+    mine.put("launch", "code", {"text": SECRET})
     mine.log_turn(f"s-{user}", user=SECRET, assistant="I see", remember=True)
     mine.consolidate()
     call = mine.context(f"s-{user}", QUESTION)
@@ -135,6 +136,16 @@ ATTEMPTS: dict[str, Attempt] = {
         me.call_tool(name, {"query": MARKER, "id": it.memory, "memory_key": it.detail}, session_id=it.session)
         for name in ("memory_search", "search_my_memories", "memory_delete", "retrieve_memory", "search_memory")
     ],
+    "put": lambda me, it: me.put("launch", "code", {"mine": 1}, user=None) and me.delete_item("launch", "code"),
+    "put_items": lambda me, it: [
+        me.put_items([{"namespace": "launch", "key": "code", "value": {"mine": 1}, "version": 0}])[0] is None,
+        me.delete_item("launch", "code"),
+    ],
+    "get_item": lambda me, it: me.get_item("launch", "code"),
+    "get_items": lambda me, it: me.get_items([("launch", "code")]),
+    "delete_item": lambda me, it: me.delete_item("launch", "code"),
+    "search_items": lambda me, it: [me.search_items("launch"), me.search_items(query=QUESTION)],
+    "namespaces": lambda me, it: me.namespaces(),
     "for_session": lambda me, it: me.for_session(it.session).list(state="all"),
 }
 CREATING = {
@@ -148,7 +159,7 @@ ABOUT_NOBODY = {"captured", "for_user", "guidance", "count_tokens", "skills", "t
 
 def test_every_verb_is_tried() -> None:
     verbs = {name for name, each in inspect.getmembers(AgentMemory, callable) if not name.startswith("_")}
-    assert verbs - ABOUT_NOBODY == {*ATTEMPTS, *CREATING} | {each for each in verbs if "item" in each}
+    assert verbs - ABOUT_NOBODY == {*ATTEMPTS, *CREATING}
 
 
 def everything(mine: AgentMemory, target: Target) -> list[object]:
@@ -156,6 +167,7 @@ def everything(mine: AgentMemory, target: Target) -> list[object]:
     return [
         mine.list(state="all"),
         mine.history(target.memory),
+        mine.search_items(),
         mine.sessions(),
         mine.messages(target.session),
         mine.list_details(is_active=None),

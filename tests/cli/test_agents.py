@@ -39,7 +39,7 @@ def test_an_agent_is_edited_field_by_field(ann: Program) -> None:
     lines = ann.ok("agents", "show", "ann").splitlines()
     assert {"id: ann", "name: Ann", "model: small", "colour: green", "icon: leaf", "is_active: yes"} <= set(lines)
     assert lines[-2:] == ["system_prompt: Be kind.", "  Be brief."]
-    assert ann.ok("agents", "list") == "ann\t0 core, 0 journal, 1 note, 0 episode\tAnn\n"
+    assert ann.ok("agents", "list") == "ann\t0 core, 0 journal, 1 note, 0 episode, 0 item\tAnn\n"
 
 
 def test_wrong_edits_say_what_to_do(ann: Program) -> None:

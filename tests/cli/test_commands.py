@@ -103,7 +103,7 @@ def test_agents_and_tenants_are_kept_apart(program: Program) -> None:
     )
     assert anns.out.endswith("Ann's\n")
     assert bobs.out == ""
-    assert agents.out == "ann\t0 core, 0 journal, 1 note, 0 episode\tann\n"
+    assert agents.out == "ann\t0 core, 0 journal, 1 note, 0 episode, 0 item\tann\n"
     assert named.out.startswith("bob\t")
 
 

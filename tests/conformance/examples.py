@@ -117,7 +117,7 @@ def search_chunks(
 ) -> list[Match]:
     """Passages that share words with the query, best first."""
     evidence = store.weigh_chunks(tenant, query_terms(query), None, categories=categories)
-    scores = compute_features(evidence, unseen=0)["words"] if query_terms(query) else np.zeros(0)
+    scores = compute_features(evidence)["words"] if query_terms(query) else np.zeros(0)
     return _best(evidence, scores, scores > 0, limit)
 
 

@@ -206,6 +206,7 @@ FOR_ALL_USERS = {
     "export_.*|present_.*|raise_message_count|.*tenant_session.*": "of a whole tenant",
     "erase_.*|clear_.*|messages_of_sessions|traces_in_.*": "by keys that were looked up before",
     "count_memories|any_user": "of whole agents",
+    "find_item": "names its user itself",
     "oldest_kept_context_call|prune_context_calls": "the latest calls of an agent are kept",
     "unembedded_.*|count_unembedded.*|drop_memory_vectors|.*unindexed_.*|.*surplus_.*|.*_words.*": "upkeep",
     "list_orphans|count_orphans|count_content_rows|list_known_contents": "by the hash of a text",

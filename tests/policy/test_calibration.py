@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import date
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Role
-from recollect.policy.recall.calibration import MEANING, WORDS, MatchFeatures, calibrate, keep_relevant, load_weights
+from recollect.policy.recall.calibration import MEANING, WORDS, BestMatch, keep_relevant, load_weights, rate_words
 from recollect.policy.recall.dates import Span, spans
 from recollect.policy.recall.question import ParsedQuery, asks_history
 from recollect.policy.recall.similarity import SPEAKERS
@@ -22,19 +22,35 @@ SHARES = st.floats(0, 1)
 USERS = np.full(2, SPEAKERS.index(Role.USER), np.int8)
 
 
-@given(SHARES, st.one_of(st.none(), st.floats(-0.5, 1)), st.integers(0, 30), SHARES)
-def test_relevance_is_a_probability(cover: float, meaning: float | None, number: int, unknown: float) -> None:
-    match = MatchFeatures(cover=cover, meaning=meaning, terms=number, unknown=unknown)
-
-    assert 0 < calibrate(match) < 1
+FITTED = {"with meaning": load_weights().with_meaning, "by words": load_weights().by_words}
+HELPFUL = ("score", "above_mean", "cover", "held_rarity", "is_full", "names_near", "meaning", "best_meaning")
+HARMFUL = ("unknown_rarity", "missing", "unknown_words", "unknown_names", "no_word")
 
 
-@pytest.mark.parametrize("meaning", [None, 0.3])
-def test_more_of_the_question_is_more_relevant(meaning: float | None) -> None:
-    little, much = (MatchFeatures(cover=cover, meaning=meaning, terms=5) for cover in (0.2, 0.9))
+@given(st.data(), st.sampled_from(list(FITTED)), st.integers(1, 100_000), SHARES)
+def test_relevance_is_a_probability_and_falls_with_the_rank(
+    data: st.DataObject, form: str, records: int, short: float
+) -> None:
+    values = {name: data.draw(st.floats(0, 10), label=name) for name in FITTED[form].answered}
+    match = BestMatch(values=values, records=records, short=short)
 
-    assert calibrate(little) < 0.25 < 0.45 < calibrate(much)
-    assert calibrate(replace(much, unknown=0.5, unknown_names=1)) < calibrate(much)
+    relevance = FITTED[form].rate(match, np.array([0, 1, 5, 50], np.float32))
+
+    assert np.all((relevance >= 0) & (relevance <= 1))
+    assert np.all(np.diff(relevance) <= 0)
+
+
+@pytest.mark.parametrize("form", list(FITTED))
+@pytest.mark.parametrize(("names", "sign"), [(HELPFUL, 1), (HARMFUL, -1)])
+def test_every_property_counts_in_its_direction(form: str, names: Sequence[str], sign: int) -> None:
+    known = [name for name in names if name in FITTED[form].answered]
+
+    assert all(sign * weight >= 0 for name in known for weight in FITTED[form].answered[name])
+    assert any(weight for name in known for weight in FITTED[form].answered[name])
+
+
+def test_a_record_with_more_of_the_question_is_more_relevant() -> None:
+    assert rate_words(0.2, terms=5) < 0.25 < 0.45 < rate_words(0.9, terms=5)
 
 
 def test_words_and_meaning_never_count_against_a_memory() -> None:
@@ -42,7 +58,6 @@ def test_words_and_meaning_never_count_against_a_memory() -> None:
 
     assert set(weights.ranking) >= WORDS | MEANING
     assert all(min(weights.ranking[name]) >= 0 for name in WORDS | MEANING)
-    assert weights.spread > 0
 
 
 @given(st.lists(SHARES, max_size=20), SHARES)

@@ -203,7 +203,7 @@ def test_mem0(path: Path, layout: str) -> None:
     first, nuts, *refused, relation = items
     assert isinstance(first, ForeignMemory)
     assert (first.text, first.agent, first.scope) == ("Likes to play cricket on weekends", "Travel-agent", "user")
-    assert (first.tags, first.session_id) == (("user:alice", "sports", "hobbies"), "trip-2024")
+    assert (first.tags, first.user, first.session_id) == (("sports", "hobbies"), "alice", "trip-2024")
     assert first.created_at == datetime(2024, 7, 26, 15, 43, 41, 39188, UTC)
     assert (nuts.text, nuts.agent, nuts.tags, nuts.scope) == ("Is allergic to nuts", None, (), None)
     assert [each.place for each in refused if isinstance(each, RefusedItem)] == ["memory 3", "memory 4"]

@@ -83,7 +83,7 @@ def test_each_memory_shows_its_kind_time_and_state(
     assert "episode m-2 1 y ago archived" in said
     states = dict(re.findall(r'class="memory is-(\w+)">.*?>(m-\d+)<', page.text, re.DOTALL))
     assert states == {"live": "m-4", "held": "m-3", "archived": "m-2", "expired": "m-1"}
-    assert page.text.count('<svg class="icon"') == 4 + 4, "one beside each count and one beside each memory"
+    assert page.text.count('<svg class="icon"') == 5 + 4, "one beside each count and one beside each memory"
 
 
 @pytest.mark.proves("J5")

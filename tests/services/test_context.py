@@ -18,6 +18,9 @@ from recollect.model import WorkingMemory
 from recollect.policy.details.references import find_references
 from recollect.policy.prompt.escaping import INFORMATION
 from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
+from recollect.services.knowledge import search
+from recollect.services.prompt import assemble
+from recollect.services.recall import recall
 from tests.services.conftest import Clock, Place
 
 PROMPT = "You keep the accounts."
@@ -178,6 +181,33 @@ def test_small_talk_recalls_nothing(full: AgentMemory, tenant: TenantMemory, mes
     made = full.context("s-1", message)
 
     assert names(made) == ["system_prompt", "private_memory", "notes", "conversation", "tool_results", "message"]
+
+
+def test_small_talk_is_tested_once_for_a_prompt(full: AgentMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    tested: list[str] = []
+    for module in (assemble, recall, search):
+        monkeypatch.setattr(module, "is_small_talk", tested.append)
+
+    full.context("s-1", "Which invoice was late?", budget=300)
+
+    assert tested == ["Which invoice was late?"]
+
+
+def test_what_is_below_the_floor_is_logged_as_left_out(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock, context_floor=0.99) as recollect:
+        memory = recollect.agent("ann", tenant_id)
+        memory.remember("The invoice of March was paid late", kind="episode")
+        recollect.tenant(tenant_id).ingest("An invoice is paid within 14 days.", title="Invoices")
+
+        made = memory.context("s-1", "Which invoice was late?")
+
+    assert "paid" not in texts(made)
+    left_out = {item.source: item for block in made.blocks for item in block.items if item.left_out}
+    assert {source: item.left_out for source, item in left_out.items()} == {
+        "memory": "below_threshold",
+        "knowledge": "below_threshold",
+    }
+    assert all(0 < (item.score or 0) < 0.99 for item in left_out.values())
 
 
 def test_without_a_message_nothing_is_searched_and_nobody_asks(full: AgentMemory) -> None:

@@ -473,7 +473,7 @@ def test_an_unrelated_question_finds_nothing(tenant: TenantMemory, ann: AgentMem
     tenant.ingest("# Cluster\n\nIn theory, workers share the load evenly between all cores of the machine.")
     tenant.ingest(POLICY)
 
-    for question in ("quantum chromodynamics", "thanks, that's all"):
+    for question in ("Who is the king of Spain?", "thanks, that's all"):
         assert tenant.search_knowledge(question) == ann.search_knowledge(question) == []
         assert ann.recall(question, sources=["knowledge"]) == []
     (best,) = tenant.search_knowledge("quantum chromodynamics theory", limit=1, min_score=0)

@@ -295,6 +295,19 @@ def test_when_nothing_matches_the_five_newest_are_shown(ann: AgentMemory, clock:
 
 
 @pytest.mark.proves("N6")
+def test_a_floor_leaves_out_notes_that_share_a_word_by_chance(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock, inject_floor=0.1) as recollect:
+        ann = recollect.agent("ann", tenant_id)
+        ann.remember_many(["Indent code with tabs", "The order of the code review is alphabetical"])
+
+        block = ann.inject("Shall I indent code with tabs?")
+
+        assert block is not None
+        assert "m-1" in block
+        assert ann.inject("Who won the football match last night?") is None
+        assert ann.inject("Who won the football match?", mode="recent_only") is not None
+
+
 def test_recent_only_asks_for_no_match_and_off_shows_nothing(place: Place, clock: Clock, tenant_id: str) -> None:
     with place.open(clock, inject_mode="recent_only", max_inject_count=3) as recollect:
         ann = recollect.agent("ann", tenant_id)

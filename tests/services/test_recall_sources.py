@@ -351,3 +351,31 @@ def test_a_stored_question_lends_its_words_to_its_answer_only(ann: AgentMemory) 
 
     assert hits[0].text == "It leaves at 9:40 from platform 3"
     assert {hit.text: hit.parts["similarity"] for hit in hits}["My sister lives in Oslo"] < 0.2
+
+
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("How should I indent code?", "Indent code with tabs"),
+        ("Who should I ask about invoices?", "Maria pays the invoices"),
+        ("when is tea?", "Tea is at four"),
+        ("茶", "四点喝茶"),
+    ],
+)
+@pytest.mark.parametrize("others", [(), ("The car is blue", "Ann lives in Oslo", "Lunch costs nine euros")])
+def test_short_questions_find_their_note_in_a_tiny_store(
+    ann: AgentMemory, question: str, note: str, others: Sequence[str]
+) -> None:
+    ann.remember_many([*others, note])
+
+    assert [hit.text for hit in ann.recall(question)][:1] == [note]
+
+
+def test_a_passage_and_a_memory_that_say_the_same_are_about_as_relevant(tenant: TenantMemory, ann: AgentMemory) -> None:
+    ann.remember_many(["Parcels to Norway take nine days", "The car is blue", "Ann lives in Oslo"])
+    know(tenant, "shipping", "Shipping\n\nParcels to Norway take nine days.", "Returns\n\nReturns are free.")
+
+    hits = ann.recall("How long do parcels to Norway take?")
+
+    similarity = {hit.source: hit.parts["similarity"] for hit in hits[:2]}
+    assert similarity[Source.MEMORY] == pytest.approx(similarity[Source.KNOWLEDGE], abs=0.2)

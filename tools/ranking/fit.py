@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
+import fit_knowledge
 import numpy as np
 from numpy.typing import NDArray
 from records import Asked, read_families, read_relevance
+from relevance import (
+    COST,
+    HITS,
+    SILENT,
+    Rated,
+    choose_floors,
+    fit_history,
+    fit_relevance,
+    rate_questions,
+    report_floors,
+    write_weights,
+)
 from scipy.optimize import minimize
 
+from recollect.policy import passages
 from recollect.policy.recall import calibration
-from recollect.policy.recall.calibration import MEANING, WORDS, MatchFeatures
+from recollect.policy.recall.calibration import MEANING, WORDS, Relevance
 
 OUTPUT = Path(calibration.__file__).with_name(calibration.WEIGHTS_FILE)
 BY_LENGTH = [*sorted(WORDS), *sorted(MEANING), "length"]
@@ -26,11 +41,12 @@ OTHERS = (
     "other_speaker named other_name other_day other_time asks asking echo self time asked_time number asked_number"
 ).split()
 RIDGE = 3e-3
-FAMILY_SHARE = {"keywords": 0.3}
-"""Weight of families that count less than the others in the fit of the relevance."""
+FAMILY_SHARE = {"keywords": 0.1, "small": 0}
+"""Weight of families that count less than the others in the ranking; in a small store everything is near the top."""
 
 FOLDS = 4
-HITS = 10
+FLOORS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2)
+"""Floors that are reported."""
 
 Floats = NDArray[np.float64]
 
@@ -69,9 +85,10 @@ def add_echo(design: Design) -> Design:
 
 def fit_ranking(designs: Sequence[Design]) -> Floats:
     """Maximise the chance that a relevant memory is drawn before all others, every family counting the same."""
-    designs = [add_echo(each) for each in designs if each.relevant.any()]
-    families = [each.asked.family for each in designs]
-    shares = np.array([1 / families.count(family) / len(set(families)) for family in families])
+    designs = [add_echo(each) for each in designs if each.relevant.any() and FAMILY_SHARE.get(each.asked.family, 1)]
+    count = Counter(each.asked.family for each in designs)
+    shares = np.array([FAMILY_SHARE.get(each.asked.family, 1) / count[each.asked.family] for each in designs])
+    shares /= shares.sum()
     rows = np.concatenate([each.rows for each in designs])
     scale = rows.std(0) + 1e-6
     rows /= scale
@@ -114,76 +131,6 @@ def name_weights(weights: Floats) -> dict[str, list[float]]:
     }
 
 
-class Labelled(NamedTuple):
-    """Best match of each question, and the first hits: their question, how far they rank below it, their label."""
-
-    matches: Sequence[MatchFeatures]
-    is_answered: NDArray[np.bool_]
-    question_share: Floats
-    question: NDArray[np.int64]
-    below: Floats
-    relevant: NDArray[np.bool_]
-
-    @property
-    def hit_share(self) -> Floats:
-        return self.question_share[self.question]
-
-
-def label_hits(designs: Sequence[Design], weights: Floats) -> Labelled:
-    """Rank every question and label its first hits; questions with and without an answer count the same."""
-    matches, question, below, relevant = [], list[int](), list[float](), list[bool]()
-    kinds = [(each.asked.family, bool(each.relevant.any())) for each in designs]
-    groups = {answered: len({kind for kind in kinds if kind[1] == answered}) for answered in (True, False)}
-    for number, design in enumerate(designs):
-        scores = design.rows @ weights.astype(np.float32)
-        top = np.argsort(-scores)[:HITS]
-        matches.append(design.asked.describe(scores))
-        question += [number] * len(top)
-        below += (scores[top] - scores[top[0]]).tolist()
-        relevant += design.relevant[top].tolist()
-    return Labelled(
-        matches=matches,
-        is_answered=np.array([answered for _, answered in kinds]),
-        question_share=np.array([FAMILY_SHARE.get(kind[0], 1) / kinds.count(kind) / groups[kind[1]] for kind in kinds]),
-        question=np.array(question),
-        below=np.array(below),
-        relevant=np.array(relevant),
-    )
-
-
-def fit_relevance(labelled: Labelled, *, without: Sequence[str] = ()) -> tuple[dict[str, float], float]:
-    """Fit the log odds that a hit is relevant: first those that a question has an answer, then those of its hits.
-
-    The first fit decides how the properties of the best match count, the second how much all of them together do.
-    `without` names fields of a match that the source does not know.
-    """
-    matches = [replace(each, **dict.fromkeys(without)) for each in labelled.matches]
-    names = list(matches[0].values())
-    rows = np.array([[each.values()[name] for name in names] for each in matches])
-    weights = fit_logistic(rows, labelled.is_answered, labelled.question_share)
-    odds = (rows @ weights)[labelled.question]
-    columns = np.stack([odds, labelled.below, np.ones(len(odds))], 1)
-    scale, spread, constant = fit_logistic(columns, labelled.relevant, labelled.hit_share)
-    fitted = dict(zip(names, (scale * weights).tolist(), strict=True))
-    return {**fitted, "constant": fitted["constant"] + constant}, float(spread)
-
-
-def fit_logistic(rows: Floats, labels: NDArray[np.bool_], share: Floats) -> Floats:
-    """Return the weights of a logistic regression; the last column may be constant."""
-    scale = rows.std(0)
-    scale[scale == 0] = 1
-    rows, sign, share = rows / scale, np.where(labels, 1, -1), share / share.sum()
-
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        odds = rows @ weights * sign
-        value = (share * np.logaddexp(0, -odds)).sum() + 5e-4 * weights @ weights
-        return value, rows.T @ (-share * sign / (1 + np.exp(odds))) + 1e-3 * weights
-
-    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    fitted: Floats = found.x / scale
-    return fitted
-
-
 def measure(design: Design, weights: Floats) -> tuple[float, float]:
     order = np.argsort(-(design.rows @ weights.astype(np.float32)), kind="stable")
     found = design.relevant[order]
@@ -201,47 +148,75 @@ def report(label: str, designs: Sequence[Design], weigh: Callable[[Design], Floa
         print(f"{label:10} {family:24} {len(values):5}  {figures}", flush=True)
 
 
-def cross_validate(designs: Sequence[Design]) -> None:
-    """Print what the ranking finds in conversations, and in families, that it was not fitted on."""
-    names = {each.asked.conversation: number for number, each in enumerate(designs)}
-    fold = {name: number % FOLDS for number, name in enumerate(sorted(names))}
-    by_fold = [fit_ranking([d for d in designs if fold[d.asked.conversation] != each]) for each in range(FOLDS)]
-    report("folds", designs, lambda design: by_fold[fold[design.asked.conversation]])
-    kinds = sorted({each.asked.family.partition(" ")[0] for each in designs} - {"relevance"})
-    left_out = {kind: fit_ranking([d for d in designs if d.asked.family.partition(" ")[0] != kind]) for kind in kinds}
-    answered = [each for each in designs if each.asked.family.partition(" ")[0] in left_out]
-    report("left out", answered, lambda design: left_out[design.asked.family.partition(" ")[0]])
+def weigh(weights: Floats) -> Callable[[Asked], Mapping[str, float]]:
+    """Return a function that gives the weights of the features for a question."""
+    named = name_weights(weights)
+    return lambda asked: {name: long * (1 - asked.short) + short * asked.short for name, (long, short) in named.items()}
+
+
+def validate_ranking(label: str, designs: Sequence[Design], part_of: Callable[[Asked], str]) -> None:
+    """Fit the ranking without each part in turn, and print what that finds in it."""
+    parts = {part_of(each.asked) for each in designs} - {""}
+    weights = {part: fit_ranking([each for each in designs if part_of(each.asked) != part]) for part in parts}
+    report(label, [each for each in designs if part_of(each.asked)], lambda design: weights[part_of(design.asked)])
+
+
+def validate_relevance(label: str, rated: Sequence[Rated], parts: Sequence[str]) -> None:
+    """Fit the relevance without each part in turn, and print what the floors cost and silence in it."""
+    found = list[tuple[Rated, Relevance]]()
+    for part in sorted({*parts} - {""}):
+        fitted = fit_relevance([each for each, of in zip(rated, parts, strict=True) if of != part])
+        found += [(each, fitted) for each, of in zip(rated, parts, strict=True) if of == part]
+    report_floors(label, found, FLOORS)
+    cheap, silencing = choose_floors(found)
+    print(f"{label}: floor {cheap:g} costs {COST:.0%} of R@10 on average, floor {silencing:g} silences {SILENT:.0%}")
+
+
+def fold_of(asked: Asked) -> str:
+    """Return the fold of a conversation; all its questions are in the same."""
+    return str(crc32(asked.conversation.encode()) % FOLDS)
+
+
+def family_of(asked: Asked) -> str:
+    family = asked.family.partition(" ")[0]
+    return family if family not in ("keywords", "small") else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", type=Path, action="append", required=True, metavar="FILE")
     parser.add_argument("--relevance", type=Path, nargs="*", default=[], metavar="FILE")
-    parser.add_argument("--write", action="store_true", help=f"write {OUTPUT.name}")
+    parser.add_argument("--knowledge", type=Path, nargs="*", default=[], metavar="FILE", help="also fit the passages")
+    parser.add_argument("--write", action="store_true", help=f"write {OUTPUT.name} and {passages.WEIGHTS_FILE}")
+    parser.add_argument("--validate-ranking", action="store_true", help="also cross-validate the ranking (slow)")
     options = parser.parse_args()
-    asked = [*read_families(options.family), *read_relevance(options.relevance, split="dev")]
+    asked = [*read_families(options.family, options.relevance), *read_relevance(options.relevance, split="dev")]
     designs = [build_design(each) for each in asked if len(each.relevant)]
     weights = fit_ranking(designs)
     report("fitted", designs, lambda design: weights)
-    cross_validate(designs)
-    labelled = label_hits(designs, weights)
-    ranked, spread = fit_relevance(labelled)
-    with_meaning, _ = fit_relevance(labelled, without=["ranked"])
-    by_words, _ = fit_relevance(labelled, without=["ranked", "meaning"])
+    if options.validate_ranking:
+        validate_ranking("folds", designs, fold_of)
+        validate_ranking("left out", designs, family_of)
+    asked = [each.asked for each in designs]
+    with_meaning, by_words = (rate_questions(asked, weigh(weights), by_words=each) for each in (False, True))
+    validate_relevance("folds", with_meaning, [fold_of(each.asked) for each in with_meaning if each.asked])
+    validate_relevance("left out", with_meaning, [family_of(each.asked) for each in with_meaning if each.asked])
+    fitted = fit_relevance(with_meaning)
+    unseen = rate_questions([*read_relevance(options.relevance, split="test")], weigh(weights), by_words=False)
+    report_floors("test", [(each, fitted) for each in unseen], FLOORS)
     result = {
         "fitted_by": "tools/ranking/fit.py",
         "fitted_at": f"{datetime.now(UTC):%Y-%m-%d}",
         "questions": len(designs),
         "ranking": name_weights(weights),
-        "spread": round(spread, 4),
-        "relevance": {
-            form: {name: round(each, 3) for name, each in fitted.items()}
-            for form, fitted in (("ranked", ranked), ("with_meaning", with_meaning), ("by_words", by_words))
-        },
+        "with_meaning": asdict(fitted),
+        "by_words": asdict(fit_relevance(by_words)),
+        "history": fit_history(by_words),
     }
-    print(json.dumps(result, indent=2))
     if options.write:
-        OUTPUT.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        write_weights(OUTPUT, result)
+    if options.knowledge:
+        fit_knowledge.main([*options.knowledge, *options.relevance], write=options.write)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policy.recall.calibration import MatchFeatures
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.recall.features import compute_features, shortness
-from recollect.policy.recall.matching import describe_match
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import index_terms, terms
@@ -30,11 +29,17 @@ from recollect.store.search.index import OwnerIndex, RowFilter
 MAX_CHARS = 10_000
 ADVERSARIAL = 5  # category of LoCoMo whose questions have no answer
 MIN_WORDS = 5
+ANSWERABLE = "answerable"
 KEYWORDS = 400
 """Searches for a memory by some of its words."""
 
-CROSSED = 600
-"""Questions that are also asked in a conversation that knows nothing about them."""
+FOREIGN = {"locomo": 120, "realtalk": 90, "beam": 30, "longmemeval": 2, "small": 1, "relevance": 70}
+"""Questions of others that each store of a family is asked, so that all families have about as many."""
+
+SMALLEST, LARGEST = 3, 80
+"""Sizes of the small stores that are cut out of conversations."""
+
+SMALL_TALK = Path(__file__).with_name("small_talk.txt")
 
 EMBEDDER = StaticEmbedder()
 REGISTERED = RegisteredEmbedder(1, EMBEDDER.name, EMBEDDER.dimensions)
@@ -46,18 +51,13 @@ class Asked:
 
     family: str
     conversation: str
+    kind: str  # "answerable", or the kind of question without an answer
     is_headline: bool
     question: ParsedQuery
     evidence: Evidence
     features: dict[str, NDArray[np.float32]]
     short: float
     relevant: NDArray[np.bool_]
-    sessions: Sequence[str]  # of each memory
-    expected_sessions: Sequence[str]
-
-    def describe(self, scores: NDArray[np.float32]) -> MatchFeatures:
-        """Describe the best match by these ranking scores."""
-        return describe_match(self.evidence, self.question, self.features, scores, int(scores.argmax()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,29 +67,35 @@ class Store:
     family: str
     name: str
     ids: dict[str, int]
-    sessions: Sequence[str]
     end: datetime
     index: OwnerIndex
     words: Sequence[Sequence[str]]  # of each memory
 
-    def ask(self, query: str, *, now: datetime | None = None, turns: Sequence[object] = (), **more: Any) -> Asked:
-        now = now or self.end
+    def ask(self, query: str, *, kind: str, now: datetime | None = None, turns: Sequence[object] = ()) -> Asked:
+        now = max(now or self.end, self.end)
         question = ParsedQuery.read(query, now)
-        vector = EMBEDDER.embed([query])[0]
-        evidence = self.index.evidence(question.lookups, vector, RowFilter((), now.timestamp()))
-        rows = evidence.seqs - 1
+        evidence = self.index.evidence(question.lookups, embed([query])[0], RowFilter((), now.timestamp()))
         return Asked(
             family=self.family,
             conversation=self.name,
-            is_headline=more.get("headline", True),
+            kind=kind,
+            is_headline=kind == ANSWERABLE,
             question=question,
             evidence=evidence,
             features=compute_features(evidence, question),
             short=shortness(evidence),
-            relevant=np.isin(rows, [self.ids[str(turn)] for turn in turns if str(turn) in self.ids]),
-            sessions=[self.sessions[row] for row in rows],
-            expected_sessions=more.get("sessions") or (),
+            relevant=np.isin(evidence.seqs - 1, [self.ids[str(turn)] for turn in turns if str(turn) in self.ids]),
         )
+
+
+_vectors: dict[str, NDArray[np.float32]] = {}
+
+
+def embed(texts: Sequence[str]) -> Sequence[NDArray[np.float32]]:
+    """Embed texts, each one once: most are part of several stores."""
+    new = [text for text in dict.fromkeys(texts) if text not in _vectors]
+    _vectors.update(zip(new, EMBEDDER.embed(new), strict=True))
+    return [_vectors[text] for text in texts]
 
 
 def build_store(family: str, name: str, memories: Sequence[dict[str, Any]], *, as_notes: bool = False) -> Store:
@@ -98,7 +104,7 @@ def build_store(family: str, name: str, memories: Sequence[dict[str, Any]], *, a
     texts = [each["text"].strip()[:MAX_CHARS] for each in memories]
     times = [_parse_time(each["ts"]) for each in memories]
     rows = []
-    for number, (each, text, vector, at) in enumerate(zip(memories, texts, EMBEDDER.embed(texts), times, strict=True)):
+    for number, (each, text, vector, at) in enumerate(zip(memories, texts, embed(texts), times, strict=True)):
         kind, session, role = (
             ("note", None, "user") if as_notes else (each.get("kind", "episode"), each.get("session"), each["role"])
         )
@@ -110,16 +116,19 @@ def build_store(family: str, name: str, memories: Sequence[dict[str, Any]], *, a
         family=family,
         name=name,
         ids={str(each["id"]): number for number, each in enumerate(memories)},
-        sessions=[str(each.get("session") or each["id"]) for each in memories],
         end=max(times),
         index=index,
         words=[terms(text) for text in texts],
     )
 
 
-def read_families(paths: Sequence[Path]) -> Iterator[Asked]:
-    """Ask every question of every family where it belongs, once with roles and sessions and once among bare notes."""
-    stores, crossed = list[Store](), list[str]()
+def read_families(paths: Sequence[Path], relevance: Sequence[Path]) -> Iterator[Asked]:
+    """Ask every question where it belongs: with roles and sessions, among bare notes, and in a small store.
+
+    Then ask the stores what they cannot know.
+    """
+    stores, asked = list[Store](), list[tuple[str, str, str]]()
+    choose = random.Random(1)
     for path in paths:
         family = path.name.partition("_")[0]
         for conversation in read_conversations(path):
@@ -128,15 +137,48 @@ def read_families(paths: Sequence[Path]) -> Iterator[Asked]:
             notes = build_store(f"{family} as notes", conversation["id"], memories, as_notes=True)
             stores.append(own)
             for question in conversation["questions"]:
+                query, turns = question["query"], [turn for turn in question["turns"] if str(turn) in own.ids]
+                if not turns:
+                    continue
                 now = _parse_time(question["now"]) if question.get("now") else own.end
-                labels = {key: question.get(key) for key in ("turns", "sessions", "headline")}
-                crossed.append(question["query"])
-                for store in (own, notes):
-                    yield store.ask(question["query"], now=max(now, own.end), **labels)
+                kind = ANSWERABLE if question.get("headline", True) else "broad"
+                asked.append((family, own.name, query))
+                yield own.ask(query, kind=kind, now=now, turns=turns)
+                yield notes.ask(query, kind=kind, now=now, turns=turns)
+                if kind == ANSWERABLE:
+                    cut = _cut(memories, turns, choose)
+                    stores.append(build_store("small", own.name, cut, as_notes=choose.random() < 0.5))
+                    yield stores[-1].ask(query, kind=kind, now=now, turns=turns)
     yield from read_keywords(stores, KEYWORDS)
-    choose = random.Random(1)
-    for query in choose.sample(crossed, min(CROSSED, len(crossed))):
-        yield _cross(query, choose.choice(stores))
+    for path in relevance:
+        store, questions = _read_relevance(path)
+        stores.append(store)
+        asked += [("relevance", store.name, each["question"]) for each in questions if each["split"] == "dev"]
+    yield from ask_foreign(stores, asked)
+
+
+def ask_foreign(stores: Sequence[Store], asked: Sequence[tuple[str, str, str]]) -> Iterator[Asked]:
+    """Ask each store questions of other conversations, of all families alike, and what nobody remembers."""
+    choose = random.Random(3)
+    general = [line for line in SMALL_TALK.read_text("utf-8").splitlines() if line and not is_small_talk(line)]
+    families = sorted({family for family, _, _ in asked})
+    pools = {family: [each for each in asked if each[0] == family] for family in families}
+    for number, store in enumerate(stores):
+        for place in range(FOREIGN.get(store.family, FOREIGN["small"])):
+            pool = [each for each in pools[families[(number + place) % len(families)]] if each[1] != store.name]
+            yield store.ask(choose.choice(pool)[2], kind="foreign")
+            if place % 3 == 0:
+                yield store.ask(choose.choice(general), kind="general")
+
+
+def _cut(memories: Sequence[dict[str, Any]], turns: Sequence[object], choose: random.Random) -> list[dict[str, Any]]:
+    """Return a few memories around those that answer, so that the fit knows small stores, too."""
+    ids, size = {str(turn) for turn in turns}, int(SMALLEST * (LARGEST / SMALLEST) ** choose.random())
+    places = [place for place, memory in enumerate(memories) if str(memory["id"]) in ids]
+    each = max(1, size // len(places))
+    starts = [max(0, place - choose.randrange(each)) for place in places]
+    kept = sorted({place for start in starts for place in range(start, min(start + each, len(memories)))} | {*places})
+    return [memories[place] for place in kept]
 
 
 def read_conversations(path: Path) -> Iterator[dict[str, Any]]:
@@ -161,7 +203,7 @@ def _read_locomo(sample: dict[str, Any]) -> dict[str, Any]:
         for turn in spoken[f"session_{n}"]
     ]
     questions = [
-        {"query": each["question"], "turns": re.findall(r"D\d+:\d+", " ".join(each["evidence"])), "headline": True}
+        {"query": each["question"], "turns": re.findall(r"D\d+:\d+", " ".join(each["evidence"]))}
         for each in sample["qa"]
         if each["category"] != ADVERSARIAL and each["evidence"]
     ]
@@ -177,55 +219,60 @@ def _read_longmemeval(sample: dict[str, Any]) -> dict[str, Any]:
             said = {"id": id, "speaker": turn["role"], "text": turn["content"], "session": session}
             memories.append({**said, "ts": _read_date(date)})
             turns += [id] if turn.get("has_answer") else []
-    labels = {"turns": turns, "sessions": sample["answer_session_ids"], "headline": True}
-    question = {"query": sample["question"], "now": _read_date(sample["question_date"]), **labels}
-    return {"id": sample["question_id"], "memories": memories, "questions": [question]}
+    question = {"query": sample["question"], "now": _read_date(sample["question_date"]), "turns": turns}
+    is_answered = not sample["question_id"].endswith("_abs")
+    return {"id": sample["question_id"], "memories": memories, "questions": [question] if is_answered else []}
 
 
 def _read_date(text: str, form: str = "%Y/%m/%d %H:%M") -> str:
     return datetime.strptime(re.sub(r" \(\w+\)", "", text), form).replace(tzinfo=UTC).isoformat()
 
 
-def _cross(query: str, store: Store) -> Asked:
-    # By chance it may be the question's own conversation; with many conversations that is rare.
-    return store.ask(query, headline=False)
-
-
 def read_keywords(stores: Sequence[Store], number: int) -> Iterator[Asked]:
-    """Ask for memories by two to four of their rarest words, as people do who know what they are looking for."""
+    """Ask for memories by up to four of their rarest words, as people do who know what they are looking for."""
     choose = random.Random(2)
-    counts = {store.name: Counter(word for words in store.words for word in set(words)) for store in stores}
+    families = {
+        family: [each for each in stores if each.family == family] for family in {each.family for each in stores}
+    }
     while number:
-        store = choose.choice(stores)
-        words = sorted(set(choose.choice(store.words)), key=lambda word: (counts[store.name][word], word))
+        store = choose.choice(families[choose.choice(sorted(families))])
+        counts = Counter(word for words in store.words for word in set(words))
+        words = sorted(set(choose.choice(store.words)), key=lambda word: (counts[word], word))
         if len(words) > MIN_WORDS:
-            query = words[: choose.randint(2, 4)]
+            query = words[: choose.randint(1, 4)]
             holders = [row for row, held in enumerate(store.words) if set(query) <= set(held)]
             turns = [id for id, row in store.ids.items() if row in holders]
-            yield replace(store, family="keywords").ask(" ".join(query), turns=turns)
+            other = choose.choice(families[store.family])
+            yield replace(store, family="keywords").ask(" ".join(query), kind=ANSWERABLE, turns=turns)
+            if other.name != store.name:
+                yield replace(other, family="keywords").ask(" ".join(query), kind="foreign")
             number -= 1
 
 
 def read_relevance(paths: Sequence[Path], *, split: str) -> Iterator[Asked]:
-    """Ask the questions of files with and without an answer."""
+    """Ask the questions of files with and without an answer; recognised small talk needs no rating."""
     for path in paths:
-        lines = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
-        memories = [
-            {
-                "id": each["id"],
-                "text": each["memory"],
-                "ts": each["created_at"],
-                "kind": each["kind"],
-                "session": each.get("session_id"),
-                "role": each.get("role") or "user",
-            }
-            for each in lines
-            if "memory" in each
-        ]
-        store = build_store("relevance", path.stem, memories)
-        for each in lines:
-            if "question" in each and each["split"] == split:
-                yield store.ask(each["question"], turns=each["expected"])
+        store, questions = _read_relevance(path)
+        for each in questions:
+            if each["split"] == split and not is_small_talk(each["question"]):
+                yield store.ask(each["question"], kind=each["type"], turns=each["expected"])
+
+
+def _read_relevance(path: Path) -> tuple[Store, list[dict[str, Any]]]:
+    lines = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+    memories = [
+        {
+            "id": each["id"],
+            "text": each["memory"],
+            "ts": each["created_at"],
+            "kind": each["kind"],
+            "session": each.get("session_id"),
+            "role": each.get("role") or "user",
+        }
+        for each in lines
+        if "memory" in each
+    ]
+    return build_store("relevance", path.stem, memories), [each for each in lines if "question" in each]
 
 
 def _name_speakers(conversation: dict[str, Any]) -> Any:

@@ -165,7 +165,7 @@ def build_services(
         keys=keys,
         idempotency=Idempotency(store, now),
         ingest=Ingest(store, embedding, guard, outside.files, now),
-        search_knowledge=SearchKnowledge(PassageSearch(store), embedding, echoes),
+        search_knowledge=SearchKnowledge(PassageSearch(store), embedding, echoes, floor=settings.recall_floor),
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
@@ -393,4 +393,6 @@ def _build_inject(
         mode=settings.inject_mode,
         max_chars=settings.max_inject_chars,
         max_count=settings.max_inject_count,
+        floor=settings.inject_floor,
+        words_share=settings.similarity_words,
     )

@@ -59,7 +59,7 @@ class Appearance:
     session_id: str
     at: datetime
     block: str
-    left_out: str = ""  # reason it was left out (budget, moved, shown in another block); empty if shown
+    left_out: str = ""  # reason it was left out (budget, moved, below_threshold, shown elsewhere); empty if shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,9 @@ class BlockItem:
     source: str = ""  # memory, audit, workflow, knowledge, turn, skill …
     score: float | None = None
     digest: str = ""  # hash of its text, to detect later changes
-    left_out: str = ""  # reason it was left out (budget, folded, moved, shown in another block); empty if shown
+    left_out: str = (
+        ""  # reason it was left out (budget, folded, moved, below_threshold, shown elsewhere); empty if shown
+    )
     text: str | None = None  # its current text; only filled when one call is read, never stored
     since: str = ""  # change since the call: changed, gone
 

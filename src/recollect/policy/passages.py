@@ -1,8 +1,8 @@
 """Relevance of passages to a question: the probability that a person would call the passage relevant.
 
 Every passage is weighed by its words (BM25), by the share of the question that it covers, and by its meaning. The
-probability of the best passage follows from features that are comparable between questions, tenants and sizes of the
-shelf; that of the others from how far they rank below it. `tools/ranking/fit_knowledge.py` fits all weights.
+probability follows from the same function as that of a memory (`policy.recall.calibration`), so that both can be
+compared. `tools/ranking/fit_knowledge.py` fits all weights.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import isnan, log1p, nan
+from math import isnan, log1p
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.policy.recall.calibration import LEAST, BestMatch, Relevance
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
@@ -27,17 +28,11 @@ MAX_TERMS = 64
 DOUBT = 3
 """Number of zero cosines added to the average, because the average of few passages is unreliable."""
 
+UNSEEN = 100
+"""Passages added to the shelf when it counts how rare a word is: on a small shelf every word would seem common."""
+
 FEATURES = ("words", "coverage", "meaning")
 WEIGHTS_FILE = "passage_weights.json"
-
-HIT_SHARE = 0.1
-"""Share of the floor that a passage must reach once the best one has reached the floor.
-
-An answer often needs several passages, and all but the best are less certain.
-"""
-
-WITHOUT_WORDS = 0.5
-"""Floor for a best passage with no word of the question: more likely relevant than not."""
 
 Floats = NDArray[np.float32]
 
@@ -82,84 +77,92 @@ def query_terms(query: str) -> list[str]:
 class PassageWeights:
     """Fitted constants, read from `WEIGHTS_FILE`."""
 
-    unseen: float  # passages added to the shelf when it counts how rare a word is
     ranking: Mapping[str, float]  # weights of the features in the order of passages
-    spread: float  # change of the relevance, in log odds, per point of the ranking score
-    with_meaning: Mapping[str, float]  # logistic weights of the best passage's properties
-    by_words: Mapping[str, float]  # the same for a question or a passage without a vector
-    floor: float  # probability below which no passage is shown by default
+    with_meaning: Relevance
+    by_words: Relevance  # for a question or a passage without a vector
 
 
 @cache
 def load_weights() -> PassageWeights:
     """Read the fitted constants."""
-    stored = json.loads(files("recollect.policy").joinpath(WEIGHTS_FILE).read_text("utf-8"))
-    return PassageWeights(**{name: stored[name] for name in PassageWeights.__slots__})
+    read = json.loads(files("recollect.policy").joinpath(WEIGHTS_FILE).read_text("utf-8"))
+    with_meaning, by_words = Relevance(**read["with_meaning"]), Relevance(**read["by_words"])
+    return PassageWeights(read["ranking"], with_meaning, by_words)
 
 
-def find_best_passages(evidence: PassageEvidence, *, limit: int, floor: float | None = None) -> dict[int, float]:
+def find_best_passages(evidence: PassageEvidence, is_name: Sequence[bool], *, limit: int) -> dict[int, float]:
     """Return the numbers of the `limit` most relevant passages with their probabilities; ties go to the newest.
 
-    If even the best is below the default floor, return none; a given `floor` holds for every passage.
+    `is_name` tells which of the question's terms are written like a name.
     """
     weights, seqs = load_weights(), evidence.found.seqs
     if not len(seqs):
         return {}
-    features = compute_features(evidence, unseen=weights.unseen)
-    scores = rank_passages(features, weights)
+    features = compute_features(evidence)
+    scores = rank_passages(features, weights.ranking)
     if evidence.found.allowed is not None:
         scores = np.where(evidence.found.allowed, scores, np.float32(0))
-    best = int(scores.argmax())
-    logit = find_logit(describe_best(evidence, features, best, unseen=weights.unseen), weights)
     candidates = np.flatnonzero(scores > 0)
+    if not len(candidates):
+        return {}
     if limit < len(candidates):
         candidates = candidates[scores[candidates] >= np.partition(scores[candidates], -limit)[-limit]]
     order = candidates[np.lexsort((-seqs[candidates], -scores[candidates]))[:limit]]
-    probabilities = 1 / (1 + np.exp(-(logit + weights.spread * (scores[order] - scores[best]))))
-    least = floor if floor is not None else HIT_SHARE * weights.floor
-    bar = weights.floor if features["coverage"][best] else max(weights.floor, WITHOUT_WORDS)
-    is_any = floor is not None or (len(order) > 0 and probabilities[0] >= bar)
-    found = dict(zip(seqs[order].tolist(), probabilities.tolist(), strict=True)) if is_any else {}
-    return {seq: each for seq, each in found.items() if each >= least}
+    match = describe_best(evidence, is_name, features, scores, int(order[0]))
+    fitted = weights.with_meaning if "meaning" in match.values else weights.by_words
+    relevance = fitted.rate(match, scores[order[0]] - scores[order])
+    kept = relevance >= LEAST
+    return dict(zip(seqs[order][kept].tolist(), relevance[kept].tolist(), strict=True))
 
 
-def rank_passages(features: Mapping[str, Floats], weights: PassageWeights) -> Floats:
+def rank_passages(features: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     """Return a score by which the passages of one question are ordered; 0 without shared words and near meaning."""
     scores = np.zeros(len(features["words"]), np.float32)
     for name, values in features.items():
         # A passage without a vector is ranked as if its meaning were average.
-        scores += np.float32(weights.ranking[name]) * np.nan_to_num(np.maximum(values, 0), nan=0.0)
+        scores += np.float32(weights[name]) * np.nan_to_num(np.maximum(values, 0), nan=0.0)
     # Equal passages must tie whatever their place in the arrays.
     return np.round(scores, 4)
 
 
 def describe_best(
-    evidence: PassageEvidence, features: Mapping[str, Floats], position: int, *, unseen: float
-) -> Mapping[str, float]:
-    """Return the properties of one passage that are comparable between questions."""
-    rarities = [_rarity(evidence.total + unseen, each) for each in evidence.holding]
-    nowhere = sum(rarity for rarity, each in zip(rarities, evidence.holding, strict=True) if not each)
-    coverage, size = float(features["coverage"][position]), log1p(len(rarities))
-    found = {
+    evidence: PassageEvidence, is_name: Sequence[bool], features: Mapping[str, Floats], scores: Floats, best: int
+) -> BestMatch:
+    """Return the properties of the best passage that are comparable between questions."""
+    held = missing = unknown = unknown_words = names_near = unknown_names = 0.0
+    for holding, (rows, _), of_name in zip(evidence.holding, evidence.found.occurrences, is_name, strict=True):
+        weight, is_held = _rarity(evidence.total, holding), bool((rows == best).any())
+        held, missing = held + weight * is_held, missing + (not is_held)
+        unknown, unknown_words = unknown + weight * (not holding), unknown_words + (not holding)
+        names_near, unknown_names = names_near + (of_name and is_held), unknown_names + (of_name and not holding)
+    values = {
         "constant": 1.0,
-        "coverage": coverage,
-        "terms": size,
-        "coverage_of_terms": coverage * size,
-        "unknown": nowhere / sum(rarities) if rarities else 1.0,
-        # On a large shelf, something always matches a little.
-        "passages": log1p(evidence.total),
+        "score": float(scores[best]),
+        "terms": log1p(len(evidence.holding)),
+        "own": float(features["words"][best]),
+        "cover": float(features["coverage"][best]),
+        "best_cover": float(features["coverage"].max()),
+        "held_rarity": held,
+        "unknown_rarity": unknown,
+        "missing": missing,
+        "unknown_words": unknown_words,
+        "names_near": names_near,
+        "unknown_names": unknown_names,
+        "no_word": float(not held),
+        "is_full": float(held > 0 and not missing),
     }
-    meaning = float(features["meaning"][position]) if "meaning" in features else nan
-    return found if isnan(meaning) else found | {"meaning": meaning, "meaning_of_terms": meaning * size}
+    if "meaning" in features and not isnan(meaning := float(features["meaning"][best])):
+        highest = float(np.nanmax(features["meaning"]))
+        values |= {
+            "best_meaning": highest,
+            "meaning": meaning * (1 - values["no_word"]),
+            "wordless_meaning": meaning * values["no_word"],
+        }
+    # Passages are of one length, so that nothing depends on it.
+    return BestMatch(values=values, records=evidence.total, short=0.0)
 
 
-def find_logit(properties: Mapping[str, float], weights: PassageWeights) -> float:
-    """Return the log odds that a passage with these properties is relevant."""
-    fitted = weights.with_meaning if "meaning" in properties else weights.by_words
-    return sum(fitted[name] * value for name, value in properties.items())
-
-
-def compute_features(evidence: PassageEvidence, *, unseen: float) -> Mapping[str, Floats]:
+def compute_features(evidence: PassageEvidence) -> Mapping[str, Floats]:
     """Return the features of each passage by name; `meaning` only if the question has a vector, NaN if a passage has
     none.
     """
@@ -167,7 +170,7 @@ def compute_features(evidence: PassageEvidence, *, unseen: float) -> Mapping[str
     words, coverage, reach = np.zeros(len(found.seqs), np.float32), np.zeros(len(found.seqs), np.float32), 0.0
     norms = BM25_K1 * (1 - BM25_B + BM25_B * found.lengths / np.float32(max(evidence.average_length, 1e-9)))
     for holding, (rows, counts) in zip(evidence.holding, found.occurrences, strict=True):
-        rarity = _rarity(evidence.total + unseen, holding)
+        rarity = _rarity(evidence.total, holding)
         reach += rarity
         words[rows] += np.float32(rarity * (BM25_K1 + 1)) * counts / (counts + norms[rows])
         coverage[rows] += np.float32(rarity)
@@ -181,9 +184,6 @@ def compute_features(evidence: PassageEvidence, *, unseen: float) -> Mapping[str
     return features
 
 
-def _rarity(total: float, holding: int) -> float:
-    """Compute the inverse document frequency of BM25; `total` includes unseen passages.
-
-    On a small shelf every word would seem common without them.
-    """
-    return log1p((total - holding + 0.5) / (holding + 0.5))
+def _rarity(total: int, holding: int) -> float:
+    """Compute the inverse document frequency of BM25, with `UNSEEN` more passages on the shelf."""
+    return log1p((total + UNSEEN - holding + 0.5) / (holding + 0.5))

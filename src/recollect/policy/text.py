@@ -167,6 +167,15 @@ def join_terms(words: Iterable[str]) -> list[str]:
     return found
 
 
+def is_part_of_term(term: str) -> bool:
+    """Return True for a single character of a script without spaces, which longer texts hold only as part of terms.
+
+    >>> is_part_of_term("茶"), is_part_of_term("喝茶"), is_part_of_term("a")
+    (True, False, False)
+    """
+    return len(term) == 1 and _UNSPACED_START.match(term) is not None
+
+
 # Cached because a store's vocabulary is small compared with its text. Words must be short: the cache keeps them.
 @cache_text(65536)
 def _split_terms(word: str) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ class Settings:
         0.03, "Least similarity of the best hit of a source; below it, recall returns nothing of it.", low=0, high=1
     )
     context_floor: float = setting(
-        0.04, "The same for prompts, which nobody asked to fill: below it, a source adds nothing.", low=0, high=1
+        0.1, "The same for prompts, which nobody asked to fill: below it, a source adds nothing.", low=0, high=1
     )
     recall_deadline: float = setting(
         2.0, "Seconds a recall has for its sources; a slower source is skipped and listed as unanswered.", low=0.01
@@ -163,6 +163,12 @@ class Settings:
         "relevant",
         "Notes that enter a prompt: those that match the last message, or the newest.",
         aliases=("memory.inject_mode",),
+    )
+    inject_floor: float = setting(
+        0.0,
+        "Least similarity of a note that enters a prompt; at 0 a shared word is enough, and without one the newest do.",
+        low=0,
+        high=1,
     )
     max_inject_chars: int = setting(
         2000, "Characters of notes that may enter one prompt.", low=0, aliases=("memory.max_inject_chars",)

@@ -136,7 +136,7 @@ def render_hits(hits: Recalled, *, is_explained: bool) -> Output:
         lines=_hit_lines(hits, is_explained=is_explained),
         intro=[*missing, *heading],
         columns=(
-            Column("Score", whole=True),
+            Column("Similarity", whole=True),
             Column("Id", "cyan", whole=True),
             Column("Kind", whole=True, wide_only=True),
             Column("Memory"),
@@ -167,7 +167,7 @@ def _hit_lines(hits: Recalled, *, is_explained: bool) -> Iterable[Line]:
     if hits.heading:
         yield OutputNote(hits.heading)
     for hit in hits:
-        yield f"{hit.score:.3f}", hit.id, one_line(hit.text)
+        yield f"{hit.parts['similarity']:.3f}", hit.id, one_line(hit.text)
         if is_explained:
             yield f"\t{hit.explain}"
     for each in hits.unanswered:
@@ -176,12 +176,13 @@ def _hit_lines(hits: Recalled, *, is_explained: bool) -> Iterable[Line]:
 
 def _hit_rows(hits: Recalled, *, is_explained: bool) -> Iterable[Sequence[Cell]]:
     for hit in hits:
-        score = Styled(f"{hit.score:.3f}", "bold" if hit is hits[0] else "")
+        # What `--min-score` compares; `--explain` adds the score that ranks.
+        similarity = Styled(f"{hit.parts['similarity']:.3f}", "bold" if hit is hits[0] else "")
         kind = hit.source.value if hit.memory is None else kind_cell(hit.memory.kind)
         text = hit.text if hit.memory is None else hit.memory.text
         spans = () if hit.memory is None else memory_spans(hit.memory, State.LIVE)
         explained = ((f"\n{hit.explain}", "dim"),) if is_explained else ()
-        yield score, safe(hit.id), kind, Styled(shorten(one_line(text)), spans=(*spans, *explained))
+        yield similarity, safe(hit.id), kind, Styled(shorten(one_line(text)), spans=(*spans, *explained))
 
 
 def _missing_hint(unanswered: Unanswered) -> str:

@@ -1,8 +1,10 @@
-"""Relevance of a match as a probability, and the weights of the features it is ranked by.
+"""Relevance as a probability, and the weights of the features that records are ranked by.
 
-Both were fitted by `tools/ranking/fit.py` on public conversations and on questions with and without an answer, and are
-read from `weights.json`. A relevance of 0.5 means: of matches like this one, a person called every second relevant. It
-does not depend on the other matches of the question, so it is comparable between questions, agents and sources.
+`tools/ranking/fit.py` fits all numbers on public conversations and on questions with and without an answer; they are
+read from `weights.json`. A relevance of 0.5 means: of matches like this one, a person called every second relevant.
+
+It is a product. The first factor is the chance that the best hits hold an answer at all: it depends on the question and
+on the best record alone. The second is a hit's share of that chance: it falls with the distance to the best.
 """
 
 from __future__ import annotations
@@ -12,67 +14,75 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from math import exp, log1p
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
 
 WEIGHTS_FILE = "weights.json"
 
 DEFAULT_WORDS_SHARE = 0.67
 """Setting `similarity_words` at which the weights are used as fitted."""
 
-HIT_SHARE = 0.03
+HIT_SHARE = 0.1
 """Share of the floor that a hit must reach once the best hit of its source has reached the floor.
 
 A question often needs several memories, and all but the best are less certain.
 """
 
+LEAST = 0.001
+"""Relevance below which a record is no match at all."""
+
+LARGE = log(1000)
+"""Logarithm of the number of records from which a source counts as large."""
+
+LOWEST_LOGIT = -50.0
 WORDS = frozenset({"own", "near", "around", "cover", "near_cover"})
 MEANING = frozenset({"meaning", "near_meaning", "talk_meaning"})
 
+Floats = NDArray[np.float32]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchFeatures:
-    """Properties of a match that are comparable between questions and sources."""
+class BestMatch:
+    """Properties of the best match that are comparable between questions, owners and embedders."""
 
-    cover: float  # share of the question's words, by rarity, that the text holds
-    near_cover: float | None = None  # the same with its neighbours; None: it has none
-    meaning: float | None = None  # share of the way from the average cosine to 1; None: searched by words alone
-    terms: int  # number of words in the question that name something
-    unknown: float = 0.0  # share of the question's words, by rarity, that occur nowhere in the source
-    unknown_names: int = 0  # number of names in the question that occur nowhere in the source
-    ranked: Mapping[str, float] | None = None  # standing of the best record among all; None: the others are unknown
+    values: Mapping[str, float]
+    records: int  # number of records it was chosen from
+    short: float  # 1 for short records and less, down to 0, the longer they are
 
-    def values(self) -> Mapping[str, float]:
-        """Return the inputs of the fitted function by name."""
-        near_cover = self.cover if self.near_cover is None else self.near_cover
-        size = log1p(self.terms)
-        found = {
-            "cover": self.cover,
-            "cover_cubed": self.cover**3,
-            "near_cover": near_cover,
-            "terms": size,
-            "cover_of_terms": self.cover * size,
-            "unknown": self.unknown,
-            "unknown_of_terms": self.unknown * size,
-            "no_word": float(near_cover == 0),
-            "is_bare": float(self.terms == 0),
-            "unknown_names": float(min(self.unknown_names, 2)),
-            "constant": 1.0,
-        }
-        if self.meaning is not None:
-            found |= {
-                "meaning": self.meaning,
-                "meaning_squared": self.meaning**2,
-                "meaning_of_terms": self.meaning * size,
-                "meaning_without_word": self.meaning * found["no_word"],
-            }
-        return found if self.ranked is None else {**found, **self.ranked}
+    def expand(self) -> list[tuple[str, tuple[float, float, float]]]:
+        """Return each value three times: for a small source, for a large one, and in addition for short records.
 
-    @property
-    def form(self) -> str:
-        """Name of the fitted function that takes these inputs."""
-        if self.meaning is None:
-            return "by_words"
-        return "with_meaning" if self.ranked is None else "ranked"
+        What a word or a cosine says depends on both, so that each has a weight of its own.
+        """
+        size = min(1.0, log(self.records) / LARGE)
+        return [(name, (value * (1 - size), value * size, value * self.short)) for name, value in self.values.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """Fitted function of one form of search."""
+
+    answered: Mapping[str, tuple[float, float, float]]  # by value of a match: its weights, see `BestMatch.expand`
+    share: Mapping[str, float]  # weights of a hit's share of the chance
+
+    def find_chance(self, match: BestMatch) -> float:
+        """Return the chance that the best hits hold an answer."""
+        logit = 0.0
+        for name, parts in match.expand():
+            weights = self.answered[name]
+            logit += weights[0] * parts[0] + weights[1] * parts[1] + weights[2] * parts[2]
+        return 1 / (1 + exp(-max(logit, LOWEST_LOGIT)))
+
+    def rate(self, match: BestMatch, below: Floats) -> NDArray[np.float64]:
+        """Return the relevance of hits that rank `below` the best by so many points."""
+        chance, share = self.find_chance(match), self.share
+        certain = share["constant"] + share["odds"] * log(chance / (1 - chance + 1e-9) + 1e-9)
+        # The second and third hit are often far less relevant than the first, the tenth little less than the ninth.
+        logits = certain - share["below"] * below - share["root_below"] * np.sqrt(below)
+        relevance: NDArray[np.float64] = chance / (1 + np.exp(-np.maximum(logits, LOWEST_LOGIT)))
+        return relevance
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +90,9 @@ class Weights:
     """Contents of `weights.json`."""
 
     ranking: Mapping[str, tuple[float, float]]  # by feature: for long and for short records
-    spread: float  # change of the relevance, in logits, per point of the ranking score
-    relevance: Mapping[str, Mapping[str, float]]  # by form of a match: the weights of its values
+    with_meaning: Relevance
+    by_words: Relevance  # for a search without vectors
+    history: Mapping[str, float]  # logistic weights of a hit in the audit log or a workflow
 
 
 @cache
@@ -90,25 +101,26 @@ def load_weights() -> Weights:
     read = json.loads(resources.files(__package__).joinpath(WEIGHTS_FILE).read_text("utf-8"))
     return Weights(
         ranking={name: (each[0], each[1]) for name, each in read["ranking"].items()},
-        spread=read["spread"],
-        relevance=read["relevance"],
+        with_meaning=Relevance(**read["with_meaning"]),
+        by_words=Relevance(**read["by_words"]),
+        history=read["history"],
     )
 
 
-def calibrate(match: MatchFeatures) -> float:
-    """Return the probability that a person would call a match relevant.
+def describe_words(cover: float, terms: int) -> Mapping[str, float]:
+    """Return what is known of a record found by its words alone: their share, by rarity, and the question's length."""
+    return {"constant": 1.0, "cover": cover, "cover_of_terms": cover * log(1 + terms), "is_full": float(cover > 0.999)}
 
-    >>> full = calibrate(MatchFeatures(cover=0.9, meaning=0.6, terms=4))
-    >>> full > 0.5 > calibrate(MatchFeatures(cover=0.1, meaning=0.1, terms=4))
+
+def rate_words(cover: float, terms: int) -> float:
+    """Return the relevance of such a record.
+
+    >>> rate_words(0.9, terms=4) > 0.3 > rate_words(0.1, terms=4)
     True
     """
-    return 1 / (1 + exp(-find_logit(match)))
-
-
-def find_logit(match: MatchFeatures) -> float:
-    """Return the same as log odds."""
-    fitted = load_weights().relevance[match.form]
-    return sum(fitted[name] * value for name, value in match.values().items())
+    weights = load_weights().history
+    logit = sum(weights[name] * value for name, value in describe_words(cover, terms).items())
+    return 1 / (1 + exp(-logit))
 
 
 def keep_relevant(similarities: Sequence[float], *, floor: float, is_strict: bool) -> list[bool]:
@@ -116,7 +128,7 @@ def keep_relevant(similarities: Sequence[float], *, floor: float, is_strict: boo
 
     If it is not, others may be lower by `HIT_SHARE`, unless `is_strict`.
 
-    >>> keep_relevant([0.6, 0.1, 0.001], floor=0.5, is_strict=False)
+    >>> keep_relevant([0.6, 0.1, 0.01], floor=0.5, is_strict=False)
     [True, True, False]
     >>> keep_relevant([0.4, 0.1], floor=0.5, is_strict=False), keep_relevant([0.6, 0.1], floor=0.5, is_strict=True)
     ([False, False], [True, False])

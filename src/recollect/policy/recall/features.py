@@ -136,19 +136,6 @@ def merge_forms(
         yield rows, np.bincount(places, counts).astype(np.float32)
 
 
-def find_unknown(evidence: Evidence, question: ParsedQuery) -> tuple[float, int]:
-    """Return the share of the question's words, by rarity, that no record holds, and the number of such names."""
-    total, reach, unknown, names = len(evidence.seqs), 0.0, 0.0, 0
-    merged = merge_forms(evidence.occurrences, question.forms)
-    for share, is_name, (rows, _) in zip(question.weights, question.is_name, merged, strict=True):
-        weight = share * rarity(total, len(rows))
-        reach += weight
-        if not len(rows):
-            unknown += weight
-            names += is_name
-    return (unknown / reach if reach else 0.0), names
-
-
 def _score_meaning(cosines: Floats, near_cover: Floats) -> Floats:
     """Return the share of the way from the owner's average cosine to 1.
 

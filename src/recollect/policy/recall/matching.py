@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from math import log
+from collections.abc import Mapping
+from math import log1p
 
 import numpy as np
 
 from recollect.policy.recall import calibration
-from recollect.policy.recall.calibration import MatchFeatures
-from recollect.policy.recall.features import compute_features, find_unknown, shortness
+from recollect.policy.recall.calibration import LEAST, BestMatch
+from recollect.policy.recall.features import compute_features, merge_forms, shortness
 from recollect.policy.recall.question import ParsedQuery
-from recollect.policy.recall.similarity import Evidence, Floats, Numbers
+from recollect.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
 
 NO_MATCH = np.float32(-1e6)
 """Score of a record without a vector that, like its neighbours, shares no word with the question."""
 
-LOWEST_LOGIT = np.float32(-50)
-LEAST = 0.001
-"""Relevance below which a record is no match at all."""
+UNSEEN = 100
+"""Records added to the store when its best match counts how rare a word is: in a small store every word is."""
 
 
 def find_best(
@@ -29,7 +29,7 @@ def find_best(
 ) -> dict[int, float]:
     """Return the `limit` best records with their relevance; of equal ones the newest first.
 
-    The best record's relevance follows from its features; that of the others from how far they rank below it.
+    Records outside `evidence.allowed` are not returned, but count as neighbours and for comparison.
     """
     if not len(evidence.seqs):
         return {}
@@ -41,23 +41,29 @@ def find_best(
     best = int(ranked.argmax())
     if ranked[best] == NO_MATCH:
         return {}
-    logit = calibration.find_logit(describe_match(evidence, question, features, scores, best))
     top = _top_positions(ranked, limit)
-    logits = logit + calibration.load_weights().spread * (ranked[top] - ranked[best])
-    seqs = evidence.seqs[top]
-    order = np.lexsort((-seqs, -logits))[:limit]
-    relevance = 1 / (1 + np.exp(-np.maximum(logits[order], LOWEST_LOGIT)))
+    top = top[np.lexsort((-evidence.seqs[top], -ranked[top]))[:limit]]
+    weights = calibration.load_weights()
+    fitted = weights.by_words if "meaning" not in features else weights.with_meaning
+    match = describe_match(evidence, question, features, scores, best)
+    relevance = fitted.rate(match, ranked[best] - ranked[top])
     kept = relevance >= LEAST
-    return dict(zip(seqs[order][kept].tolist(), relevance[kept].tolist(), strict=True))
+    return dict(zip(evidence.seqs[top][kept].tolist(), relevance[kept].tolist(), strict=True))
 
 
 def score_records(evidence: Evidence, features: dict[str, Floats], *, words_share: float) -> Floats:
     """Weigh the features into one ranking score per record, comparable within a question only."""
-    scores, short = np.zeros(len(evidence.seqs), np.float32), shortness(evidence)
+    short = shortness(evidence)
+    weights = {name: calibration.ranking_weight(name, shortness=short, words_share=words_share) for name in features}
+    return weigh_features(evidence, features, weights)
+
+
+def weigh_features(evidence: Evidence, features: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """Return the weighted sum of the features of each record."""
+    scores = np.zeros(len(evidence.seqs), np.float32)
     for name, column in features.items():
-        weight = calibration.ranking_weight(name, shortness=short, words_share=words_share)
-        if weight:
-            scores += np.float32(weight) * column
+        if weights[name]:
+            scores += np.float32(weights[name]) * column
     # Equal records must tie whatever their place in the arrays, so that the newest comes first.
     scores = np.round(scores, 4)
     if evidence.cosines is None or np.isnan(evidence.cosines).any():
@@ -67,33 +73,70 @@ def score_records(evidence: Evidence, features: dict[str, Floats], *, words_shar
 
 
 def describe_match(
-    evidence: Evidence, question: ParsedQuery, features: dict[str, Floats], scores: Floats, best: int
-) -> MatchFeatures:
+    evidence: Evidence, question: ParsedQuery, features: Mapping[str, Floats], scores: Floats, best: int
+) -> BestMatch:
     """Return the properties of the best record that are comparable between questions."""
-    unknown, unknown_names = find_unknown(evidence, question)
-    meaning = features.get("meaning")
-    return MatchFeatures(
-        cover=float(features["cover"][best]),
-        near_cover=float(features["near_cover"][best]),
-        meaning=None if meaning is None else float(meaning[best]),
-        terms=question.count_content(),
-        unknown=unknown,
-        unknown_names=unknown_names,
-        ranked=None if meaning is None else _describe_rank(evidence, features, scores, best),
-    )
-
-
-def _describe_rank(evidence: Evidence, features: dict[str, Floats], scores: Floats, best: int) -> dict[str, float]:
-    mean = float(scores.mean())
-    return {
+    # Records that match in no way say nothing about how far the best stands out.
+    rated = scores if scores.min() > NO_MATCH else scores[scores > NO_MATCH]
+    values = {
+        "constant": 1.0,
         "score": float(scores[best]),
-        "above_mean": float(scores[best]) - mean,
-        "deviations": (float(scores[best]) - mean) / (float(scores.std()) + 1e-6),
-        "records": log(len(scores)),
-        "short": shortness(evidence),
-        "best_cover": float(features["cover"].max()),
-        "best_near_cover": float(features["near_cover"].max()),
-        "best_meaning": float(features["meaning"].max()),
+        "above_mean": float(scores[best]) - float(rated.mean()),
+        "cover": float(features["cover"][best]),
+        **_describe_words(evidence, question, best),
+    }
+    if (meaning := features.get("meaning")) is not None:
+        values |= {
+            "best_meaning": float(meaning.max()),
+            # Meaning without a word in common says something else.
+            "meaning": float(meaning[best]) * (1 - values["no_word"]),
+            "wordless_meaning": float(meaning[best]) * values["no_word"],
+            **{name: float(features[name][best]) for name in ("near_meaning", "talk_meaning")},
+        }
+    return BestMatch(values=values, records=len(scores), short=shortness(evidence))
+
+
+def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Mapping[str, float]:
+    """Compare the question's words with the best record, its neighbours, its conversation and the whole store.
+
+    The sums are of rarity: a record with three rare words of the question is more than one with a single one.
+    """
+    total = len(evidence.seqs)
+    frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
+    first = int(frame.talk_starts[frame.talk[best]])
+    last = int(np.searchsorted(frame.talk, frame.talk[best], side="right"))
+    held, around, unknown, far = 0.0, 0.0, 0.0, total + len(NEIGHBOURS)
+    words = missing = missing_near = unknown_words = names_near = unknown_names = 0
+    merged = merge_forms(evidence.occurrences, question.forms)
+    for share, is_name, (rows, _) in zip(question.weights, question.is_name, merged, strict=True):
+        weight = share * rarity(total + UNSEEN, len(rows))
+        inside = rows[(rows >= first) & (rows < last)]
+        distance = int(np.abs(inside - best).min()) if len(inside) else far
+        is_near, is_unknown = distance <= len(NEIGHBOURS), not len(rows)
+        held += weight * (not distance)
+        around += weight * (distance < far)
+        unknown += weight * is_unknown
+        names_near, unknown_names = names_near + (is_name and is_near), unknown_names + (is_name and is_unknown)
+        if share == 1:
+            words, missing, missing_near = words + 1, missing + (distance > 0), missing_near + (not is_near)
+            unknown_words += is_unknown
+    is_full = words > 0 and not missing
+    return {
+        "terms": log1p(words),
+        "is_bare": float(not words),
+        "no_word": float(not around),
+        "held_rarity": held,
+        "around_rarity": around,
+        "unknown_rarity": unknown,
+        "missing": float(missing),
+        "missing_near": float(missing_near),
+        "unknown_words": float(unknown_words),
+        "is_full": float(is_full),
+        # A question of one or two rare words that are all there is a search for just this.
+        "full_of_few": 1 / words if is_full else 0.0,
+        "full_rarity": held / words if is_full else 0.0,
+        "names_near": float(names_near),
+        "unknown_names": float(unknown_names),
     }
 
 

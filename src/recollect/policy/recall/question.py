@@ -117,7 +117,7 @@ class ParsedQuery:
         >>> question.terms, question.speaker, [str(span.first) for span in question.spans]
         (['hotel', 'recommend', 'last'], <Role.ASSISTANT: 'assistant'>, ['2025-05-01'])
         """
-        words, folded, names = _word_forms(query), fold(query), _find_names(query)
+        words, folded, names = _word_forms(query), fold(query), find_names(query)
         return cls(
             terms=[form for word in words for form in word],
             forms=[len(word) for word in words],
@@ -142,7 +142,7 @@ def _word_forms(query: str) -> list[tuple[str, ...]]:
     return words
 
 
-def _find_names(query: str) -> frozenset[str]:
+def find_names(query: str) -> frozenset[str]:
     """Return the terms of words with a capital inside a sentence; German, which writes every noun so, has none."""
     found = " ".join(_CAPITALISED.findall(query))
     if not found or not NOUN_LANGUAGE_WORDS.isdisjoint(query.lower().split()):

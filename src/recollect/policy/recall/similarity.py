@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,12 @@ class Evidence:
             occurrences=occurrences,
             allowed=None if self.allowed is None or other.allowed is None else np.append(self.allowed, other.allowed),
         )
+
+    def with_holders(self, place: int, seqs: Sequence[int]) -> Evidence:
+        """Replace the occurrences of one query term by these records, each with one."""
+        rows = np.flatnonzero(np.isin(self.seqs, seqs))
+        held = (rows, np.ones(len(rows), np.float32))
+        return replace(self, occurrences=[*self.occurrences[:place], held, *self.occurrences[place + 1 :]])
 
     @classmethod
     def empty(cls) -> Evidence:

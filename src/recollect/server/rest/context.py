@@ -78,7 +78,9 @@ class ItemBody(_Record):
     source: str
     score: float | None
     digest: Annotated[str, Field(description="Digest of the text.")]
-    left_out: Annotated[str, Field(description="Reason it is not shown: budget, folded, moved, or its other place.")]
+    left_out: Annotated[
+        str, Field(description="Reason it is not shown: budget, folded, moved, below_threshold, or its place.")
+    ]
 
 
 class SeenItemBody(ItemBody):

@@ -135,7 +135,10 @@ class AppearanceBody(RecordBody):
     at: datetime
     block: str
     left_out: Annotated[
-        str, Field(description="Reason it was not shown: budget, moved, or its other place; empty: it was.")
+        str,
+        Field(
+            description="Reason it was not shown: budget, moved, below_threshold, or its other place; empty: it was."
+        ),
     ]
 
     @classmethod

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import TypedDict
 
 from recollect.model import Chunk, Document, Hit, Owner, Source
@@ -13,7 +14,9 @@ from recollect.policy.filters.conditions import DOCUMENT_FIELDS, Condition
 from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.passages import find_best_passages, query_terms
+from recollect.policy.recall.calibration import keep_relevant
 from recollect.policy.recall.purposes import is_unverified
+from recollect.policy.recall.question import find_names
 from recollect.ports import Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.memories.loop_guard import LoopGuard
@@ -58,16 +61,11 @@ class PassageSearch:
         categories: Collection[str] = (),
         where: Condition | None = None,
         limit: int,
-        min_score: float | None = None,
     ) -> Sequence[Passage]:
-        """Return the best passages, none below `min_score` (None: the default). Without categories, search all.
-
-        By default, small talk finds nothing: its few words would cover some passage completely.
-        """
-        if min_score is None and is_small_talk(query):
-            return ()
-        evidence = self._store.weigh_chunks(tenant, query_terms(query), vector, categories=categories, where=where)
-        similarity = find_best_passages(evidence, limit=limit, floor=min_score)
+        """Return the best passages, however relevant. Without categories, search all."""
+        words, names = query_terms(query), find_names(query)
+        evidence = self._store.weigh_chunks(tenant, words, vector, categories=categories, where=where)
+        similarity = find_best_passages(evidence, [word in names for word in words], limit=limit)
         chunks = self._store.find_chunks(tenant, list(similarity))
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})
         found = [
@@ -86,7 +84,6 @@ class PassageSearch:
         categories: Collection[str] = (),
         where: Condition | None = None,
         limit: int,
-        min_score: float | None = None,
     ) -> Sequence[Passage]:
         """Return the best passages within the categories the agent is limited to."""
         agent = self._store.find_agent(owner)
@@ -95,10 +92,11 @@ class PassageSearch:
             categories = limits.intersection(categories) if categories else limits
             if not categories:
                 return ()
-        return self.find(
-            owner.tenant, query, vector, categories=categories, where=where, limit=limit, min_score=min_score
-        )
+        return self.find(owner.tenant, query, vector, categories=categories, where=where, limit=limit)
 
+
+FindPassages = Callable[..., Sequence[Passage]]
+"""Search of a `PassageSearch` for one tenant or agent."""
 
 WEIGHTS = {"similarity": 1.0}
 
@@ -109,8 +107,10 @@ SPARE = 10
 class SearchKnowledge:
     """Service that returns the passages most similar to a query."""
 
-    def __init__(self, passages: PassageSearch, embedding: Embedding, echoes: LoopGuard) -> None:
+    def __init__(self, passages: PassageSearch, embedding: Embedding, echoes: LoopGuard, *, floor: float) -> None:
+        """Set up the service to return nothing if even the best passage is below `floor`."""
         self._passages = passages
+        self._floor = floor
         self._embedding = embedding
         self._echoes = echoes
 
@@ -128,18 +128,8 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        query, categories = check_query(query), check_categories(categories)
-        check_limit(limit)
-        found = self._passages.find(
-            tenant,
-            query,
-            self._embedding.of_query(query),
-            categories=categories,
-            where=parse_filter(where, DOCUMENT_FIELDS),
-            limit=limit,
-            min_score=check_min_score(min_score),
-        )
-        return _make_hits(found)
+        search = self._prepare(partial(self._passages.find, tenant), query, categories, where, min_score)
+        return search(check_limit(limit))
 
     def for_agent(
         self,
@@ -155,26 +145,39 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        query, categories = check_query(query), check_categories(categories)
-        check_limit(limit)
-        search = partial(
-            self._passages.for_agent,
-            owner,
-            query,
-            self._embedding.of_query(query),
-            categories=categories,
-            where=parse_filter(where, DOCUMENT_FIELDS),
-            min_score=check_min_score(min_score),
-        )
-        hits = _make_hits(search(limit=limit))
+        search = self._prepare(partial(self._passages.for_agent, owner), query, categories, where, min_score)
+        hits = search(check_limit(limit))
         # Unverified passages only get places that are left.
         if any(map(is_unverified, hits)):
-            hits = sorted(_make_hits(search(limit=SPARE * limit)), key=is_unverified)[:limit]
+            hits = sorted(search(SPARE * limit), key=is_unverified)[:limit]
         self._echoes.shown(owner, [hit.text for hit in hits])
         return hits
 
+    def _prepare(
+        self, find: FindPassages, query: str, categories: Collection[str], where: Where, min_score: float | None
+    ) -> Callable[[int], Sequence[Hit]]:
+        """Check the arguments and return the search for a number of hits above the floor."""
+        query, categories, chosen = (
+            check_query(query),
+            check_categories(categories),
+            parse_filter(where, DOCUMENT_FIELDS),
+        )
+        is_strict = check_min_score(min_score) is not None
+        floor = self._floor if min_score is None else min_score
+        if floor and not is_strict and is_small_talk(query):
+            # Its few words would cover some passage completely.
+            return lambda limit: []
+        vector = self._embedding.of_query(query)
 
-def _make_hits(found: Sequence[Passage]) -> Sequence[Hit]:
+        def search(limit: int) -> Sequence[Hit]:
+            found = find(query, vector, categories=categories, where=chosen, limit=limit)
+            kept = keep_relevant([each.similarity for each in found], floor=floor, is_strict=is_strict)
+            return _make_hits(compress(found, kept))
+
+        return search
+
+
+def _make_hits(found: Iterable[Passage]) -> Sequence[Hit]:
     return [
         Hit(
             source=Source.KNOWLEDGE,

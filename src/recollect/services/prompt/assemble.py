@@ -10,6 +10,7 @@ from secrets import token_hex
 from recollect.errors import Invalid
 from recollect.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
 from recollect.policy.filters.language import Where, parse_filter
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.names import check_session, memory_seq
 from recollect.policy.prompt.budget import check_budget, fit_window
 from recollect.policy.prompt.fitter import FitCallbacks
@@ -81,7 +82,7 @@ class Assemble:
         check_min_score(min_score)
         if isinstance(tool_results, str):
             raise Invalid("The tool results must be a list with one entry per result.")
-        session_id = check_session(session_id)
+        session_id, message = check_session(session_id), check_text(message, what="message")
         if owner.user is None:
             # A prompt has one reader: the user of the session or, if it has none, nobody in particular.
             session = self._store.find_session(owner, session_id)
@@ -89,7 +90,8 @@ class Assemble:
         request = PromptRequest(
             owner=owner,
             session_id=session_id,
-            message=check_text(message, what="message"),
+            message=message,
+            is_asking=bool(message.strip()) and not is_small_talk(message),
             system_prompt=None if system_prompt is None else check_text(system_prompt, what="system prompt"),
             tool_results=tool_results,
             layout=parse_layout(self._layout if layout is None else layout),

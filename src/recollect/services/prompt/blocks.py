@@ -14,6 +14,8 @@ from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.prompt.escaping import break_false_references, find_keys
 from recollect.policy.prompt.relevance import InjectMode, parse_mode, render_notes, select_notes
+from recollect.policy.recall.matching import find_best
+from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.text import check_text
 from recollect.ports import Clock, DetailStore, MemoryStore, Store
 from recollect.services.background.embedding import Embedding
@@ -68,6 +70,8 @@ class Inject:
         mode: str,
         max_chars: int,
         max_count: int,
+        floor: float,
+        words_share: float,
     ) -> None:
         self._store = store
         self._embedding = embedding
@@ -77,6 +81,7 @@ class Inject:
         self._mode = mode
         self._max_chars = max_chars
         self._max_count = max_count
+        self._floor, self._words_share = floor, words_share
 
     def __call__(self, owner: Owner, message: str, *, mode: str | None = None) -> str | None:
         """Return the block for the last user message; None when no notes are selected.
@@ -100,6 +105,8 @@ class Inject:
             return []
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
+        if self._floor and chosen is not InjectMode.RECENT_ONLY:
+            notes = self._keep_relevant(owner, message, notes, now)
         meaning = self._score_meaning(owner, message, notes, now) if chosen is InjectMode.HYBRID else None
         return select_notes(
             notes,
@@ -111,6 +118,14 @@ class Inject:
             meaning=meaning,
             judge=self._judge,
         )
+
+    def _keep_relevant(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Sequence[Memory]:
+        """Return the notes whose similarity to the message, as `recall` rates it, reaches the floor."""
+        query = ParsedQuery.read(message, now)
+        vector = self._embedding.of_query(message) if message.strip() else None
+        evidence = self._store.weigh_memories(owner, query.lookups, vector, kinds=[Kind.NOTE], now=now)
+        rated = find_best(evidence, query, words_share=self._words_share, limit=MAX_NOTES)
+        return [note for note in notes if rated.get(memory_seq(note.id) or 0, 0.0) >= self._floor]
 
     def _score_meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
         """Return the similarity of each note to the message, by memory id; empty without an embedder."""

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.errors import Invalid
-from recollect.model import Conversation, Hit, Kind, Memory, Owner, Source
+from recollect.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
 from recollect.policy.filters.conditions import Condition
-from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.prompt.escaping import escape_item
 from recollect.policy.prompt.window import (
@@ -28,6 +27,7 @@ from recollect.policy.text import check_text
 from recollect.ports import Store
 from recollect.services.knowledge.skills import Skills
 from recollect.services.prompt.blocks import Inject, break_forged_references, list_private_memories
+from recollect.services.recall.question import Candidate
 from recollect.services.recall.recall import MAX_LIMIT, Recall, RecallRequest
 
 MAX_TOOL_RESULTS = 20
@@ -67,13 +67,9 @@ class PromptRequest:
     tool_results: Sequence[ToolResult] | None
     layout: Layout
     now: datetime
+    is_asking: bool  # there is something to recall; for small talk ("thanks, that's all") nothing is
     min_score: float | None = None  # least similarity of what is recalled; None: by the setting `context_floor`
     where: Condition | None = None  # only memories that meet it are recalled
-
-    @property
-    def is_asking(self) -> bool:
-        """True if there is something to recall; for small talk ("thanks, that's all") nothing is."""
-        return bool(self.message.strip()) and not is_small_talk(self.message)
 
 
 class Gather:
@@ -132,15 +128,20 @@ class Gather:
                 floor=self._floor,
                 where=request.where,
                 keeps_sources=True,
+                is_asking=True,
             )
-            hits = self._recall.rank(owner, wanted).hits
+            ranked = self._recall.rank(owner, wanted)
+            hits, below = ranked.hits, ranked.below.values()
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _ShownPieces(pieces)
             for part, found in (
                 (PromptPart.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
                 (PromptPart.KNOWLEDGE, passages),
             ):
-                pieces[part], left_out[part] = known.select_new(map(_hit_piece, found), most=self._limits[part])
+                most, is_passage = self._limits[part], part is PromptPart.KNOWLEDGE
+                pieces[part], elsewhere = known.select_new(map(_hit_piece, found), most=most)
+                weak = [each for each in below if (each.source is Source.KNOWLEDGE) is is_passage]
+                left_out[part] = (*elsewhere, *map(_leave_out_weak, sorted(weak, key=_weakness)[:most]))
         checked = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
         return Window(layout=request.layout, pieces=checked, left_out=left_out)
 
@@ -247,6 +248,16 @@ def _conversation_pieces(conversation: Conversation) -> list[Piece]:
 
 def _dissimilarity(hit: Hit) -> float:
     return -hit.parts["similarity"]
+
+
+def _weakness(candidate: Candidate) -> float:
+    return -candidate.similarity
+
+
+def _leave_out_weak(candidate: Candidate) -> LeftOut:
+    """Record a candidate below the floor; its similarity stands for the score that it never got."""
+    piece = Piece(id=candidate.id, text=candidate.text, score=candidate.similarity, source=candidate.source.value)
+    return LeftOut(piece=piece, reason=Outcome.BELOW_THRESHOLD.value)
 
 
 def _hit_piece(hit: Hit) -> Piece:

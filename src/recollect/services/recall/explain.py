@@ -289,9 +289,10 @@ def _explain_rank(ranking: Ranking, request: RecallRequest, id: str) -> Explanat
 
 
 def _explain_floor(id: str, ranking: Ranking, request: RecallRequest) -> Explanation:
+    similarity = ranking.below[id].similarity
     limit = "`recall_floor`" if request.min_score is None else "`min_score`"
     sentence = (
-        f"It is below the threshold: its similarity is {ranking.below[id]:.3f}, and {limit} is {ranking.floor:g}. "
+        f"It is below the threshold: its similarity is {similarity:.3f}, and {limit} is {ranking.floor:g}. "
         "Recall with a lower `min_score` to see it; 0 turns the threshold off."
     )
     return _make_explanation(id, Outcome.BELOW_THRESHOLD, sentence, ranking)

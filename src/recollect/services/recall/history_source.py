@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from recollect.model import AuditEvent, Match, Source, WorkflowStep
 from recollect.policy.history import event_id, event_importance, history_terms, is_bookkeeping, step_importance
-from recollect.policy.recall.calibration import MatchFeatures, calibrate
+from recollect.policy.recall.calibration import rate_words
 from recollect.ports import AuditStore, WorkflowStore
 from recollect.services.recall.question import PAST_STEP, Candidate, Question, SourceAnswer
 
@@ -80,10 +80,7 @@ def _search(
         limit *= PAST_STEP
     number = len(set(history_terms(question.text)))
     return SourceAnswer(
-        candidates=[
-            to_candidate(record, calibrate(MatchFeatures(cover=score, terms=number)))
-            for score, record in visible[:needed]
-        ]
+        candidates=[to_candidate(record, rate_words(score, number)) for score, record in visible[:needed]]
     )
 
 

@@ -40,13 +40,7 @@ class KnowledgeSource:
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         limit = max(CANDIDATES, question.limit) * depth
         while True:
-            found = self._passages.for_agent(
-                question.owner,
-                question.text,
-                question.vector,
-                limit=limit,
-                min_score=None if question.has_floor else 0.0,
-            )
+            found = self._passages.for_agent(question.owner, question.text, question.vector, limit=limit)
             texts = [passage.chunk.text for passage in found]
             if len(texts) < limit or limit >= MOST or _has_enough(texts, question.limit):
                 break

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from recollect.model import Owner, Source
 from recollect.policy.memories.trust import Judge, is_suspicious
-from recollect.policy.names import memory_id
+from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.matching import find_best
 from recollect.policy.recall.question import ParsedQuery
+from recollect.policy.recall.similarity import Evidence
+from recollect.policy.text import is_part_of_term
 from recollect.ports import MemoryStore, MemorySummary
 from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
@@ -43,6 +45,8 @@ class MemorySource:
             is_past=question.is_past,
             where=question.where,
         )
+        if any(map(is_part_of_term, query.terms)):
+            evidence = self._add_parts(evidence, query, question)
         limit = max(CANDIDATES, question.limit) * depth
         while True:
             similarities = find_best(evidence, query, words_share=self._words_share, limit=limit)
@@ -51,6 +55,14 @@ class MemorySource:
                 break
             limit *= STEP
         return SourceAnswer(candidates=candidates)
+
+    def _add_parts(self, evidence: Evidence, query: ParsedQuery, question: Question) -> Evidence:
+        """Add the memories that hold a single character of the question inside a longer term, which is not indexed."""
+        for place, term in enumerate(query.terms):
+            if is_part_of_term(term):
+                found = self._store.list_memories(question.owner, needle=term, now=question.now, limit=MOST)
+                evidence = evidence.with_holders(place, [memory_seq(each.id) or 0 for each in found])
+        return evidence
 
     def _make_candidates(self, question: Question, similarities: Mapping[int, float]) -> Sequence[Candidate]:
         summaries = self._store.find_summaries(question.owner, list(similarities))

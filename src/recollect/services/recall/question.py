@@ -29,7 +29,6 @@ class Question:
     kinds: Collection[Kind] = tuple(Kind)
     limit: int = 5  # number of hits to return, from all sources together
     agents: Collection[str] = ()  # only events and steps of these agents; empty: of all agents
-    has_floor: bool = True  # leave out what is below the floor of its source
     vector: Vector | None = None  # None: search by words alone
     where: Condition | None = None  # only memories that meet it
     with_bookkeeping: bool = True  # include events that recollect itself records, such as "A note was stored."

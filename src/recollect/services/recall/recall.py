@@ -73,6 +73,7 @@ class RecallRequest:
     min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
     floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
     keeps_duplicates: bool = False  # return hits with equal texts, too
+    is_asking: bool = False  # known to be no small talk, for which nothing is recalled
 
     def list_sources(self) -> Sequence[Source]:
         """Return the sources to search."""
@@ -89,7 +90,7 @@ class Ranking:
     hits: Sequence[Hit]
     duplicates: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
     unwanted: Collection[str] = ()  # ids rejected by the filter of the purpose
-    below: Mapping[str, float] = field(default_factory=dict)  # by id of a candidate below the floor: its similarity
+    below: Mapping[str, Candidate] = field(default_factory=dict)  # candidates below the floor by id, best first
     floor: float = 0.0  # least similarity of the best hit
     counted: Mapping[str, str] = field(default_factory=dict)  # by id of a merged hit: its agent's hit
     unanswered: Sequence[Unanswered] = ()
@@ -168,7 +169,6 @@ class Recall:
             kinds=tuple(Kind) if request.kinds is None else request.kinds,
             limit=request.limit,
             agents=current_caller().agents,
-            has_floor=request.min_score is None,
             vector=vector,
             where=request.where,
             # Purposes choose among the events themselves.
@@ -264,16 +264,14 @@ class Recall:
         weights = self._weights if purpose is None else purpose.weights
         floor, is_strict = (request.min_score, True) if request.min_score is not None else (request.floor, False)
         floor = self._floor if floor is None else floor
-        if request.min_score is None and floor and is_small_talk(request.query):
+        if request.min_score is None and floor and not request.is_asking and is_small_talk(request.query):
             # "Thanks, that's all" asks for nothing.
             floor = 1.0
-        proposed, below = list[Candidate](), dict[str, float]()
+        proposed, below = list[Candidate](), dict[str, Candidate]()
         for answer in found.values():
             kept = keep_relevant([each.similarity for each in answer.candidates], floor=floor, is_strict=is_strict)
             proposed += compress(answer.candidates, kept)
-            below |= {
-                each.id: each.similarity for each, is_kept in zip(answer.candidates, kept, strict=True) if not is_kept
-            }
+            below |= {each.id: each for each, is_kept in zip(answer.candidates, kept, strict=True) if not is_kept}
         relevant = [each for each in proposed if purpose is None or purposes.is_relevant(purpose, each.facts())]
         scored = [_Scored.of(each, now, weights, self._half_life) for each in relevant]
         # Ties go to the newest memory.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from recollect.model import NO_USER, Memory, Owner
+from recollect.model import Memory, Owner
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.names import memory_seq
 from recollect.store.conditions import compile_filter
@@ -18,12 +18,11 @@ class ItemRows(Units):
     """Implementation of `ports.ItemStore`."""
 
     def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
-        place = {**owner_params(owner.whole), "path": path, "key": key}
         # Without a user, a key is that of no user.
-        users = [part.user or NO_USER for part in owner.parts]
+        owners = [owner.of(part.user) for part in owner.parts]
 
         def find(unit: Unit) -> Memory | None:
-            rows = (unit.one("find_item", **place, of_user=user) for user in users)
+            rows = (unit.one("find_item", **owner_params(each), path=path, key=key) for each in owners)
             return next((memory_from(row) for row in rows if row is not None), None)
 
         return self._read(owner.tenant, find)

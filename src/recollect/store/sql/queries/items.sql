@@ -1,8 +1,9 @@
 -- Items: memories with a namespace and a key of the caller. The index memories_by_item_key finds them.
 
+-- Always of one user, or of none.
 -- name: find_item
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND user_id = :of_user AND namespace = :path AND item_key = :key
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND namespace = :path AND item_key = :key
   AND item_key IS NOT NULL AND archived_at IS NULL
 
 -- fragment: live_items
@@ -21,13 +22,13 @@ ORDER BY namespace LIMIT :limit
 
 -- name: expired_items
 SELECT seq FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND item_key IS NOT NULL AND archived_at IS NULL
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND item_key IS NOT NULL AND archived_at IS NULL
   AND expires_at <= :now
 ORDER BY seq LIMIT :limit
 
 -- name: delete_expired_item
-DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND expires_at <= :now
+DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = :seq AND expires_at <= :now
 
 -- name: set_item_end
 UPDATE memories SET expires_at = :until, ttl_seconds = :ttl_seconds
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = :seq
