@@ -66,8 +66,9 @@ def fill(agent: AgentMemory, user: str) -> Target:
     held = mine.remember(f"Held: {SECRET}", kind="core", origin="tool")
     gone = mine.remember(f"{SECRET} again", kind="episode", session_id=f"s-{user}")
     agent._store.archive_memories(agent.owner, [int(gone.id[2:])], now=agent._services.now())
-    mine.put("launch", "code", {"text": SECRET})
     mine.log_turn(f"s-{user}", user=SECRET, assistant="I see", remember=True)
+    mine.put("codes", "launch", {"name": SECRET})
+    mine.put(("codes", MARKER), "launch", {"name": SECRET})
     mine.consolidate()
     call = mine.context(f"s-{user}", QUESTION)
     detail = mine.store_detail(f"{SECRET} " * 50, description=SECRET, session_id=f"s-{user}")
@@ -90,7 +91,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "remember": lambda me, it: me.remember("mine", supersedes=it.memory),
     "remember_many": lambda me, it: me.remember_many([{"text": "mine", "supersedes": it.memory}]),
     "get": lambda me, it: me.get(it.memory),
-    "list": lambda me, it: me.list(state="all"),
+    "list": lambda me, it: [me.list(state="all", where=each) for each in (None, "user = 'u-7'", "not user = 'u-8'")],
     "search": lambda me, it: me.search(MARKER),
     "recall": lambda me, it: me.recall(QUESTION, min_score=0, limit=50),
     "recall_block": lambda me, it: me.recall_block(QUESTION),
@@ -136,15 +137,16 @@ ATTEMPTS: dict[str, Attempt] = {
         me.call_tool(name, {"query": MARKER, "id": it.memory, "memory_key": it.detail}, session_id=it.session)
         for name in ("memory_search", "search_my_memories", "memory_delete", "retrieve_memory", "search_memory")
     ],
-    "put": lambda me, it: me.put("launch", "code", {"mine": 1}, user=None) and me.delete_item("launch", "code"),
-    "put_items": lambda me, it: [
-        me.put_items([{"namespace": "launch", "key": "code", "value": {"mine": 1}, "version": 0}])[0] is None,
-        me.delete_item("launch", "code"),
+    "put": lambda me, it: me.put("codes", "launch", None),
+    "put_items": lambda me, it: me.put_items([{"namespace": "codes", "key": "launch", "value": 1, "version": 1}]),
+    "get_item": lambda me, it: me.get_item("codes", "launch"),
+    "get_items": lambda me, it: me.get_items([("codes", "launch"), (("codes", MARKER), "launch")]),
+    "delete_item": lambda me, it: me.delete_item("codes", "launch"),
+    "search_items": lambda me, it: [
+        me.search_items("codes", query=query, where=where)
+        for query in (None, QUESTION)
+        for where in (None, "user = 'u-7'", "not user = 'u-8'")
     ],
-    "get_item": lambda me, it: me.get_item("launch", "code"),
-    "get_items": lambda me, it: me.get_items([("launch", "code")]),
-    "delete_item": lambda me, it: me.delete_item("launch", "code"),
-    "search_items": lambda me, it: [me.search_items("launch"), me.search_items(query=QUESTION)],
     "namespaces": lambda me, it: me.namespaces(),
     "for_session": lambda me, it: me.for_session(it.session).list(state="all"),
 }
@@ -166,6 +168,7 @@ def everything(mine: AgentMemory, target: Target) -> list[object]:
     """All of a user's that somebody could have changed."""
     return [
         mine.list(state="all"),
+        mine.list(state="all", kind="item"),
         mine.history(target.memory),
         mine.search_items(),
         mine.sessions(),

@@ -56,3 +56,15 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(program: Program, answer:
     assert QUESTION in ended.out
     assert ("Receipt" in ended.out) is is_erased
     assert bool(program("list", "--json").json["items"]) is not is_erased
+
+
+def test_a_single_word_deletes_an_agent_only_if_told(program: Program) -> None:
+    program.ok("remember", "Opens at nine", "--agent", "ann-bot")
+
+    refused = program("erase", "text:Ann", "--yes")
+    kept = program("erase", "text:Ann", "--yes", "--keep-agents", "--json").json
+    gone = program("erase", "text:Ann", "--yes", "--with-agents", "--json").json
+
+    assert (refused.code, refused.out) == (1, "")
+    assert "--keep-agents" in refused.err
+    assert ("agents" in kept["removed"], gone["removed"]["agents"]) == (False, 1)

@@ -290,6 +290,18 @@ def test_tools_run_on_a_server(atlas: AgentClient, library: AgentMemory) -> None
     assert "error" in atlas.call_tool("memory_store", {"text": SECRET})
 
 
+@pytest.mark.proves("E12")
+def test_a_tool_acts_for_the_user_of_the_session(atlas: AgentClient, library: AgentMemory) -> None:
+    library.remember("Anna likes sencha", user="u-7")
+    library.log_turn("s-8", user="hello", assistant="hello", user_id="u-8")
+    for memory in (atlas, library):
+        found = memory.call_tool("memory_search", {"query": "sencha"}, session_id="s-8")
+        assert "Anna" not in repr(found)
+        assert "Anna" in repr(memory.call_tool("memory_search", {"query": "sencha"}, session_id="s-new"))
+        made = memory.call_tool("memory_store", {"text": f"Likes {type(memory).__name__}"}, session_id="s-8")
+        assert library.get(made["id"]).user == "u-8"
+
+
 @pytest.mark.parametrize("id", ["..", ".", "", "a/b", "../../agents", "%2e%2e", "m-1?x=1", "m 1"])
 def test_no_id_leads_to_another_route(atlas: AgentClient, library: AgentMemory, id: str) -> None:
     kept = atlas.remember("Stays")

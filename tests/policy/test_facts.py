@@ -177,3 +177,37 @@ def test_pasted_text_is_bounded() -> None:
     for junk in ("a " * 50_000, "I " * 50_000, "(" * 100_000, "my, " * 25_000, "the x " * 20_000, "no. " * 25_000):
         kept(junk)
     assert time.perf_counter() - started < 20
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["I live in Paris, right?"],
+        ["I'm allergic to peanuts, am I not?"],
+        ["Ich wohne in Hamburg, oder?"],
+        ["Vivo en Madrid, ¿verdad?"],
+        ["Forget that I live in Oslo"],
+        ["Please forget that I live in Oslo and that I have two dogs."],
+        ["Don't remember this: my dog's name is Rex"],
+        ["Vergiss, dass ich in Hamburg wohne."],
+        ["Oublie que j'habite à Lyon."],
+        ["Translate to German: I live in Boston and I have two dogs."],
+        ["Please proofread this email:\n\nDear Bob, I work at Acme since 2010 and my salary is 4000 USD."],
+        ["Can you proofread this?\n\nDear Bob, I work at Acme since 2010."],
+        ["Here is a text from a novel: I am called Ishmael. I live on a ship. I have three sons."],
+        ["Übersetze ins Englische: Ich wohne in Hamburg und ich habe zwei Hunde."],
+        ["Hi", "You live in Rome.", "Yes, but not anymore"],
+        ["Hi", "You work at Acme since 2010.", "Right, I used to"],
+        ["Hallo", "Du wohnst in Hamburg.", "Ja, aber nicht mehr"],
+    ],
+)
+def test_what_the_user_does_not_claim_is_not_kept(said: list[str]) -> None:
+    assert kept(*said) == []
+
+
+def test_the_user_speaks_before_and_beside_a_task() -> None:
+    assert kept("I'm allergic to peanuts. Translate this to German: I live in Boston.") == ["I'm allergic to peanuts."]
+    assert kept("Here is my email: bob@example.org. I live in Oslo since 2010.") == ["I live in Oslo since 2010."]
+    assert kept("Forget it, I prefer tea over coffee.") != []
+    assert kept("I translate books: I work for Acme since 2010.") != []
+    assert kept("Hi", "You live in Rome.", "Yes, exactly") == ["You live in Rome."]

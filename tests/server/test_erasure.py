@@ -80,3 +80,15 @@ def test_what_is_missing_or_makes_no_sense_is_refused(opened: Recollect, address
             assert admin.post("/api/erase", json={"subject": subject}).status_code == 400, subject
         assert admin.post("/api/erase", json={"topic": "x"}).status_code == 422
     assert len(opened.agent("theirs", "other").list()) == 1
+
+
+def test_a_single_word_deletes_an_agent_only_if_told(opened: Recollect, address: str) -> None:
+    opened.agent("ann-bot", "acme").remember("Opens at nine")
+    with client_with(opened, address, KeyScope.ADMIN) as admin:
+        refused = admin.post("/api/erase", json={"subject": "text:Ann"})
+        assert refused.status_code == 409
+        assert "ann-bot" in refused.text
+        kept = admin.post("/api/erase", json={"subject": "text:Ann", "with_agents": False}).json()
+        assert "agents" not in kept["removed"]
+        gone = admin.post("/api/erase", json={"subject": "text:Ann", "with_agents": True}).json()
+        assert gone["removed"]["agents"] == 1

@@ -62,7 +62,10 @@ def theirs(store: Recollect) -> dict[str, str]:
     mine = atlas.for_user("u-7")
     memory = mine.remember(SECRET, kind="core").id
     mine.remember(f"{SECRET}, so a page said", kind="core", origin="tool")
+    mine.put("codes", "launch", {"name": SECRET})
+    mine.put(("codes", MARKER), "launch", {"name": SECRET})
     mine.log_turn("s-u-7", user=SECRET, assistant="I see", remember=True)
+    atlas.add_session("s-u-8", user="u-8")
     call = mine.context("s-u-7", QUESTION)
     text = "Prefers short answers with a list of the open points at the end"
     mine.remember_many([f"{text} {MARKER}", f"{text}, {MARKER}"])
@@ -89,14 +92,16 @@ def everything(store: Recollect) -> list[object]:
     return [mine.list(state="all"), mine.sessions(), mine.list_details(), mine.proposals(state="all")]
 
 
-@pytest.mark.parametrize("how", ["key", "header"])
+@pytest.mark.parametrize("how", ["key", "header", "query"])
 def test_no_route_reaches_another_user(store: Recollect, address: str, theirs: dict[str, str], how: str) -> None:
     before = everything(store)
-    key = store.tenant("acme").add_key("admin", user=None if how == "header" else "u-8").key
+    user = f"u-8-{how}"
+    key = store.tenant("acme").add_key("admin", user=user if how == "key" else None).key
     shared = {"agent": "atlas", "documents": theirs["documents"], "workflows": theirs["workflows"]}
     nobodys = NOBODYS | shared | {"memories": "m-7777", "proposals": "p-7777"}
     with client_of(address, key) as client:
-        client.headers |= {"X-Recollect-User": "u-8"} if how == "header" else {}
+        client.headers |= {"X-Recollect-User": user} if how == "header" else {}
+        client.params = client.params.merge({"user": user} if how == "query" else {})
         for route in (each for each in SCOPES if each not in OPEN):
             if route == "DELETE /api/agents/{agent}":
                 assert client.delete("/api/agents/atlas").status_code == 403
@@ -104,7 +109,10 @@ def test_no_route_reaches_another_user(store: Recollect, address: str, theirs: d
             foreign = without_ids(answered(client, route, theirs), theirs, nobodys)
             assert MARKER not in foreign[1], route
             assert foreign[0] < 500, (route, foreign)
-            if any(path in route for path in WHOLE):
+            if how == "query" and route == "GET /api/export":
+                # The parameter names the user whose records are exported.
+                assert foreign[0] == 200
+            elif any(path in route for path in WHOLE):
                 # A body that is not valid is refused before.
                 assert foreign[0] in ((403,) if SCOPES[route] is KeyScope.READ else (400, 403, 422)), (route, foreign)
             elif route in MAKES_SESSIONS:
@@ -157,8 +165,14 @@ def test_a_request_names_a_user_in_its_header_or_body(store: Recollect, address:
         assert client.get(f"{path}/context-calls").json()["items"][0]["user"] == "u-7"
         both = client.get(f"{path}/memories", params={"user": "u-8"}, headers=seven)
         assert (both.status_code, both.json()["code"]) == (403, "forbidden")
-        for wrong in ("", "a\x01b", "x" * 201):
-            assert client.get(f"{path}/memories", headers={"X-Recollect-User": wrong}).status_code == 400
+        # In Latin-1, Jörg and Järg must not become one user.
+        for wrong in (b"", b"a\x01b", b"x" * 201, b"J\xf6rg"):
+            assert client.get(f"{path}/memories", headers={b"X-Recollect-User": wrong}).status_code == 400
+        assert client.get(f"{path}/memories?user=J%F6rg").status_code == 400
+        assert client.get(f"{path}/memories/{tea['id']}?user=u-8").status_code == 404
+        assert client.get(f"{path}/memories/{tea['id']}?user=u-7&user=u-8").status_code == 400
+        assert client.get(f"{path}/memories/{tea['id']}?user=u-8", headers=seven).status_code == 403
+        assert client.post("/mcp?agent=atlas&user=u-7&user=u-8", json=CALL, headers=ACCEPT).status_code == 400
         header: Any = {"X-Recollect-User": "jürgen".encode()}
         german = client.post(f"{path}/memories", json={"text": "x"}, headers=header)
         assert german.json()["user"] == "jürgen"
@@ -208,6 +222,11 @@ CALLS: dict[str, dict[str, Any]] = {
     "memory_restore": {"ids": ["{memories}"]},
     "memory_add": {"conversation": "user: I live in Oslo", "session_id": "{sessions}"},
     "memory_undo_add": {"undo": ["added:{memories}:1"]},
+    "item_put": {"namespace": "codes", "key": "launch", "value": {"name": "mine"}},
+    "item_get": {"namespace": "codes", "key": "launch"},
+    "item_search": {"namespace": "codes", "where": "user = 'u-7' or not user = 'u-8'"},
+    "item_delete": {"namespace": "codes", "key": "launch"},
+    "item_namespaces": {},
 }
 
 
@@ -231,6 +250,8 @@ def test_no_tool_reaches_another_user(store: Recollect, address: str, theirs: di
         (by_key, "/mcp?agent=atlas&session=s-u-7", {}),
         (free, "/mcp?agent=atlas&user=u-8", {}),
         (free, "/mcp?agent=atlas", {"X-Recollect-User": "u-8"}),
+        (free, "/mcp?agent=atlas&session=s-u-8", {}),
+        (free, "/mcp?agent=atlas", {"X-Recollect-Session": "s-u-8"}),
     ):
         with client_of(address, key) as client:
             answer = client.post(path, json=call, headers={**ACCEPT, **headers})
@@ -239,17 +260,19 @@ def test_no_tool_reaches_another_user(store: Recollect, address: str, theirs: di
     assert everything(store) == before
 
 
-def test_no_resource_reaches_another_user(store: Recollect, address: str, theirs: dict[str, str]) -> None:
-    with client_of(address, store.tenant("acme").add_key("admin", user="u-8").key) as client:
+@pytest.mark.parametrize("how", ["key", "session"])
+def test_no_resource_reaches_another_user(store: Recollect, address: str, theirs: dict[str, str], how: str) -> None:
+    key = store.tenant("acme").add_key("admin", user="u-8" if how == "key" else None).key
+    path = "/mcp?agent=atlas" + ("&session=s-u-8" if how == "session" else "")
+    with client_of(address, key) as client:
 
         def send(method: str, **params: Any) -> str:
-            return client.post(
-                "/mcp?agent=atlas", json={**CALL, "method": method, "params": params}, headers=ACCEPT
-            ).text
+            return client.post(path, json={**CALL, "method": method, "params": params}, headers=ACCEPT).text
 
         assert MARKER not in send("resources/list")
         for kind in ("private-memory", "memories", f"details/{theirs['details']}", f"sessions/{theirs['sessions']}"):
-            assert MARKER not in send("resources/read", uri=f"recollect://agent/atlas/{kind}")
+            read = send("resources/read", uri=f"recollect://agent/atlas/{kind}")
+            assert MARKER not in read.replace(theirs["details"], "…")
 
 
 def test_the_console_shows_only_the_user_of_a_key(store: Recollect, address: str, theirs: dict[str, str]) -> None:

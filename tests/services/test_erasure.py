@@ -20,7 +20,7 @@ import apsw
 import psycopg
 import pytest
 
-from recollect import Invalid, NotFound, Recollect, Settings, acting_as
+from recollect import Conflict, Invalid, NotFound, Recollect, Settings, acting_as
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Origin, Receipt
 from recollect.policy.audit import event_hash
@@ -617,6 +617,23 @@ def test_ids_made_from_a_name_go_and_recall_does_not_say_it(fresh_place: Place, 
     assert alone.erase("text:ann", dry_run=True).remains[1].startswith("The id of agent annual")
 
 
+def test_a_single_word_deletes_no_agent_unasked(acme: TenantMemory) -> None:
+    acme.agent("ann-bot").remember("Opens at nine")
+    acme.agent("ann-bot").remember("Ann likes tea")
+
+    with pytest.raises(Conflict, match=r"ann-bot.*with_agents"):
+        acme.erase("text:Ann")
+    assert len(acme.agent("ann-bot").list()) == 2
+    assert acme.erase("text:Ann", dry_run=True).removed["agents"] == 1
+
+    kept = acme.erase("text:Ann", with_agents=False)
+    assert "agents" not in kept.removed
+    assert any("The id of agent ann-bot" in each for each in kept.remains)
+    assert [each.text for each in acme.agent("ann-bot").list()] == ["Opens at nine"]
+
+    assert acme.erase("text:Ann", with_agents=True).removed["agents"] == 1
+
+
 def test_a_name_with_words_of_ours_is_found_in_our_own_events(acme: TenantMemory, atlas: AgentMemory) -> None:
     acme.record_step(workflow="Room Review", step="greet", output="done")
     atlas.log_turn("Summer Read", user="Hello", assistant="Hi.", remember=False)
@@ -653,6 +670,28 @@ def test_an_import_says_what_was_erased_and_leaves_it_out(
 
     acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True, with_erased=True)
     assert f"{NAME} likes tea" in [memory.text for memory in atlas.list(state="all", limit=100)]
+
+
+def test_the_text_of_an_erased_detail_stays_out(
+    fresh_place: Place, alone: TenantMemory, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    exported = tmp_path_factory.mktemp("exports") / "before.jsonl"
+    atlas = alone.agent("atlas")
+    for text in ("Coffee is out", f"{NAME} called"):
+        atlas.store_detail(text, description="A log")
+    forgotten = atlas.remember("Tea is out")
+    alone.export(exported)
+    alone.erase(NAME)
+    atlas.forget(forgotten.id)
+
+    imported = alone.import_(exported, trusted=True, merge=True)
+    assert (imported.added.get("memories"), imported.refused_count) == (1, 1)
+
+    assert [each.content_hash for each in atlas.list_details()] == [
+        *(row[0] for row in fresh_place.sql("SELECT content_hash FROM detail_contents"))
+    ]
+    if fresh_place.engine == "sqlite":
+        assert found_in_files(data_folder(fresh_place), NAME) == []
 
 
 def test_hashes_of_what_was_erased_travel_with_an_export(

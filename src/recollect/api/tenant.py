@@ -168,7 +168,9 @@ FOR_OPERATORS = (
 class TenantErasure(TenantView):
     """Permanent erasure of a subject."""
 
-    def erase(self, subject: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
+    def erase(
+        self, subject: str, *, dry_run: bool = False, compact: bool | None = None, with_agents: bool | None = None
+    ) -> Receipt:
         """Erase everything about a subject permanently.
 
         `subject` is `user:ID`, `agent:ID`, `session:ID`, `memory:AGENT/ID`, `tenant:ID`, or `text:WORDS` for everything
@@ -178,13 +180,16 @@ class TenantErasure(TenantView):
         `compact=True` rewrites the database files and blocks all writers meanwhile; False leaves the files alone; None
         overwrites free pages (SQLite) or vacuums (PostgreSQL).
 
-        Raises: Invalid; NotFound when there is no such agent, session or memory; Forbidden.
+        `with_agents` says if agents whose ids are made from the words of a text go with all they have. By default they
+        go for a name of several words; a single word is refused if it would delete an agent.
+
+        Raises: Invalid; NotFound when there is no such agent, session or memory; Conflict; Forbidden.
         """
         current_caller().check_whole_tenant()
         check_decision(current_caller().trust)
         if compact and current_caller().scope not in (None, KeyScope.OPERATOR):
             raise Forbidden(FOR_OPERATORS)
-        return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact)
+        return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact, with_agents=with_agents)
 
 
 class TenantKeys(TenantView):

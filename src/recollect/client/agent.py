@@ -20,7 +20,7 @@ from recollect.client.decoding import (
     one,
 )
 from recollect.client.verbs import AsyncView, ClientView, PlainView, Verb, call, local, pages, send, text
-from recollect.errors import Invalid
+from recollect.errors import Invalid, NotFound
 from recollect.model import (
     AddedFacts,
     Captured,
@@ -253,7 +253,16 @@ class AgentClient(AgentVerbs, PlainView):
         sets: Collection[str] = catalog.SETS,
     ) -> Json:
         """Run one tool, like `AgentMemory.call_tool`: here, with requests for what it reads and writes."""
-        return catalog.call(self, name, arguments, session_id=session_id, sets=sets)
+        user = None if session_id is None or USER_HEADER in self._headers else self._find_user(session_id)
+        memory = self if user is None else self.for_user(user)
+        return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)
+
+    def _find_user(self, session_id: str) -> str | None:
+        """Return the user of a conversation, if it exists and has one."""
+        try:
+            return self.session(session_id).user
+        except NotFound:
+            return None
 
 
 class AsyncAgentClient(AgentVerbs, AsyncView):

@@ -44,10 +44,12 @@ def check_user(user: object) -> str:
     """Validate the id of an end user and return it in NFC. Raises: Invalid."""
     if isinstance(user, str):
         user = unicodedata.normalize("NFC", user)
-        # Lone surrogates are not printable.
-        if 0 < len(user) <= MAX_USER_CHARS and user.isprintable() and user == user.strip():
+        # Lone surrogates are not printable. U+FFFD stands for bytes that are not UTF-8: many users would become one.
+        if 0 < len(user) <= MAX_USER_CHARS and user.isprintable() and user == user.strip() and "\ufffd" not in user:
             return user
-    raise Invalid(f"A user is 1 to {MAX_USER_CHARS} printable characters on one line, without spaces around them.")
+    raise Invalid(
+        f"A user is 1 to {MAX_USER_CHARS} printable characters on one line, in UTF-8 and without spaces around them."
+    )
 
 
 def check_owner(

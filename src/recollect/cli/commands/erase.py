@@ -41,6 +41,14 @@ def erase(
             show_default=False,
         ),
     ] = None,
+    with_agents: Annotated[
+        bool | None,
+        typer.Option(
+            "--with-agents/--keep-agents",
+            help="Delete agents whose ids are made from the words, or keep them.",
+            show_default=False,
+        ),
+    ] = None,
     verify: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Only check a receipt that --json printed; - reads standard input."),
@@ -53,11 +61,11 @@ def erase(
     if not subject:
         raise typer.BadParameter("Name what to erase, or a receipt with --verify.")
     if dry_run:
-        run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))
+        run.show(_render_receipt(run.tenant.erase(subject, dry_run=True, with_agents=with_agents)))
         return
     if not yes:
-        _confirm(run, subject)
-    run.show(_render_receipt(run.tenant.erase(subject, compact=compact)))
+        with_agents = _confirm(run, subject, with_agents)
+    run.show(_render_receipt(run.tenant.erase(subject, compact=compact, with_agents=with_agents)))
 
 
 def _verify(run: Run, path: Path) -> Output:
@@ -77,13 +85,21 @@ def _verify(run: Run, path: Path) -> Output:
     )
 
 
-def _confirm(run: Run, subject: str) -> None:
-    """Show what would go, and ask. Raises: Invalid when there is no terminal, or the answer is no."""
+def _confirm(run: Run, subject: str, with_agents: bool | None) -> bool | None:
+    """Show what would go, and ask; return the decision about agents that a text would delete.
+
+    Raises: Invalid when there is no terminal, or the answer is no.
+    """
     if not run.has_terminal:
         raise Invalid(NOT_ASKED)
-    run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))
+    shown = run.tenant.erase(subject, dry_run=True, with_agents=with_agents)
+    run.show(_render_receipt(shown))
     if not typer.confirm("Erase this for good?", err=True):
         raise Invalid(NOT_CONFIRMED)
+    agents = [safe(each.id) for each in shown.found if each.table == "agents" and not each.is_cleared]
+    if agents and with_agents is None and shown.subject == "text":
+        return typer.confirm(f"Delete with all they have: agent {', '.join(agents)}?", err=True)
+    return with_agents
 
 
 COMMANDS = (Command(run=erase, example="recollect erase 'text:Mara Lindqvist' --tenant acme --dry-run"),)

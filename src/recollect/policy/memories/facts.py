@@ -26,6 +26,9 @@ MAX_READ_CHARS = 8_000
 """Characters of a message that are read; more is pasted, not said."""
 
 MAX_FACT_CHARS = 500
+MAX_TASK_CHARS = 200
+"""Characters in which a sentence must announce a text to work on; matching takes cubic time."""
+
 MIN_WORDS = 3
 MAX_SHORT_CHARS = 40
 MIN_UNSPACED_CHARS = 6
@@ -74,6 +77,44 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _UNSPACED_QUESTION = re.compile(r"(?:吗|ですか|ますか|でしょうか)[。.]?\s*$")
 _NAME = re.compile(r"(?<=[\w,)] )[A-ZÀ-Þ][\w.'’-]+")
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+# "Yes, but not anymore" confirms nothing.
+_RESERVATION = re.compile(
+    r"\b(?:but|except|no longer|not|never|used to|aber|nicht|kein\w*|mais|pas|jamais|pero|ya no|nunca|mas|não|nem"
+    r"|però|non)\b"
+    r"|n['’]t\b",
+    re.IGNORECASE,
+)
+# Asks whether the statement before it is true, so that is a question as well.
+_TAG = re.compile(
+    r"^\W*(?:(?:is|are|am|was|were|do|does|did|has|have|had|can|will|would)(?:n['’]t)? (?:i|it|he|she|we|they"
+    r"|that)(?: not)?"
+    r"|isn['’]t that (?:so|right|true)|innit|right|correct|true|yes|no|or|or not|oder(?: nicht)?|nicht wahr"
+    r"|stimmt['’]?s|richtig|gell"
+    r"|n['’]est-ce pas|non|pas vrai|c['’]est ça|verdad|cierto|no es así|né|não é|certo|verdade|vero|giusto"
+    r"|no è vero)\W*$",
+    re.IGNORECASE,
+)
+_UNWANTED = re.compile(
+    r"^(?:please |bitte |(?:can|could) you )?(?:forget (?:that|about|what|my|i\b|the fact)|delete (?:that|what) i"
+    r"|(?:do not|don't) (?:remember|store|save|keep|note|memori[sz]e|record)|vergiss|(?:merke?"
+    r"|speichere?) (?:dir )?(?:\w+ )?nicht"
+    r"|oublie|ne (?:retiens|mémorise|note|garde) pas|olvida|no (?:recuerdes|guardes|anotes)|esque[cç]|não (?:lembr"
+    r"|guard|anot)"
+    r"|dimentica|non (?:ricordare|salvare|annotare))",
+)
+# Up to a colon, or to a word that points at what follows, without a word for the speaker: "Translate this: …".
+_TASK = re.compile(
+    r"^(?:(?!\b(?:i|we|my|ich|wir|je|yo|eu|io)\b)[^:])*?\b(?:(?:translate|proofread|rewrite|rephrase|paraphrase"
+    r"|summari[sz]e"
+    r"|übersetz\w*|korrigier\w*|formulier\w*|tradui\w*|corrige\w*|reformule\w*|résume\w*|traduce|traduza|traduz"
+    r"|resum[ae]|corrija"
+    r"|traduci|correggi|riassumi)\b[^:]*(?::|\b(?:this|these|following|below|folgende\w*|diese\w*|suivant\w*"
+    r"|siguiente\w*|seguinte\w*"
+    r"|seguente)\b)|(?:correct|improve|polish|shorten|edit|review|check|here is|here's|this is|hier ist|voici"
+    r"|aquí está|ecco)\b"
+    r"[^:]*\b(?:text|(?<!my )e-?mail|(?<!my )mail|letter|essay|paragraph|sentence|message|article|poem|story"
+    r"|novel|excerpt|transcript|draft|grammar|brief|aufsatz|lettre|texte|texto|carta|testo|lettera)\b[^:]*:)",
+)
 _CONFIRMATION = re.compile(
     r"^(?:yes|yep|yeah|correct|exactly|right|that's right|indeed|ja|genau|stimmt|richtig|oui|exact(?:ement)?"
     r"|tout à fait|sí|exacto|correcto|así es|sim|exato|certo|isso mesmo|sì|esatto|giusto)\b(?!.{80})",
@@ -108,7 +149,8 @@ def read_facts(messages: Sequence[tuple[Role, str]]) -> Iterator[Statement]:
             said |= set(terms(text))
         elif role is Role.ASSISTANT:
             answer = next((text for role, text in messages[turn + 1 : turn + 2] if role is Role.USER), "")
-            is_confirmed = bool(_CONFIRMATION.match(answer)) and "?" not in text and "？" not in text
+            is_confirmed = _CONFIRMATION.match(answer) and not _RESERVATION.search(answer)
+            is_confirmed = bool(is_confirmed) and "?" not in text and "？" not in text
             yield from _read_answer(turn, text, usual, said, is_confirmed=is_confirmed)
 
 
@@ -135,6 +177,10 @@ def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> It
         yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=PASTED)
         return
     for sentence in _split_sentences(body):
+        if role is Role.USER and _TASK.match(_lower(sentence[:MAX_TASK_CHARS])):
+            # The rest of the message is what to work on, not what the speaker says.
+            yield Statement(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
+            return
         if reason := find_unfit(sentence):
             # What a question rests on may be a fact: "I'm vegan, what can I eat there?"
             yield from _read_premise(turn, role, sentence, usual) if reason == QUESTION else ()
@@ -154,7 +200,7 @@ def _read_premise(turn: int, role: Role, sentence: str, usual: Lexicon | None) -
     """Yield the facts in the clauses before the last of a question."""
     language = _find_language(sentence) or usual
     clauses = _split_clauses(sentence, language)
-    if len(clauses) < 2 or language is None:
+    if len(clauses) < 2 or language is None or _TAG.match(clauses[-1]):
         return
     premise = sentence[: sentence.rindex(clauses[-1])].rstrip(" ,;–-(")
     if not set(_lower(premise).split()[:1]) & language.question_words:
@@ -170,6 +216,9 @@ def _read_sentence(turn: int, role: Role, sentence: str, language: Lexicon | Non
     bare = _OPENING.sub("", sentence)
     if language is None or not bare:
         yield Statement(turn=turn, role=role, text=sentence, reason=UNKNOWN_LANGUAGE if bare else SMALL_TALK)
+        return
+    if _UNWANTED.match(_lower(bare)):
+        yield Statement(turn=turn, role=role, text=bare[:MAX_FACT_CHARS], reason=REQUEST)
         return
     if len(bare) > MAX_FACT_CHARS:
         yield Statement(turn=turn, role=role, text=f"{bare[:80]}…", reason=TOO_LONG)

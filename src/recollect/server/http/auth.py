@@ -32,7 +32,7 @@ from recollect.server.console.logins import COOKIE, Logins
 from recollect.server.http.addresses import Buckets, KeyCheck
 from recollect.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
 from recollect.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
-from recollect.server.http.requests import USER_HEADER, header
+from recollect.server.http.requests import USER, USER_HEADER, header, parse_query
 from recollect.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
 from recollect.server.threads import Threads
 
@@ -43,6 +43,8 @@ KEY_WITHIN = HEALTH_WITHIN * 2 / 3
 
 FOR_OPERATORS = " The operator of the server can create one: recollect keys create --scope operator"
 NO_SUCH_AGENT = "There is no such agent."
+WITH_OWN_USER = frozenset({"/api/export"})
+"""Routes whose parameter `user` does not name the user they act for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,16 +188,16 @@ class AuthMiddleware:
 
 
 def _name_user(scope: Scope, state: dict[str, Any]) -> JSONResponse | None:
-    """Let the request act for the user that its header names; return the refusal if its key is for another."""
+    """Let the request act for the user that its header or query names; return the refusal if its key is for another."""
     access: Access = state["access"]
-    sent = [value for name, value in scope["headers"] if name == USER_HEADER]
-    if not sent:
-        return None
+    sent = [value.decode("utf-8", "replace") for name, value in scope["headers"] if name == USER_HEADER]
+    asked = [value for name, value in parse_query(scope) if name == USER and scope["path"] not in WITH_OWN_USER]
     try:
-        if len(sent) > 1:
-            raise Invalid("Send one X-Recollect-User at most.")
-        user = check_user(sent[0].decode("utf-8", "replace"))
-        state["access"] = replace(access, user=access.caller.own_user(user))
+        if max(len(sent), len(asked)) > 1:
+            raise Invalid("Name one user at most: once in X-Recollect-User, and once in the query.")
+        for user in map(check_user, (*sent, *asked)):
+            access = replace(access, user=access.caller.own_user(user))
+        state["access"] = access
     except (Invalid, Forbidden) as error:
         return error_response(STATUS[error.code], str(error), error.code)
     return None

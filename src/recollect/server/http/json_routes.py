@@ -17,7 +17,6 @@ from functools import partial
 from json import JSONDecodeError
 from types import UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
-from urllib.parse import parse_qsl
 
 from fastapi import params
 from fastapi.exceptions import RequestValidationError
@@ -33,7 +32,7 @@ from recollect.policy.json_values import read_json
 from recollect.server.http.auth import DEPENDENCIES, RequestScope
 from recollect.server.http.errors import NOT_JSON, client_left, http_refusal, located, refusal, validation_refusal
 from recollect.server.http.limits import FILE_ROUTES
-from recollect.server.http.requests import has_body, has_json
+from recollect.server.http.requests import USER, has_body, has_json, parse_query
 from recollect.server.http.routing import Route
 from recollect.server.threads import SMALL_BODY, BodyReader, Threads
 
@@ -114,7 +113,9 @@ class JsonHandler:
         values.update((name, path[name]) for name in self.arguments)
         if self.query is not None:
             name, model = self.query
-            values[name] = _validate(model, dict(_parse_query(scope)), place="query")
+            # The middleware has read the user, also where the route has no such parameter.
+            asked = {key: value for key, value in parse_query(scope) if key != USER or key in model.model_fields}
+            values[name] = _validate(model, asked, place="query")
         values.update(self.validate_body(sent) if checked is None else checked)
         result = self.endpoint(**values)
         if self.answers is None:
@@ -126,7 +127,7 @@ class JsonHandler:
 
         Raises: RequestValidationError, also when a query parameter is repeated; Invalid.
         """
-        reject_repeats(name for name, _ in _parse_query(scope))
+        reject_repeats(name for name, _ in parse_query(scope))
         if self.body is None:
             reject_fields(body, is_json=has_json(scope))
             return None
@@ -193,10 +194,6 @@ def compile_route(route: Route, declared: APIRoute) -> JsonHandler:
         status=declared.status_code or 200,
         answers=TypeAdapter(answer) if is_content else None,
     )
-
-
-def _parse_query(scope: Scope) -> list[tuple[str, str]]:
-    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
 def _validate(model: type[BaseModel], sent: object, *, place: str) -> BaseModel:

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import prometheus_client
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -56,8 +56,13 @@ def add_protection(headers: Headers) -> list[tuple[bytes, bytes]]:
     return existing + [each for each in PROTECTION if each[0] not in names]
 
 
-USER_HEADER = b"x-recollect-user"
-"""Header that names the end user a request acts for."""
+USER_HEADER, USER = b"x-recollect-user", "user"
+"""Header and query parameter that name the end user a request acts for."""
+
+
+def parse_query(scope: Scope) -> list[tuple[str, str]]:
+    """Return the names and values of the query parameters."""
+    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
 def header(scope: Scope, name: bytes) -> str | None:

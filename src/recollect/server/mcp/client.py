@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recollect.api.recollect import AgentMemory
 from recollect.errors import Invalid
@@ -22,6 +22,11 @@ class ClientContext:
     sets: Sequence[str]
     may_write: bool = True
     session_id: str | None = None  # conversation of the host, if it names one
+
+    def for_reader(self) -> ClientContext:
+        """Return the context with the memory of the conversation's user, if it has one. Reads the store."""
+        view = self.memory if self.session_id is None else self.memory.for_session(self.session_id)
+        return replace(self, memory=view) if view.owner.user else self
 
     @property
     def tools(self) -> Sequence[Tool]:

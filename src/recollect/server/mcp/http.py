@@ -79,9 +79,8 @@ class McpEndpoint:
         query = request.query_params
         default = access.caller.default_agent(self._recollect.settings.agent)
         agent = query.get("agent") or request.headers.get(AGENT_HEADER) or default
-        memory = self._recollect.tenant(access.tenant).agent(agent)
         return ClientContext(
-            memory=memory if (user := query.get("user")) is None else memory.for_user(user),
+            memory=self._recollect.tenant(access.tenant).agent(agent),
             sets=_parse_sets(query["sets"]) if "sets" in query else self._sets,
             may_write=is_allowed(access.scope, KeyScope.WRITE),
             session_id=query.get("session") or request.headers.get(SESSION_HEADER),

@@ -96,28 +96,26 @@ def build_server_for(
         refusal = _refusal(client, params.name)
         if refusal is not None:
             return _result(refusal)
-        given, session_id = params.arguments or {}, client.session_id
-        work = partial(catalog.call, client.memory, params.name, given, session_id=session_id, sets=client.sets)
-        return _result(await ask(work))
+        return _result(await ask(_call_tool, client, params.name, params.arguments or {}))
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = None if params is None else params.cursor
-        return await ask(partial(resources.list_resources, client_of(context), cursor))
+        return await ask(resources.list_resources, client_of(context), cursor)
 
     async def list_templates(context: Context, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         return resources.list_templates(client_of(context))
 
     async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await ask(partial(resources.read, client_of(context), params.uri))
+        return await ask(resources.read, client_of(context), params.uri)
 
     async def list_prompts(context: Context, _params: PaginatedRequestParams | None) -> ListPromptsResult:
         return _list_prompts(client_of(context))
 
     async def get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        return await ask(partial(_get_prompt, client_of(context), params.name, params.arguments or {}))
+        return await ask(_get_prompt, client_of(context), params.name, params.arguments or {})
 
     async def complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
-        return await ask(partial(resources.complete, client_of(context), params))
+        return await ask(resources.complete, client_of(context), params)
 
     async def attend(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await _hide_errors(ctx, call_next)
@@ -157,6 +155,10 @@ def _refusal(client: ClientContext, name: str) -> Json | None:
     return {"ok": False, "error": sentence}
 
 
+def _call_tool(client: ClientContext, name: str, arguments: Json) -> Json:
+    return catalog.call(client.memory, name, arguments, session_id=client.session_id, sets=client.sets)
+
+
 def _result(answer: Json) -> CallToolResult:
     text = json.dumps(answer, ensure_ascii=False)
     return CallToolResult(
@@ -164,10 +166,15 @@ def _result(answer: Json) -> CallToolResult:
     )
 
 
-async def _run(work: Callable[[], T], *, threads: anyio.CapacityLimiter | None) -> T:
-    """Run `work` in a worker thread, to its end even if the client cancels. Raises: MCPError."""
+async def _run(
+    work: Callable[..., T], client: ClientContext, *args: object, threads: anyio.CapacityLimiter | None
+) -> T:
+    """Run `work` in a worker thread, to its end even if the client cancels, for the reader of the conversation.
+
+    Raises: MCPError.
+    """
     try:
-        return await anyio.to_thread.run_sync(work, limiter=threads)
+        return await anyio.to_thread.run_sync(lambda: work(client.for_reader(), *args), limiter=threads)
     except (Invalid, NotFound, TimedOut) as refusal:
         raise MCPError(INVALID_PARAMS, str(refusal)) from refusal
     except RecollectError as failure:

@@ -33,6 +33,13 @@ class EraseBody(RequestBody):
             "null: overwrite unused parts of SQLite's."
         ),
     ] = None
+    with_agents: Annotated[
+        bool | None,
+        Field(
+            description="Delete agents whose ids are made from the words of a text, or keep them. null: delete them "
+            "for several words, and answer 409 for a single one."
+        ),
+    ] = None
 
 
 class FindingBody(BaseModel):
@@ -69,4 +76,6 @@ class ReceiptBody(BaseModel):
 @router.post("/erase", scope=ADMIN)
 def erase(tenant: CurrentTenant, body: EraseBody) -> ReceiptBody:
     """Erase a subject permanently from every table, file and cache, and return a receipt."""
-    return ReceiptBody.model_validate(tenant.erase(body.subject, dry_run=body.dry_run, compact=body.compact))
+    return ReceiptBody.model_validate(
+        tenant.erase(body.subject, dry_run=body.dry_run, compact=body.compact, with_agents=body.with_agents)
+    )

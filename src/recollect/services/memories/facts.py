@@ -58,6 +58,7 @@ MAX_DROPPED = 200
 """Left-out statements that one call names."""
 
 ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.AGENT}
+SAID_TWICE = "said twice in this conversation"
 KNOWN_KINDS = (Kind.EPISODE, Kind.NOTE, Kind.CORE)
 REFUSALS = (Invalid, Forbidden, NotFound)
 
@@ -242,6 +243,8 @@ class ExtractFacts:
         """Return a reason if a fact is remembered already, or an earlier one of this conversation says the same."""
         if operation.op == "drop":
             return ""
+        if writing.is_repeated(operation):
+            return SAID_TWICE
         # Validated by the write path later; here it only carries the text.
         memory = Memory(
             owner=owner.whole,
@@ -254,7 +257,7 @@ class ExtractFacts:
         for other in self._similar(owner, memory, kinds=KNOWN_KINDS):
             if other.id != own or content_hash(other.text) == content_hash(operation.text):
                 return f"already remembered as {other.id}"
-        return "said twice in this conversation" if writing.has_same(operation.text) else ""
+        return SAID_TWICE if writing.has_same(operation.text) else ""
 
     def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any]) -> None:
         event = AuditEvent(
@@ -270,13 +273,21 @@ class FactWriting:
         self.drafts: list[tuple[Draft, FactChange]] = []
         self.edits: list[tuple[Memory, FactChange]] = []
         self.dropped: list[DroppedFact] = []
+        self._heard: set[str] = set()  # hashes of the texts compared so far
+        self._prints: list[duplicates.Fingerprint] = []  # of the drafts and edits
         self._request = request
         self._origin = origin
 
     def has_same(self, text: str) -> bool:
         """Return True if a draft or an edit says the same."""
-        texts = [draft.text for draft, _ in self.drafts] + [edit.text for edit, _ in self.edits]
-        return any(duplicates.is_near_duplicate(text, other) for other in texts)
+        fingerprint = duplicates.Fingerprint.of(text)
+        return any(duplicates.is_near_duplicate(fingerprint, other) for other in self._prints)
+
+    def is_repeated(self, operation: FactChange) -> bool:
+        """Return True if this new fact was compared before, word for word. That saves a search for each repetition."""
+        mark, count = content_hash(operation.text), len(self._heard)
+        self._heard |= {mark} if operation.op == "add" else set()
+        return operation.op == "add" and len(self._heard) == count
 
     def find_problem(self, operation: FactChange) -> str:
         """Return the reason why an operation is refused, without a look at other memories; empty if it is not."""
@@ -290,6 +301,8 @@ class FactWriting:
     def take(self, operation: FactChange, now: datetime) -> None:
         """Plan an operation."""
         target = operation.target
+        is_end = target is not None and operation.op == "drop"
+        self._prints.append(duplicates.Fingerprint.of(target.text if target and is_end else operation.text))
         if target is not None and operation.op == "drop":
             self.edits.append((replace(target, valid_to=now), operation))
         # The words of a model never take the place of a trusted text under its id and origin.

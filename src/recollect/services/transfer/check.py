@@ -62,6 +62,7 @@ class ArchiveFindings:
     flagged_count: int = 0
     secrets: dict[Key, str] = field(default_factory=dict)  # new memories that do, and the rule that found it
     core_count: int = 0  # new core memories that are not held yet
+    prompted: list[str] = field(default_factory=list)  # the first new agents with a system prompt
     left_out: set[Key] = field(default_factory=set)  # including all their parts
     log: LogState = field(default_factory=LogState)
 
@@ -219,6 +220,8 @@ class CheckArchive:
         if is_same is None:
             found.added[line.table] += 1
             found.core_count += is_unheld_core(line.table, line.row)
+            if line.table == "agents" and line.row["system_prompt"].strip() and len(found.prompted) < MAX_LISTED:
+                found.prompted.append(line.row["id"])
             self._flag(line, found)
         elif is_same:
             found.present[line.table] += 1

@@ -41,6 +41,7 @@ CLASH = (
     "or choose to merge, which keeps the stored rows and leaves those of the file out. Nothing was written."
 )
 CHANGED = "The file was replaced while it was imported, so what came in was not checked. Import it again."
+PROMPTED = "The file is not trusted and brings agents with a system prompt; read it before you use them: {agents}."
 HELD = (
     "{count:,} core memories wait for review, because the file is {reason}. Approve them, or import files you trust as "
     "trusted."
@@ -144,6 +145,8 @@ class _Run:
         self._is_waiting = False
         self._text: ContentDraft | None = None
         self._text_hash = ""
+        # Texts of details that were left out; later details may refer to the same.
+        self._unused: set[str] = set()
 
     def read(self, archive: ArchiveReader, report: Callable[[int], None]) -> None:
         """Add the rows of the file. Raises: Conflict when the same keys were written in the meantime."""
@@ -166,6 +169,8 @@ class _Run:
                 self._add(batch)
         finally:
             self._close_text()
+            for content_hash in self._unused:
+                self._store.drop_content(self._tenant, content_hash)
         if archive.sha256 != self._found.sha256:
             raise Conflict(CHANGED)
         self._record("import.done", "The import is done", {"added": dict(self._found.added)})
@@ -205,6 +210,8 @@ class _Run:
             return line.row
         key = key_of(line.table, line.row)
         if key in self._found.left_out:
+            if line.table == "details":
+                self._unused.add(line.row["content_hash"])
             return None
         if key in self._found.blanked:
             return line.row | {"content": ERASED}
@@ -275,6 +282,8 @@ def _make_result(found: ArchiveFindings, *, is_dry_run: bool, is_trusted: bool) 
     if found.core_count and not is_trusted:
         reason = "signed, but export_key is not set here" if found.signature else "not signed"
         problems.append(HELD.format(count=found.core_count, reason=reason))
+    if found.prompted and not is_trusted:
+        problems.append(PROMPTED.format(agents=", ".join(found.prompted)))
     counts: list[Counter[str]] = [found.added, found.present]
     added, present = ({table: count for table, count in each.items() if count} for each in counts)
     return ImportReport(

@@ -51,6 +51,10 @@ AUDIT_STAYS = "The audit log, whose events name ids and times and hold no text."
 HASHES_STAY = "Salted hashes of what was erased, by which an import recognises it."
 KEYS_STAY = "The tenant's keys, without their names, and its number of ids given; revoke the keys to close it."
 BACKUPS_STAY = "Copies made before: backups, exports, file system snapshots, and what prompts were sent elsewhere."
+WHOLE_AGENTS = (
+    "This would delete whole agents, because the word is part of their ids: {ids}. Say if they go with all they have "
+    "(with_agents=True, --with-agents) or stay (with_agents=False, --keep-agents). Nothing was erased."
+)
 STILL_COMING = "New rows that mention the subject were written during every round; run the erasure again."
 
 
@@ -90,15 +94,27 @@ class Erase:
         self._caches = caches
         self._traces = FindTraces(store)
 
-    def __call__(self, tenant: str, query: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
+    def __call__(
+        self,
+        tenant: str,
+        query: str,
+        *,
+        dry_run: bool = False,
+        compact: bool | None = None,
+        with_agents: bool | None = None,
+    ) -> Receipt:
         """Erase the subject that `query` names, or with `dry_run` only find it, and return a receipt.
 
-        Raises: Invalid; NotFound when there is no such agent, session or memory.
+        Raises: Invalid; NotFound when there is no such agent, session or memory; Conflict when a single word would
+            delete an agent and `with_agents` does not say if it may.
         """
         for each in self._waiting:
             each.flush(tenant)
         subject = parse_subject(query, tenant) or self._resolve(tenant, query)
-        found, at = self._traces(tenant, subject), self._now()
+        found, at = self._traces(tenant, subject, with_agents=with_agents is not False), self._now()
+        if with_agents is None and not dry_run and found.whole and len(subject.text.split()) == 1:
+            ids = ", ".join(found.whole)
+            raise Conflict(WHOLE_AGENTS.format(ids=ids))
         receipt = Receipt(
             tenant=tenant,
             subject=subject.name,
@@ -112,7 +128,10 @@ class Erase:
                 f"The text of detail {each} could not be read and was not searched." for each in found.unread
             ),
         )
-        done = _report_findings(receipt, found) if dry_run else self._erase(receipt, subject, found, compact)
+        if dry_run:
+            done = _report_findings(receipt, found)
+        else:
+            done = self._erase(receipt, subject, found, compact, with_agents=with_agents is not False)
         return replace(done, hash=receipt_hash(done))
 
     def _resolve(self, tenant: str, query: str) -> Subject:
@@ -138,7 +157,9 @@ class Erase:
             return Subject(kind=SubjectKind.SESSION, id=name)
         return text_subject(query)
 
-    def _erase(self, receipt: Receipt, subject: Subject, found: SubjectTraces, compact: bool | None) -> Receipt:
+    def _erase(
+        self, receipt: Receipt, subject: Subject, found: SubjectTraces, compact: bool | None, *, with_agents: bool
+    ) -> Receipt:
         for owner, id in found.undone:
             self._undo(owner, id)
         for _ in range(ROUNDS):
@@ -153,7 +174,7 @@ class Erase:
                 events=(*receipt.events, event),
             )
             try:
-                found = self._traces(receipt.tenant, subject)
+                found = self._traces(receipt.tenant, subject, with_agents=with_agents)
             # The subject no longer exists, as expected.
             except NotFound:
                 found = SubjectTraces()

@@ -61,6 +61,7 @@ class SubjectTraces:
     cleared: list[Trace] = field(default_factory=list)
     agents: list[Trace] = field(default_factory=list)  # agents with a description that mentions the subject
     undone: list[tuple[Owner, str]] = field(default_factory=list)  # proposals to undo first
+    whole: list[str] = field(default_factory=list)  # agents that go because their ids are made from the words
     named: list[str] = field(default_factory=list)  # agent ids that contain the words and stay
     marks: list[str] = field(default_factory=list)  # of rows that go with others
     unread: list[str] = field(default_factory=list)  # details with an unreadable text
@@ -77,10 +78,13 @@ class FindTraces:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def __call__(self, tenant: str, subject: Subject) -> SubjectTraces:
-        """Find the rows of a subject. Raises: NotFound when there is no such agent, session or memory."""
+    def __call__(self, tenant: str, subject: Subject, *, with_agents: bool = True) -> SubjectTraces:
+        """Find the rows of a subject; of a text, also `with_agents` whose ids are made from it.
+
+        Raises: NotFound when there is no such agent, session or memory.
+        """
         if subject.kind is SubjectKind.TEXT:
-            return self._find_mentions(tenant, Needle(subject.text))
+            return self._find_mentions(tenant, Needle(subject.text), with_agents=with_agents)
         found = SubjectTraces()
         if subject.kind is SubjectKind.MEMORY:
             owner = Owner(tenant, subject.agent)
@@ -157,11 +161,12 @@ class FindTraces:
             if is_meant and not _is_clear(event):
                 found.cleared.append(_shorten(event))
 
-    def _find_mentions(self, tenant: str, needle: Needle) -> SubjectTraces:
+    def _find_mentions(self, tenant: str, needle: Needle, *, with_agents: bool) -> SubjectTraces:
         found, derived = SubjectTraces(), set[str]()
         agents = [each.id for each in self._walk(tenant, "agents")]
         # An agent whose id is made from the words goes with all it owns: the id is in all of its rows.
-        named = {each for each in agents if needle.is_word_in(each)}
+        named = {each for each in agents if with_agents and needle.is_word_in(each)}
+        found.whole += sorted(named)
         found.named += [each for each in agents if each not in named and needle.is_in(each)]
         for agent in sorted(named):
             self._add_owners(tenant, Subject(kind=SubjectKind.AGENT, agent=agent), found)
