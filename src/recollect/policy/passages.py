@@ -17,7 +17,7 @@ from math import isnan, log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policy.recall.calibration import LEAST, BestMatch, Relevance
+from recollect.policy.recall.calibration import BestMatch, Relevance
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
@@ -111,8 +111,7 @@ def find_best_passages(evidence: PassageEvidence, is_name: Sequence[bool], *, li
     match = describe_best(evidence, is_name, features, scores, int(order[0]))
     fitted = weights.with_meaning if "meaning" in match.values else weights.by_words
     relevance = fitted.rate(match, scores[order[0]] - scores[order])
-    kept = relevance >= LEAST
-    return dict(zip(seqs[order][kept].tolist(), relevance[kept].tolist(), strict=True))
+    return dict(zip(seqs[order].tolist(), relevance.tolist(), strict=True))
 
 
 def rank_passages(features: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:

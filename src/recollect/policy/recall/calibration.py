@@ -30,9 +30,6 @@ HIT_SHARE = 0.1
 A question often needs several memories, and all but the best are less certain.
 """
 
-LEAST = 0.001
-"""Relevance below which a record is no match at all."""
-
 LARGE = log(1000)
 """Logarithm of the number of records from which a source counts as large."""
 

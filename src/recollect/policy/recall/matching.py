@@ -8,7 +8,7 @@ from math import log1p
 import numpy as np
 
 from recollect.policy.recall import calibration
-from recollect.policy.recall.calibration import LEAST, BestMatch
+from recollect.policy.recall.calibration import BestMatch
 from recollect.policy.recall.features import compute_features, merge_forms, shortness
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
@@ -42,13 +42,13 @@ def find_best(
     if ranked[best] == NO_MATCH:
         return {}
     top = _top_positions(ranked, limit)
+    top = top[ranked[top] > NO_MATCH]
     top = top[np.lexsort((-evidence.seqs[top], -ranked[top]))[:limit]]
     weights = calibration.load_weights()
     fitted = weights.by_words if "meaning" not in features else weights.with_meaning
     match = describe_match(evidence, question, features, scores, best)
     relevance = fitted.rate(match, ranked[best] - ranked[top])
-    kept = relevance >= LEAST
-    return dict(zip(evidence.seqs[top][kept].tolist(), relevance[kept].tolist(), strict=True))
+    return dict(zip(evidence.seqs[top].tolist(), relevance.tolist(), strict=True))
 
 
 def score_records(evidence: Evidence, features: dict[str, Floats], *, words_share: float) -> Floats:
