@@ -54,7 +54,7 @@ def test_an_unknown_kind_is_refused_with_those_there_are(kind: str) -> None:
         check_kind(kind)
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", [each for each in Kind if each is not Kind.ITEM])
 def test_content_is_trimmed_and_has_a_longest_length(kind: Kind) -> None:
     longest = "x" * RULES[kind].max_chars
 

@@ -428,3 +428,11 @@ class TestIntoAStore:
         expected = {"mcp-memory": {"memories": 4}, "langgraph": {"items": 4}}
         assert (done.format, done.added) == (name, expected[name])
         assert acme.import_formats() == ("recollect", "chatgpt", "claude", "mcp-memory", "langgraph", "mem0")
+
+
+def test_metadata_comes_along(tmp_path: Path) -> None:
+    entry = {"memory": "Likes cricket", "user_id": "alice", "metadata": {"city": "Oslo", "stars": 4}}
+
+    (item,) = read(written(tmp_path / "mem0.json", [entry]), "mem0")
+
+    assert item.metadata == {"city": "Oslo", "stars": 4}

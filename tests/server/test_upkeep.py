@@ -15,7 +15,7 @@ from tests.server.live import client_of, serving
 from tests.server.test_agents_and_memories import remember, texts
 from tests.server.test_errors import SECRET
 
-COUNTS = "agents examined archived expired faded over_quota gisted swept embedded embedding_problem".split()
+COUNTS = "agents examined archived expired faded over_quota gisted items swept embedded embedding_problem".split()
 
 
 def test_maintenance_archives_what_has_expired(client: httpx2.Client, ann: str, clock: MovableClock) -> None:

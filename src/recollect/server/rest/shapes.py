@@ -81,13 +81,15 @@ class RequestBody(BaseModel):
                 values = {name if key == also else key: value for key, value in values.items()}
         for name in values:
             if name not in cls.model_fields:
+                # Its own fields first, then those of its base.
+                known = dict.fromkeys((*cls.__annotations__, *cls.model_fields))
                 raise PydanticCustomError(
                     "unknown_field",
                     "There is no {what} {name}; there are: {known}.",
                     {
                         "what": "parameter" if cls.is_query else "field",
                         "name": repr(name[:40]),
-                        "known": ", ".join(cls.model_fields),
+                        "known": ", ".join(each for each in known if each in cls.model_fields),
                     },
                 )
         return values
