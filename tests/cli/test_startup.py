@@ -65,5 +65,5 @@ def test_the_shell_completes_what_only_the_store_knows(program: Program) -> None
     assert completed(program, "recollect recall spaces? --agent a") == ["atlas"]
     assert completed(program, "recollect messages --agent atlas m") == ["monday"]
     assert completed(program, "recollect list --state e") == ["expired"]
-    assert completed(program, "recollect recall x --kind ") == ["core", "journal", "note", "episode"]
+    assert completed(program, "recollect recall x --kind ") == ["core", "journal", "note", "episode", "item"]
     assert completed(program, "recollect show --url sqlite:///none.db m") == []

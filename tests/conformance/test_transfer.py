@@ -310,7 +310,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("context_calls", {"blocks": [{"name": "notes"}]}, "its nested values are not valid"),
     ("agents", {"is_active": 1}, "is_active is not valid"),
     ("audit_log", {"meta": []}, "meta is not valid"),
-    ("details", {"metadata": {"a": "\x00"}}, "metadata is not valid"),
+    ("details", {"metadata": {"a": "\x00"}}, "holds a NUL"),
 ]
 
 

@@ -441,6 +441,9 @@ def test_every_change_names_its_key(store: Recollect, address: str) -> None:
         said = {"messages": [{"role": "user", "content": "I live in Oslo with my two sisters."}]}
         undo = sent(f"POST {agents}/add", "/api/agents/atlas/add", said)["undo"]
         sent(f"POST {agents}/add/undo", "/api/agents/atlas/add/undo", {"undo": undo})
+        item = {"namespace": ["cups"], "key": "mine", "value": {"holds": "tea"}}
+        sent(f"PUT {agents}/items", "/api/agents/atlas/items", item)
+        sent(f"DELETE {agents}/items", "/api/agents/atlas/items?namespace=cups&key=mine")
         sent(f"PATCH {agents}/memories/{{id}}", f"/api/agents/atlas/memories/{memory}", {"text": "Likes coffee"})
         sent(f"DELETE {agents}/memories/{{id}}", f"/api/agents/atlas/memories/{memory}")
         sent(f"POST {agents}/memories/{{id}}/approve", f"/api/agents/atlas/memories/{held}/approve")

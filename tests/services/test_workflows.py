@@ -124,7 +124,7 @@ def test_a_program_puts_its_own_events_on_record(tenant: TenantMemory, ann: Agen
         ("order.refund", "x", {"n": float("nan")}, "JSON cannot represent"),
         ("order.refund", "x", {"n": json.loads("[" * 900 + "]" * 900)}, "nested too deeply"),
         ("order.refund", "x", {"n": "y" * 10_000}, "at most 10,000"),
-        ("order.refund", "x", {"n": "\x00"}, "no NUL"),
+        ("order.refund", "x", {"n": "\x00"}, "holds a NUL"),
     ],
 )
 def test_an_event_that_is_not_acceptable_is_refused(

@@ -151,7 +151,7 @@ class Settings:
         0.03, "Least similarity of the best hit of a source; below it, recall returns nothing of it.", low=0, high=1
     )
     context_floor: float = setting(
-        0.1, "The same for prompts, which nobody asked to fill: below it, a source adds nothing.", low=0, high=1
+        0.07, "The same for prompts, which nobody asked to fill: below it, a source adds nothing.", low=0, high=1
     )
     recall_deadline: float = setting(
         2.0, "Seconds a recall has for its sources; a slower source is skipped and listed as unanswered.", low=0.01
