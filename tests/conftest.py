@@ -4,8 +4,10 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +29,10 @@ MARKERS = {
 # Hundreds of programs are started here, and each would compile all of recollect again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell that starts the tests in the background has them ignore interrupts, and programs would inherit that.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 IN_MEMORY = Path("/dev/shm")
 ROOM = 2 * 2**30  # bytes; the tests write a quarter of it
