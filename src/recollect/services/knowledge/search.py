@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from recollect.model import Chunk, Document, Hit, Owner, Source
 from recollect.policy.documents import check_categories
@@ -114,39 +114,21 @@ class SearchKnowledge:
         self._embedding = embedding
         self._echoes = echoes
 
-    def __call__(
-        self,
-        tenant: str,
-        query: str,
-        *,
-        categories: Collection[str] = (),
-        where: Where = None,
-        limit: int = 5,
-        min_score: float | None = None,
-    ) -> Sequence[Hit]:
+    def __call__(self, tenant: str, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
         """Return the best passages of a tenant, none below `min_score` (None: the default floor).
 
         Raises: Invalid.
         """
-        search = self._prepare(partial(self._passages.find, tenant), query, categories, where, min_score)
-        return search(check_limit(limit))
+        search, limit = self._prepare(partial(self._passages.find, tenant), query, **options)
+        return search(limit)
 
-    def for_agent(
-        self,
-        owner: Owner,
-        query: str,
-        *,
-        categories: Collection[str] = (),
-        where: Where = None,
-        limit: int = 5,
-        min_score: float | None = None,
-    ) -> Sequence[Hit]:
+    def for_agent(self, owner: Owner, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
         """Return the best passages within the categories the agent is limited to.
 
         Raises: Invalid.
         """
-        search = self._prepare(partial(self._passages.for_agent, owner), query, categories, where, min_score)
-        hits = search(check_limit(limit))
+        search, limit = self._prepare(partial(self._passages.for_agent, owner), query, **options)
+        hits = search(limit)
         # Unverified passages only get places that are left.
         if any(map(is_unverified, hits)):
             hits = sorted(search(SPARE * limit), key=is_unverified)[:limit]
@@ -154,19 +136,22 @@ class SearchKnowledge:
         return hits
 
     def _prepare(
-        self, find: FindPassages, query: str, categories: Collection[str], where: Where, min_score: float | None
-    ) -> Callable[[int], Sequence[Hit]]:
-        """Check the arguments and return the search for a number of hits above the floor."""
-        query, categories, chosen = (
-            check_query(query),
-            check_categories(categories),
-            parse_filter(where, DOCUMENT_FIELDS),
-        )
-        is_strict = check_min_score(min_score) is not None
-        floor = self._floor if min_score is None else min_score
+        self,
+        find: FindPassages,
+        query: str,
+        *,
+        categories: Collection[str] = (),
+        where: Where = None,
+        limit: int = 5,
+        min_score: float | None = None,
+    ) -> tuple[Callable[[int], Sequence[Hit]], int]:
+        """Check the options and return the search for a number of hits above the floor, and the limit."""
+        query, categories = check_query(query), check_categories(categories)
+        chosen, is_strict = parse_filter(where, DOCUMENT_FIELDS), check_min_score(min_score) is not None
+        floor, limit = self._floor if min_score is None else min_score, check_limit(limit)
         if floor and not is_strict and is_small_talk(query):
             # Its few words would cover some passage completely.
-            return lambda limit: []
+            return lambda limit: [], limit
         vector = self._embedding.of_query(query)
 
         def search(limit: int) -> Sequence[Hit]:
@@ -174,7 +159,7 @@ class SearchKnowledge:
             kept = keep_relevant([each.similarity for each in found], floor=floor, is_strict=is_strict)
             return _make_hits(compress(found, kept))
 
-        return search
+        return search, limit
 
 
 def _make_hits(found: Iterable[Passage]) -> Sequence[Hit]:
