@@ -1,4 +1,4 @@
-"""The REST reference in a real browser: it is found, searched and tried out under its own policy, without the network."""
+"""The REST reference in a real browser: searched and tried out under its own policy, without the network."""
 
 from __future__ import annotations
 
