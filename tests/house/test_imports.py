@@ -156,6 +156,7 @@ def test_only_the_api_reads_the_clock() -> None:
 PAUSES = {
     "recollect.deadline": "says when a request has taken too long",
     "recollect.evaluation.replay": "says how long a recall took",
+    "recollect.evaluation.speed": "measures how fast the verbs are",
     "recollect.store.sqlite.writer": "orders snapshots by the time they began",
     "recollect.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",

@@ -183,7 +183,8 @@ class IndexCache:
         index, known, outcome = cached.held.index, cached.held.state, "extended"
         # Start over for a new owner, which may have the name of an earlier one.
         if state is None or known is None or state[0] != known[0]:
-            index, outcome = OwnerIndex(index.embedder, self._encoding), "loaded"
+            # Of an owner without rows there is nothing to load.
+            index, outcome = OwnerIndex(index.embedder, self._encoding), "hit" if state is None else "loaded"
         elif state[2] != known[2]:
             index, outcome = self._replace_changed(index, shelf, unit), "compared"
         if state is not None and state != known:
