@@ -1,8 +1,7 @@
 """`make bench`: print every measurement with its floor, its ratio and what was promised. Exits 1 if one is missed.
 
 `python -m benchmarks recall --help` says how to measure what recall finds, `python -m benchmarks budgets --help` how to
-measure how often a prompt of a given budget holds the answer, and `python -m benchmarks peers --help` how to compare
-recollect with other stores.
+measure how often a prompt of a given budget holds the answer.
 `python -m benchmarks server` (or another part) measures only that part.
 """
 
@@ -28,7 +27,6 @@ from benchmarks import (
 )
 from benchmarks.budgets import main as measure_budgets
 from benchmarks.measure import printed
-from benchmarks.peers import main as measure_peers
 from benchmarks.recall.__main__ import main as measure_recall
 
 PARTS = {
@@ -46,7 +44,7 @@ PARTS = {
     "users": users,
 }
 
-ON_FILES = {"recall": measure_recall, "budgets": measure_budgets, "peers": measure_peers}
+ON_FILES = {"recall": measure_recall, "budgets": measure_budgets}
 """Measurements on files that are named on the command line."""
 
 

@@ -1,8 +1,10 @@
-"""`python -m benchmarks peers FILE…`: the same memories and questions in recollect and in other stores.
+"""`python -m benchmarks.peers FILE…`: the same memories and questions in recollect and in other stores.
 
 All stores but recollect get the vectors of recollect's built-in embedder, so that stores are compared and not models,
 and no model is downloaded. mem0 stores texts as they are (`infer=False`). A store that is not installed is left out
-with a sentence. Install them beside recollect: pip install mem0ai langgraph-checkpoint-sqlite chromadb
+with a sentence. Each runs in this process, with files in a temporary folder if it has any.
+
+Install them beside recollect: pip install mem0ai langgraph chromadb
 """
 
 from __future__ import annotations
@@ -93,18 +95,15 @@ class _Mem0Embedder:
 
 
 class _LangGraph:
-    """LangGraph's `SqliteStore` with sqlite-vec."""
+    """LangGraph's `InMemoryStore`, which keeps nothing on disk: its other stores need a server or SQLite extensions."""
 
     def __init__(self, folder: Path, embed: Callable[[str], list[float]]) -> None:
-        module: Any = importlib.import_module("langgraph.store.sqlite")
+        module: Any = importlib.import_module("langgraph.store.memory")
 
         def embed_all(texts: Sequence[str]) -> list[list[float]]:
             return [embed(text) for text in texts]
 
-        index = {"dims": len(embed("a")), "embed": embed_all, "fields": ["text"]}
-        self._opened = module.SqliteStore.from_conn_string(str(folder / "langgraph.db"), index=index)
-        self._store: Any = self._opened.__enter__()
-        self._store.setup()
+        self._store: Any = module.InMemoryStore(index={"dims": len(embed("a")), "embed": embed_all, "fields": ["text"]})
 
     def add(self, id: str, text: str) -> None:
         self._store.put(("bench",), id, {"text": text})
@@ -134,14 +133,14 @@ class _Chroma:
 PEERS: dict[str, tuple[str, type]] = {
     "recollect": ("recollect", _Recollect),
     "mem0": ("mem0ai", _Mem0),
-    "LangGraph store": ("langgraph-checkpoint-sqlite", _LangGraph),
+    "LangGraph store": ("langgraph-checkpoint", _LangGraph),
     "Chroma": ("chromadb", _Chroma),
 }
 """By name: the package, and the class that uses it."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks peers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="memories and questions for `recollect eval`"
     )

@@ -1,7 +1,7 @@
 """Print the changes of one version: its part of CHANGELOG.md.
 
-`python tools/release_notes.py` prints those of the current version. Given a tag, such as v0.2.0, it fails unless that is
-the current version.
+`python tools/release_notes.py` prints those of the current version. Given a tag, such as v0.2.0, it fails unless it is
+the tag of the current version.
 """
 
 from __future__ import annotations
