@@ -47,7 +47,8 @@ class _Recollect:
 
     def __init__(self, folder: Path, embed: Callable[[str], list[float]]) -> None:
         settings = Settings(secrets="flag", max_total=1_000_000, recall_deadline=60)
-        self._agent = Recollect(f"sqlite:///{folder / 'recollect.db'}", settings=settings).agent("bench")
+        self._opened = Recollect(f"sqlite:///{folder / 'recollect.db'}", settings=settings)
+        self._agent = self._opened.agent("bench")
         self._ids: dict[str, str] = {}
 
     def add(self, id: str, text: str) -> None:
@@ -55,6 +56,9 @@ class _Recollect:
 
     def search(self, question: str) -> Sequence[str]:
         return [self._ids[hit.id] for hit in self._agent.recall(question, limit=LIMIT, sources=["memory"])]
+
+    def close(self) -> None:
+        self._opened.close()
 
 
 class _Mem0:
@@ -147,9 +151,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--sets", type=int, default=1_000_000, help="use the first sets of each file only")
     given = parser.parse_args(arguments)
     sets = [one for path in given.files for one in [*read_sets(path)][: given.sets]]
-    questions = sum(question.is_answerable for one in sets for question in one.questions)
+    asked = [question for one in sets for question in one.questions if question.expected and question.is_headline]
     print(f"{datetime.now(UTC).date()}, {platform.machine()}, Python {platform.python_version()};")
-    print(f"{sum(len(one.memories) for one in sets):,} memories in {len(sets)} stores, {questions:,} questions.\n")
+    print(f"{sum(len(one.memories) for one in sets):,} memories in {len(sets)} stores, {len(asked):,} questions.\n")
     print(f"| {' | '.join(HEADERS)} |\n|{'---|' * len(HEADERS)}")
     for name, (package, peer) in PEERS.items():
         try:
@@ -170,10 +174,12 @@ def measure_peer(peer: Callable[[Path, Callable[[str], list[float]]], Peer], set
             store = peer(Path(folder), embed)
             adds += [_timed(store.add, each.id, each.spoken)[0] for each in one.memories]
             for question in one.questions:
-                if question.expected:
+                if question.expected and question.is_headline:
                     seconds, found = _timed(store.search, question.text)
                     searches.append(seconds)
                     scores.append(compute_metrics(found, question.expected))
+            if isinstance(store, _Recollect):
+                store.close()
     shares = [f"{mean(each[name] for each in scores):.3f}".removeprefix("0") for name in METRIC_NAMES]
     return [*shares, f"{1_000 * median(adds):.2f}", f"{1_000 * median(searches):.2f}"]
 

@@ -17,7 +17,7 @@ def read_version() -> str:
     """Return the version of the package, without importing it."""
     source = (ROOT / "src" / "recollect" / "__init__.py").read_text(encoding="utf-8")
     (version,) = re.findall(r'^__version__ = "(.*)"$', source, re.MULTILINE)
-    return version
+    return str(version)
 
 
 def read_notes(changes: str, version: str) -> str:

@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -45,7 +44,7 @@ def wanted(extras: tuple[str, ...]) -> dict[str, Requirement]:
                     lines.append(line)
     for line in lines:
         requirement = Requirement(line)
-        if requirement.marker is None or requirement.marker.evaluate(dict(default_environment())):
+        if requirement.marker is None or requirement.marker.evaluate():
             found[canonicalize_name(requirement.name)] = requirement
     return found
 
