@@ -1,8 +1,9 @@
 """What one user of an agent costs beside 1, 1,000 and 100,000 users of the same agent.
 
-Each user has ten memories, and a hundred belong to nobody. Timed is the processor time of the caller in public methods
-(on PostgreSQL, whose server does a part of the work, the best wall time of several turns): a recall whose index is in memory, the first one of a user, one right after another user's write, a listing, a prompt
-and a new note.
+Each user has ten memories, and a hundred belong to nobody. Timed is the processor time of the caller in public
+methods; on PostgreSQL, whose server does a part of the work, the best wall time of several turns. The methods: a recall
+whose index is in memory, the first one of a user, one right after another user's write, a listing, a prompt and a new
+note.
 """
 
 from __future__ import annotations

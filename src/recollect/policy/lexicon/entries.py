@@ -70,6 +70,7 @@ class FactCues:
     unreal: str  # starts of conditions
     link: str  # conjunction and subject that start another clause
     pointing: str  # starts with a word for what was said before, so it cannot be understood alone
+    works: str  # stories, games and exercises, whose people and things are not the speaker's
 
     @cached_property
     def patterns(self) -> Mapping[str, re.Pattern[str]]:
