@@ -13,9 +13,10 @@ ABBREVIATION = re.compile(
     r"\b(?:dr|mr|mrs|ms|st|nr|no|vs|e\.g|i\.e|z\.b|prof|sr|sra|hr|fr|dott|bzw|ca|approx)\.$", re.I
 )
 OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|oh|ah|wow|yeah|yes|yep|no|nah|sure|well|so(?! far)|and|but|also|btw|fyi|hm+|ooh|right|true|cool"
-    r"|great|perfect|(?:thanks|thx|thank you)(?! for)|good|nice|hi|hey|hello|morning|actually|anyway|by the way"
+    r"^(?:(?:ok(?:ay)?|oh|ah|wow|sorry|yeah|yes|yep|no|nah|sure|well|so(?! far)|and|but|also|btw|fyi|hm+|ooh|right"
+    r"|true|cool|great|perfect|(?:thanks|thx|thank you)(?! for)|good|nice|hi|hey|hello|morning|actually|anyway|by the way"
     r"|also|ja|nein|gut|klar|ach|und|aber|danke(?! für)|hallo|übrigens|eben|moin"
+    r"|entschuldigung|pardon|désolée?|perdón|desculpe?|scusa"
     r"|oui|non|ah|et|mais|merci(?! pour)|bonjour|alors|bref|bon|d'accord"
     r"|sí|vale|pues|y|pero|gracias(?! por)|hola|bueno|mmm|bien|exacto|perfecto"
     r"|sim|não|pois|e|mas|obrigad[oa](?! p)|boa|olá|oi|fixe"

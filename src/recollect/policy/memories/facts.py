@@ -15,7 +15,7 @@ from recollect.model import Role
 from recollect.policy.lexicon import cues
 from recollect.policy.lexicon.entries import Lexicon
 from recollect.policy.lexicon.languages import LEXICONS, find_language
-from recollect.policy.memories import chatter
+from recollect.policy.memories import chatter, fact_slots
 from recollect.policy.memories import fact_signs as signs
 from recollect.policy.memories.categories import Category
 from recollect.policy.memories.gist import is_long_answer
@@ -142,7 +142,9 @@ def _is_own_world(spoken: str, language: Lexicon) -> bool:
 
 def _is_about_others(statement: Statement, language: Lexicon | None) -> bool:
     """Return True if a fact neither mentions the speaker nor asks to be kept; in a story, it is a part of that."""
-    if statement.reason or language is None or find_category_of_sentence(statement.text) is Category.EXPLICIT:
+    if statement.reason or language is None or fact_slots.find_slot(statement.text) is not None:
+        return False
+    if find_category_of_sentence(statement.text) is Category.EXPLICIT:
         return False
     patterns, lowered = cues.FACTS[language.code].patterns, _lower(statement.text)
     return not patterns["self_words"].search(lowered) and not patterns["standing"].search(lowered)
@@ -234,6 +236,8 @@ def _judge(text: str, language: Lexicon, role: Role) -> str:
         return QUESTION
     if patterns["request"].match(lowered):
         return "" if patterns["standing"].search(lowered) and len(words) > MIN_WORDS else REQUEST
+    if fact_slots.find_slot(text) is not None:
+        return ""
     has_predicate = any(patterns[name].search(lowered) for name in ("predicate", "lasting", "self_words", "subject"))
     is_short = len(words) < MIN_WORDS and not all(patterns[name].search(lowered) for name in ("lasting", "self_words"))
     if is_short or not has_predicate or patterns["unreal"].match(lowered):
