@@ -23,7 +23,6 @@ from recollect.server.console import agent_forms, conversations, explain, login_
 from recollect.server.console import agents as agent_pages
 from recollect.server.console import knowledge as knowledge_pages
 from recollect.server.console.guard import ConsoleGuard
-from recollect.server.console.logins import Logins
 from recollect.server.http.addresses import Connections, KeyCheck
 from recollect.server.http.auth import AuthMiddleware
 from recollect.server.http.errors import add_error_handlers
@@ -162,7 +161,7 @@ def _add_routes(app: FastAPI, recollect: Recollect) -> None:
 def _add_middlewares(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Sequence[str]) -> None:
     """Add the middlewares."""
     settings = recollect.settings
-    app.state.logins = Logins(recollect)
+    app.state.logins = recollect.logins
     app.state.metrics = Metrics(recollect)
     app.state.keys = KeyCheck(recollect, app.state.metrics)
     app.state.connections = Connections(

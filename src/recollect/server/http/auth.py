@@ -28,13 +28,14 @@ from recollect.errors import Forbidden, Invalid, NotFound, StoreError, Unauthori
 from recollect.model import ApiKey, KeyScope, Origin
 from recollect.policy.keys import is_allowed
 from recollect.policy.names import check_user
-from recollect.server.console.logins import COOKIE, Logins
+from recollect.server.console.logins import COOKIE
 from recollect.server.http.addresses import Buckets, KeyCheck
 from recollect.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
 from recollect.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
 from recollect.server.http.requests import USER, USER_HEADER, header, parse_query
 from recollect.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
 from recollect.server.threads import Threads
+from recollect.services.access.logins import Logins
 
 NO_KEY = "This route requires a key; send the header Authorization: Bearer <key>."
 TOO_FAST = "This key sends too many requests; wait a moment."
