@@ -250,6 +250,12 @@ class Settings:
     key: str = setting("", "API key of a `Client`; never shown.", is_secret=True)
     host: str = setting("127.0.0.1", "Address the server listens on.")
     port: int = setting(8077, "Port the server listens on; 0 takes any free one.", low=0, high=65535)
+    workers: int = setting(
+        0,
+        "Processes that serve requests; 0: one for each processor, up to 4. A store in memory has one.",
+        low=0,
+        high=64,
+    )
     skills: tuple[str, ...] = setting((), "Folders with SKILL.md files (see knowledge.md).")
     public_hosts: tuple[str, ...] = setting(
         (), "Host names the server also accepts, such as memory.example.org, when it is reached through a proxy."
