@@ -328,6 +328,7 @@ class Recollect:
             pool_size=settings.pool_size,
             index_cache_mb=settings.index_cache_mb,
             audit_key=settings.audit_key,
+            prepare_threshold=settings.prepare_threshold,
         )
         if settings.workspace is None:
             return store

@@ -136,6 +136,11 @@ class Settings:
         10.0, "Seconds to wait for a database that another process is writing to.", low=0, high=86_400
     )
     pool_size: int = setting(10, "Largest number of open connections to a database server.", low=1)
+    prepare_threshold: int = setting(
+        5,
+        "Executions after which PostgreSQL keeps a prepared statement; 0: never, for poolers in transaction mode.",
+        low=0,
+    )
     index_cache_mb: int = setting(256, "Megabytes of memory for vector indexes kept between searches.", low=1)
     weight_similarity: float = setting(0.5, "Weight of similarity to the question in recall.", low=0, high=1)
     weight_recency: float = setting(0.2, "Weight of recency in recall.", low=0, high=1)
