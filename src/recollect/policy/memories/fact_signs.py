@@ -14,7 +14,8 @@ ABBREVIATION = re.compile(
 )
 OPENING = re.compile(
     r"^(?:(?:ok(?:ay)?|oh|ah|wow|sorry|yeah|yes|yep|no|nah|sure|well|so(?! far)|and|but|also|btw|fyi|hm+|ooh|right"
-    r"|true|cool|great|perfect|(?:thanks|thx|thank you)(?! for)|good|nice|hi|hey|hello|morning|actually|anyway|by the way"
+    r"|true|cool|great|perfect"
+    r"|(?:thanks|thx|thank you)(?! for)|good|nice|hi|hey|hello|morning|actually|anyway|by the way"
     r"|also|ja|nein|gut|klar|ach|und|aber|danke(?! für)|hallo|übrigens|eben|moin"
     r"|entschuldigung|pardon|désolée?|perdón|desculpe?|scusa"
     r"|oui|non|ah|et|mais|merci(?! pour)|bonjour|alors|bref|bon|d'accord"
