@@ -23,7 +23,7 @@ _SEVERAL = re.compile(r"\b(?:and|or|und|oder|et|ou|y|o|e|also|auch|aussi|tambié
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a statement gives a value to, and the value."""
+    """Subject of which only one statement can be true, with the value it is given."""
 
     key: str
     value: str
