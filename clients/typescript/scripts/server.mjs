@@ -18,7 +18,7 @@ export function findPython() {
 export async function startServer({ options = ["--no-auth"], environment = {} } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "recollect-typescript-"));
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("RECOLLECT_"));
-  const child = spawn(findPython(), ["-m", "recollect", "serve", "--port", "0", ...options], {
+  const child = spawn(findPython(), ["-m", "recollect", "serve", "--port", "0", "--workers", "1", ...options], {
     env: { ...Object.fromEntries(kept), RECOLLECT_URL: `sqlite:///${join(folder, "memory.db")}`, ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });
