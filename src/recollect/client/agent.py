@@ -145,6 +145,8 @@ def _decode_conversation(data: Json, owner: Any) -> Conversation:
 class AgentVerbs(ClientView):
     """Verbs of one agent, by the routes that serve them."""
 
+    _embedded = (AgentMemory,)
+
     remember = Verb(AgentMemory.remember, call(f"POST {AGENT}/memories", one(Memory)))
     remember_many = Verb(AgentMemory.remember_many, _remember_many)
     add = Verb(AgentMemory.add, _add)
