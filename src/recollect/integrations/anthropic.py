@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError, beta_async_tool, beta_tool
+from anthropic.lib.tools import (
+    BetaAbstractMemoryTool,
+    BetaAsyncAbstractMemoryTool,
+    ToolError,
+    beta_async_tool,
+    beta_tool,
+)
 
 from recollect.errors import Invalid, RecollectError, SecretRejected
 from recollect.integrations.memory_files import FileRefused, MemoryFiles
@@ -73,9 +79,7 @@ class RecollectMemoryTool(_Commands, BetaAbstractMemoryTool):
 class AsyncRecollectMemoryTool(_Commands, BetaAsyncAbstractMemoryTool):
     """Memory tool for an async client, on a memory of any kind."""
 
-    def __init__(
-        self, memory: AnyMemory, *, namespace: Sequence[str] = NAMESPACE, cache_control: Any = None
-    ) -> None:
+    def __init__(self, memory: AnyMemory, *, namespace: Sequence[str] = NAMESPACE, cache_control: Any = None) -> None:
         """Keep the files in a namespace of items."""
         super().__init__(cache_control=cache_control)
         self._memory = memory
@@ -99,9 +103,7 @@ def _tell_model() -> Iterator[None]:
         raise ToolError(str(error)) from error
 
 
-def make_tools(
-    memory: AnyMemory, sets: Iterable[str] | None = None, *, session_id: str | None = None
-) -> list[Any]:
+def make_tools(memory: AnyMemory, sets: Iterable[str] | None = None, *, session_id: str | None = None) -> list[Any]:
     """Return recollect's own tools for a tool runner: for an async one if the memory is async.
 
     `sets` defaults to all but `items` and `admin`. `session_id` is the conversation in which the model calls them.

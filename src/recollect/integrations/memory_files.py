@@ -156,7 +156,7 @@ class MemoryFiles:
         return "All memory cleared"
 
     def _edit(self, path: str, edit: Callable[[str], str]) -> Plan[tuple[str, str]]:
-        """Change a file; return its text before and after. A change by someone else in between is taken into account."""
+        """Change a file, on top of what others change at the same time; return its text before and after."""
         place = parse_path(path)
         for _ in range(MAX_TRIES):
             item = yield from self._find(place)
@@ -208,9 +208,7 @@ class MemoryFiles:
             value = {"text": text[:EXCERPT_CHARS], "size": size, DETAIL: detail.key}
         namespace, key = self._locate(place.names)
         try:
-            yield from ask(
-                "put", namespace, key, value, index=["text"], version=version, origin=Origin.AGENT
-            )
+            yield from ask("put", namespace, key, value, index=["text"], version=version, origin=Origin.AGENT)
         except RecollectError:
             yield from drop_texts([value.get(DETAIL)])
             raise

@@ -220,20 +220,28 @@ def make_function_tools(
 def make_recall_filter(
     memory: AnyMemory, *, limit: int = 5
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
-    """Return a `call_model_input_filter` that adds what is known about the user's latest message to the instructions.
+    """Return a `call_model_input_filter` that adds what is known about the user's latest message in front of it.
 
-    The session does not keep it. Raises: Invalid.
+    The session does not keep it.
     """
     from agents.run_config import ModelInputData
 
     async def add_recalled(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
-        said = next((text for item in reversed(given.input) if (text := _find_text(item, "user"))), "")
-        said = clean_text(said)
-        block = await call_verb(memory, "recall_block", said, limit=limit) if said.strip() else None
+        places = [place for place, item in enumerate(given.input) if _find_text(item, "user").strip()]
+        if not places:
+            return given
+        said = given.input[places[-1]]
+        block = await call_verb(memory, "recall_block", clean_text(_find_text(said, "user")), limit=limit)
         if block is None:
             return given
-        instructions = "\n\n".join(filter(None, [given.instructions, block]))
-        return ModelInputData(input=given.input, instructions=instructions)
+        content = said["content"] if isinstance(said["content"], list) else [_make_part(said["content"])]
+        items = list(given.input)
+        items[places[-1]] = {**said, "content": [_make_part(block), *content]}
+        return ModelInputData(input=items, instructions=given.instructions)
 
     return add_recalled
+
+
+def _make_part(text: str) -> Json:
+    return {"type": "input_text", "text": text}

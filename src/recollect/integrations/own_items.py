@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ MAX_INLINE_BYTES = 60_000
 """Size of a value, above which its text is kept as a detail."""
 READ_CHARS = 1_000_000
 """Characters of a detail that are read at once."""
+EVERY_ITEM: Json = {"=": ["kind", "item"]}
 DETAIL = "detail"
 """Field of a value whose text is kept as a detail: its key."""
 
@@ -58,17 +60,26 @@ class OwnItems:
         item: Item | None = yield from ask("get_item", namespace, key)
         return item if item is not None and self._has(item) else None
 
-    def list(self, namespace: Sequence[str], limit: int | None = None) -> Plan[list[Item]]:
-        """Return items of a namespace and all below it, the newest first."""
+    def search(
+        self, namespace: Sequence[str], query: str, *, where: Sequence[Json] = (), limit: int
+    ) -> Plan[Sequence[Item]]:
+        """Return the best items for a query that meet all conditions."""
+        conditions = {"and": self._conditions(where)}
+        found: Sequence[Item] = yield from ask(
+            "search_items", namespace, query=query, where=conditions, limit=min(limit, PAGE), refresh=False
+        )
+        return found
+
+    def list(
+        self, namespace: Sequence[str], limit: int | None = None, *, where: Sequence[Json] = ()
+    ) -> Plan[builtins.list[Item]]:
+        """Return items of a namespace and all below it that meet all conditions, the last written first."""
         found: dict[str, Item] = {}
         offset, earlier = 0, list[Json]()
         while limit is None or len(found) < limit:
             most = PAGE if limit is None else min(limit - len(found), PAGE)
-            conditions = [*self._conditions(), *earlier]
-            where = {"and": conditions} if conditions else None
-            page = yield from ask(
-                "search_items", namespace, where=where, limit=most, offset=offset, refresh=False
-            )
+            conditions = {"and": self._conditions([*where, *earlier])}
+            page = yield from ask("search_items", namespace, where=conditions, limit=most, offset=offset, refresh=False)
             found |= {each.id: each for each in page}
             if len(page) < most:
                 break
@@ -92,10 +103,10 @@ class OwnItems:
         yield from self.put([{"namespace": each.namespace, "key": each.key, "value": None} for each in gone])
         yield from drop_texts(each.value.get(DETAIL) for each in gone)
 
-    def _conditions(self) -> list[Json]:
+    def _conditions(self, others: Sequence[Json]) -> Sequence[Json]:
         if self._user is not None:
-            return [{"=": ["user", self._user]}]
-        return [{"not": {"exists": "user"}}] if self._is_local else []
+            return [*others, {"=": ["user", self._user]}]
+        return [*others, {"not": {"exists": "user"}} if self._is_local else EVERY_ITEM]
 
     def _has(self, item: Item) -> bool:
         return item.user == self._user or (self._user is None and not self._is_local)

@@ -128,9 +128,7 @@ def clean_text(text: str) -> str:
 CallTool: TypeAlias = Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Json]]
 
 
-def open_tools(
-    memory: AnyMemory, sets: Iterable[str] | None, session_id: str | None
-) -> tuple[list[Tool], CallTool]:
+def open_tools(memory: AnyMemory, sets: Iterable[str] | None, session_id: str | None) -> tuple[list[Tool], CallTool]:
     """Return the tools of these sets and the function that calls them. Raises: Invalid."""
     tools = select_tools(sets)
     offered: Collection[str] = {tool.set for tool in tools}
