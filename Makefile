@@ -86,7 +86,7 @@ $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	$(call install,all$(comma)dev)
 
 $(FRAMEWORKS)/installed: pyproject.toml | $(FRAMEWORKS)/bin/python
-	$(call install,client$(comma)dev$(comma)integrations-test$(comma)postgres$(comma)server)
+	$(call install,client$(comma)integrations-test$(comma)postgres$(comma)server)
 
 comma := ,
 
