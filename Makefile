@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Agent frameworks need other versions of some packages, so their tests have an environment of their own.
 FRAMEWORKS := .venv-integrations
+CREWAI := .venv-crewai
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-failed test-all test-integrations coverage lint format bench soak crash fuzz model browser apt-chromium clean
@@ -28,8 +29,9 @@ test-failed: $(VENV)/installed-dev ## run the tests that failed last once more, 
 test-all: lint browser test-integrations ## all tests, with many examples: PostgreSQL 16, a browser, fuzzing, kill -9, agent frameworks
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=many
 
-test-integrations: $(FRAMEWORKS)/installed ## the tests of integrations, against the current agent frameworks
+test-integrations: $(FRAMEWORKS)/installed $(CREWAI)/installed ## the tests of integrations, against the current agent frameworks
 	$(FRAMEWORKS)/bin/python -m pytest -n $(WORKERS) -W default tests/integrations
+	$(CREWAI)/bin/python -m pytest -n $(WORKERS) -W default tests/integrations/crewai
 
 coverage: $(VENV)/installed-dev ## run the tests of `make test` and show which branches they leave out
 	$(BIN)/coverage erase
@@ -72,7 +74,7 @@ apt-chromium:
 	apt-get install -q -y --no-install-recommends chromium
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(FRAMEWORKS) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	rm -rf $(VENV) $(FRAMEWORKS) $(CREWAI) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 %/bin/python:
@@ -87,6 +89,9 @@ $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 
 $(FRAMEWORKS)/installed: pyproject.toml | $(FRAMEWORKS)/bin/python
 	$(call install,client$(comma)integrations-test$(comma)postgres$(comma)server)
+
+$(CREWAI)/installed: pyproject.toml | $(CREWAI)/bin/python
+	$(call install,crewai-test$(comma)postgres)
 
 comma := ,
 

@@ -99,10 +99,11 @@ def test_refusals_say_what_the_tool_is_documented_to_say(opened: Recollect) -> N
 
 
 TRAVERSALS = """
-/memories/../secret /memories/a/../../secret /memories/.. /memories/./a /memories/%2e%2e/secret /memories/%2E./secret
-/memories/%252e%252e%252fsecret /memories/%25252e%25252e/x /memories/..%2fsecret /memories/..%5csecret /memories/..\\secret
-/memories/%c0%ae%c0%ae/secret /memories/%u002e%u002e/secret /memories/．．/secret /memories/‥/secret /memories/．%2e／x
-/memories/&#46;&#46;/secret /memories/%26%2346%3b./secret /memoriesx /memories_private/a /etc/passwd memories/a ../memories
+/memories/../secret /memories/a/../../secret /memories/.. /memories/./a /memories/%2e%2e/secret
+/memories/%2E./secret /memories/%252e%252e%252fsecret /memories/%25252e%25252e/x /memories/..%2fsecret
+/memories/..%5csecret /memories/..\\secret /memories/%c0%ae%c0%ae/secret /memories/%u002e%u002e/secret
+/memories/．．/secret /memories/‥/secret /memories/．%2e／x /memories/&#46;&#46;/secret
+/memories/%26%2346%3b./secret /memoriesx /memories_private/a /etc/passwd memories/a ../memories
 """.split()
 
 
@@ -168,20 +169,20 @@ def test_edits_at_the_same_time_are_all_made(opened: Recollect) -> None:
     files = MemoryFiles(atlas, ("memories",))
     run_plan(atlas, files.create("/memories/log", "begin\n"))
 
-    def add(number: int) -> bool:
+    def add(number: int) -> str:
         try:
-            run_plan(atlas, files.insert("/memories/log", 1, f"entry {number}"))
+            return run_plan(atlas, files.insert("/memories/log", 1, f"entry {number}"))
         except FileRefused as refusal:
-            # Too many others were quicker; the model is told to try again.
-            assert "edited by others" in str(refusal)
-            return False
-        return True
+            return str(refusal)
 
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(add, range(12)))
+        answers = list(pool.map(add, range(12)))
 
+    done = [answer == "The file /memories/log has been edited." for answer in answers]
     text = run_plan(atlas, files.view("/memories/log"))
     assert [f"entry {number}\n" in text for number in range(12)] == done
+    # When too many others are quicker, the model is told to try again.
+    assert all(is_done or "edited by others" in answer for is_done, answer in zip(done, answers, strict=True))
     assert sum(done) >= 3
 
 

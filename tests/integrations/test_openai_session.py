@@ -1,4 +1,4 @@
-"""`RecollectSession` keeps the promises of the Agents SDK's `Session` protocol, which is structural: no package needed."""
+"""`RecollectSession` keeps the promises of the Agents SDK's `Session` protocol; it needs no package for that."""
 
 from __future__ import annotations
 
