@@ -78,7 +78,7 @@ def test_concurrent_adders_lose_nothing_and_poppers_share_nothing(view: Any) -> 
         assert sorted((each["of"], each["at"]) for each in found) == [(of, at) for of in range(12) for at in range(5)]
         for number in range(12):
             assert [each["at"] for each in found if each["of"] == number] == [0, 1, 2, 3, 4]
-        popped = await asyncio.gather(*(each.pop_item() for each in sessions))
+        popped: list[Any] = await asyncio.gather(*(each.pop_item() for each in sessions))
         assert len({(each["of"], each["at"]) for each in popped}) == 12
         assert len(await sessions[0].get_items()) == 48
 

@@ -20,9 +20,8 @@ from anthropic.lib.tools import (
 
 from recollect.errors import Invalid, RecollectError, SecretRejected
 from recollect.integrations.memory_files import FileRefused, MemoryFiles
-from recollect.integrations.plans import Plan, call_verb, is_async, run_plan, run_plan_async
+from recollect.integrations.plans import Plan, ask, is_async, open_tools, run_plan, run_plan_async
 from recollect.model import Json
-from recollect.tools.catalog import select_tools
 
 if TYPE_CHECKING:
     from recollect.api.recollect import AgentMemory
@@ -110,15 +109,16 @@ def make_tools(memory: AnyMemory, sets: Iterable[str] | None = None, *, session_
 
     Raises: Invalid.
     """
-    tools = select_tools(sets)
-    options: Json = {"session_id": session_id, "sets": {tool.set for tool in tools}}
+    tools, call = open_tools(memory, sets, session_id)
+    offered = {tool.set for tool in tools}
 
     def define(name: str) -> Callable[..., Any]:
         def called(**arguments: Any) -> str:
-            return json.dumps(memory.call_tool(name, arguments, **options), ensure_ascii=False)
+            answer = ask("call_tool", name, arguments, session_id=session_id, sets=offered)
+            return json.dumps(run_plan(memory, answer), ensure_ascii=False)
 
         async def called_async(**arguments: Any) -> str:
-            return json.dumps(await call_verb(memory, "call_tool", name, arguments, **options), ensure_ascii=False)
+            return json.dumps(await call(name, arguments), ensure_ascii=False)
 
         return called_async if is_async(memory) else called
 

@@ -22,14 +22,18 @@ from recollect.integrations.plans import (
     parse_arguments,
     run_plan_async,
 )
+from recollect.lazy import LazyModule
 from recollect.model import Item, Json
 from recollect.policy.secrets.scan import find_secrets
 
 if TYPE_CHECKING:
-    from agents import FunctionTool, SessionSettings
+    import agents
+    from agents import run_config
     from agents.run_config import CallModelData, ModelInputData
 
     from recollect.integrations.plans import AnyMemory
+else:
+    agents, run_config = LazyModule("agents"), LazyModule("agents.run_config")
 
 NAMESPACE = "openai-agents"
 MAX_MISSES = 2
@@ -48,7 +52,7 @@ class RecollectSession:
         memory: AnyMemory,
         *,
         remember: bool = False,
-        session_settings: SessionSettings | None = None,
+        session_settings: agents.SessionSettings | None = None,
     ) -> None:
         """Open a conversation.
 
@@ -185,13 +189,11 @@ def _find_text(item: Any, role: str) -> str:
 
 def make_function_tools(
     memory: AnyMemory, sets: Iterable[str] | None = None, *, session_id: str | None = None
-) -> list[FunctionTool]:
+) -> list[agents.FunctionTool]:
     """Return the tools of these sets for an `Agent`; `sets` defaults to all but `items` and `admin`.
 
     `session_id` is the conversation in which the model calls them. Raises: Invalid.
     """
-    from agents import FunctionTool
-
     tools, call = open_tools(memory, sets, session_id)
 
     def invoke(name: str) -> Callable[[Any, str], Awaitable[str]]:
@@ -205,7 +207,7 @@ def make_function_tools(
         return invoked
 
     return [
-        FunctionTool(
+        agents.FunctionTool(
             name=tool.name,
             description=tool.description,
             params_json_schema=tool.schema(),
@@ -224,7 +226,6 @@ def make_recall_filter(
 
     The session does not keep it.
     """
-    from agents.run_config import ModelInputData
 
     async def add_recalled(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
@@ -238,7 +239,7 @@ def make_recall_filter(
         content = said["content"] if isinstance(said["content"], list) else [_make_part(said["content"])]
         items = list(given.input)
         items[places[-1]] = {**said, "content": [_make_part(block), *content]}
-        return ModelInputData(input=items, instructions=given.instructions)
+        return run_config.ModelInputData(input=items, instructions=given.instructions)
 
     return add_recalled
 

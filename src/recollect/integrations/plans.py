@@ -50,7 +50,7 @@ def ask(verb: str, /, *args: Any, **kwargs: Any) -> Plan[Any]:
     return (yield VerbCall(verb, args, kwargs))
 
 
-def run_plan(memory: AgentMemory | AgentClient, plan: Plan[T]) -> T:
+def run_plan(memory: AnyMemory, plan: Plan[T]) -> T:
     """Run a plan on a memory whose verbs are methods."""
     try:
         call = next(plan)
@@ -131,6 +131,8 @@ CallTool: TypeAlias = Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Jso
 def open_tools(memory: AnyMemory, sets: Iterable[str] | None, session_id: str | None) -> tuple[list[Tool], CallTool]:
     """Return the tools of these sets and the function that calls them. Raises: Invalid."""
     tools = select_tools(sets)
+    if tools:
+        _find_verb(memory, "call_tool")
     offered: Collection[str] = {tool.set for tool in tools}
 
     async def call(name: str, arguments: Mapping[str, Any]) -> Json:

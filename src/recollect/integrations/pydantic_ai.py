@@ -41,7 +41,7 @@ class RecollectCapability(AbstractCapability[Any]):
 
     async def for_run(self, ctx: RunContext[Any]) -> RecollectCapability:
         """Return the capability of one run, which has the memory and the conversation of that run."""
-        memory: AnyMemory = self.memory(ctx) if callable(self.memory) else self.memory
+        memory = self.memory(ctx) if callable(self.memory) else self.memory
         return replace(self, memory=memory, session_id=self.session_id or ctx.conversation_id)
 
     def get_instructions(self) -> str | None:
@@ -56,7 +56,7 @@ class RecollectCapability(AbstractCapability[Any]):
     async def before_run(self, ctx: RunContext[Any]) -> None:
         """Recall what is known about the prompt."""
         prompt = clean_text(_find_text(ctx.prompt))
-        if prompt.strip() and self.recall_limit:
+        if prompt.strip() and self.recall_limit and not callable(self.memory):
             self._recalled = await call_verb(self.memory, "recall_block", prompt, limit=self.recall_limit)
 
     async def before_model_request(
@@ -69,7 +69,7 @@ class RecollectCapability(AbstractCapability[Any]):
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Remember the prompt and the answer."""
-        if self.remember and self.session_id:
+        if self.remember and self.session_id and not callable(self.memory):
             turn = log_turn(self.session_id, _find_text(ctx.prompt), str(result.output))
             await run_plan_async(self.memory, turn)
         return result

@@ -1,9 +1,10 @@
-"""The storage back end under CrewAI's `Memory`, on both engines and on a server's client."""
+"""The storage back end under CrewAI's `Memory`, on both engines."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,7 +32,7 @@ def atlas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AgentMemor
     is_sqlite = request.param == "sqlite"
     url = f"sqlite:///{tmp_path / 'memory.db'}" if is_sqlite else request.getfixturevalue("postgres_url")
     with Recollect(url) as store:
-        yield store.agent(f"atlas-{request.param}")
+        yield store.agent(f"atlas-{uuid.uuid4().hex[:8]}")
 
 
 def test_crewais_memory_works_on_it(atlas: AgentMemory) -> None:
@@ -56,7 +57,7 @@ def test_crewais_memory_works_on_it(atlas: AgentMemory) -> None:
 
 
 def test_every_method_of_the_protocol(atlas: AgentMemory) -> None:
-    storage, now = RecollectStorage(atlas), datetime(2026, 11, 18, 12, 0, 0)
+    storage, now = RecollectStorage(atlas), datetime(2026, 11, 18, 12, tzinfo=UTC).replace(tzinfo=None)
     records = [
         MemoryRecord(
             id=f"r-{day}",

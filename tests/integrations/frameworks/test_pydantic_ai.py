@@ -46,7 +46,7 @@ def test_a_run_recalls_stores_and_remembers_for_its_user(view: Any, library: Any
     agent = Agent(FunctionModel(model), deps_type=Deps, capabilities=[capability])
 
     async def run() -> list[Any]:
-        prompt = ["I moved to Oslo", ImageUrl("https://example.org/a.png")]
+        prompt: list[Any] = ["I moved to Oslo", ImageUrl("https://example.org/a.png")]
         await agent.run(prompt, deps=Deps("anna"), conversation_id=session)
         runs = [
             await agent.run("Where do I live, in Oslo?", deps=Deps(user), conversation_id=f"{session}-{user}")
