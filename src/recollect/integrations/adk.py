@@ -1,6 +1,6 @@
-"""Google ADK: a memory service. The application is the agent, and each event with a text is an item of its user.
+"""Google ADK: a memory service. The application is the agent, each event with a text an item of its user.
 
-An event has a key of its own, so a session can be added again and again: only new events are stored.
+The key is that of the event, so a session can be added again and again: only new events are stored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 from google.adk.events.event import Event
@@ -21,8 +21,7 @@ from google.adk.sessions.session import Session
 from google.genai.types import Content, Part
 
 from recollect.errors import Invalid, NotFound
-from recollect.model import Hit, Json
-from recollect.policy.items import split_path
+from recollect.model import Hit, Json, Kind, Memory
 
 if TYPE_CHECKING:
     from recollect.api.agent import AgentMemory
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
     from recollect.client.agent import AgentClient
     from recollect.client.client import Client
 
+    View: TypeAlias = AgentMemory | AgentClient
+
 __all__ = ["RecollectMemoryService"]
 
 ROOT = "adk"
-EVENTS = (ROOT, "events")
-MEMORIES = (ROOT, "memories")
+# It keeps the place of a deleted event, so that its session does not bring it back.
 DELETED = {"deleted": True}
-"""Value that keeps the place of a deleted event, so that its session does not bring it back."""
 
 log = logging.getLogger("recollect")
 
@@ -49,9 +48,7 @@ class RecollectMemoryService(BaseMemoryService):
     """
 
     def __init__(self, recollect: Recollect | Client, *, limit: int = 10, min_score: float | None = None) -> None:
-        self._recollect = recollect
-        self._limit = limit
-        self._min_score = min_score
+        self._recollect, self._limit, self._min_score = recollect, limit, min_score
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Store the events of a session that are not stored yet."""
@@ -69,7 +66,7 @@ class RecollectMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Store events that are not stored yet."""
-        namespace = (*EVENTS, session_id) if session_id else EVENTS
+        namespace = (ROOT, "events", *([session_id] if session_id else []))
         values = {
             event.id: _describe(
                 event.content, event.author, datetime.fromtimestamp(event.timestamp, UTC).isoformat(), custom_metadata
@@ -93,41 +90,39 @@ class RecollectMemoryService(BaseMemoryService):
             )
             for each in memories
         }
-        await asyncio.to_thread(self._store, app_name, user_id, MEMORIES, values)
+        await asyncio.to_thread(self._store, app_name, user_id, (ROOT, "memories"), values)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return what answers a query best, for one user of an application."""
-        view = self._find_view(app_name, user_id)
-        recall = partial(view.recall, query, sources=["memory"], limit=self._limit, min_score=self._min_score)
-        hits = await asyncio.to_thread(recall) if query.strip() else []
+        recall = partial(self._find_view(app_name, user_id).recall, limit=self._limit, min_score=self._min_score)
+        hits = await asyncio.to_thread(recall, query, sources=["memory"]) if query.strip() else []
         return SearchMemoryResponse(memories=[_make_entry(hit) for hit in hits])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory of this user that `search_memory` returned. An unknown id is no error."""
-        if memory_id:
-            with suppress(NotFound):
-                await asyncio.to_thread(self._delete, self._find_view(app_name, user_id, shared=False), memory_id)
+        """Delete a memory of this user; an unknown id is no error. Raises: Forbidden if it belongs to no user."""
+        with suppress(NotFound):
+            await asyncio.to_thread(self._delete, self._find_view(app_name, user_id), memory_id or "")
 
-    def _find_view(self, app_name: str, user_id: str, *, shared: bool = True) -> AgentMemory | AgentClient:
-        return self._recollect.agent(app_name).for_user(user_id, shared=shared)
+    def _find_view(self, app_name: str, user_id: str) -> View:
+        return self._recollect.agent(app_name).for_user(user_id)
 
     def _store(self, app_name: str, user_id: str, namespace: Sequence[str], values: Mapping[str, Json]) -> None:
-        view = self._find_view(app_name, user_id, shared=False)
+        view = self._find_view(app_name, user_id)
         new = {key: value for key, value in values.items() if value["text"].strip()}
         stored = view.get_items([(namespace, key) for key in new], refresh=False)
         for (key, value), known in zip(new.items(), stored, strict=True):
             if known is None:
                 try:
-                    view.put(namespace, key, value, index=["text"])
+                    view.put(namespace, key, {**value, "place": [*namespace, key]}, index=["text"])
                 except Invalid as refused:
                     # One event with a secret must not keep the others out.
                     log.warning("recollect did not store an event of %s: %s", app_name, refused)
 
-    def _delete(self, view: AgentMemory | AgentClient, memory_id: str) -> None:
-        memory = view.get(memory_id)
+    def _delete(self, view: View, memory_id: str) -> None:
+        place = _find_value(view.get(memory_id)).get("place")
         view.forget(memory_id)
-        if memory.namespace is not None and memory.item_key is not None and split_path(memory.namespace)[0] == ROOT:
-            view.put(memory.namespace, memory.item_key, DELETED, index=False)
+        if place:
+            view.put(place[:-1], place[-1], DELETED, index=False)
 
 
 def _describe(content: Content | None, author: str | None, time: str | None, metadata: Any) -> Json:
@@ -137,15 +132,19 @@ def _describe(content: Content | None, author: str | None, time: str | None, met
     return {"text": text, **{key: value for key, value in known.items() if value}}
 
 
+def _find_value(memory: Memory | None) -> Mapping[str, Any]:
+    """Return the value of an item that this service stored; {} for others."""
+    value = memory.metadata if memory is not None and memory.kind == Kind.ITEM else {}
+    return value if isinstance(value.get("place"), list) and value["place"][:1] == [ROOT] else {}
+
+
 def _make_entry(hit: Hit) -> MemoryEntry:
-    value = (
-        hit.memory.metadata if hit.memory is not None and (hit.memory.namespace or "").startswith(ROOT + "/") else {}
-    )
-    author = value.get("author")
+    value = _find_value(hit.memory)
+    role = "user" if value.get("author") == "user" else "model"
     return MemoryEntry(
         id=hit.id,
-        content=Content(parts=[Part(text=value.get("text", hit.text))], role="user" if author == "user" else "model"),
-        author=author,
+        content=Content(parts=[Part(text=value.get("text", hit.text))], role=role),
+        author=value.get("author"),
         timestamp=value.get("timestamp", hit.created_at.isoformat()),
         custom_metadata=value.get("metadata", {}),
     )

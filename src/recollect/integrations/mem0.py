@@ -256,7 +256,7 @@ Memory = Mem0Memory
 
 def _awaited(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    async def call(self: AsyncMem0Memory, *args: Any, **kwargs: Any) -> Any:
+    async def call(self: AsyncMem0Memory, *args: Any, llm: Any = None, **kwargs: Any) -> Any:
         return await asyncio.to_thread(verb, self._memory, *args, **kwargs)
 
     return call

@@ -322,18 +322,18 @@ def test_middleware_recalls_before_and_remembers_after(recollect: Recollect, is_
     def ask(thread: str, message: str) -> None:
         given, config = (
             {"messages": [HumanMessage(message)]},
-            {"configurable": {"thread_id": thread, "user_id": "lena"}},
+            {"configurable": {"thread_id": f"{atlas.owner.agent}-{thread}", "user_id": "lena"}},
         )
         asyncio.run(agent.ainvoke(given, config)) if is_async else agent.invoke(given, config)
 
-    ask("t-1", "Which antibiotic am I allergic to? I live in Oslo now.")
-    ask("t-2", "Where do I live?")
+    ask("1", "Which antibiotic am I allergic to? I live in Oslo now.")
+    ask("2", "Where do I live?")
 
     (first, *_), (second, *_) = model.asked
     assert first.content.startswith("You are a nurse.")
     assert "allergic to penicillin" in first.content
     assert "I live in Oslo" in second.content
-    assert [message.text for message in atlas.messages("t-1")] == [
+    assert [message.content for message in atlas.messages(f"{atlas.owner.agent}-1")] == [
         "Which antibiotic am I allergic to? I live in Oslo now.",
         "Not penicillin.",
     ]
