@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     View: TypeAlias = AgentMemory | AgentClient
 
 __all__ = ["RecollectMemoryService"]
-
 ROOT = "adk"
+BARE_QUESTION = re.compile(r"[^.!?\n]*[?？؟]|")
 # It keeps the place of a deleted event, so that its session does not bring it back.
 DELETED = {"deleted": True}
 
@@ -41,11 +42,9 @@ log = logging.getLogger("recollect")
 
 
 class RecollectMemoryService(BaseMemoryService):
-    """Memory service of ADK's runners, on a `Recollect` or a `Client`.
-
-    `search_memory` returns at most `limit` memories: events, and whatever else recollect has for this user and for no
-    user of the application. `min_score` is their least similarity; by default the setting `recall_floor` decides.
-    """
+    """Memory service of ADK's runners, on a `Recollect` or a `Client`. It searches events, and whatever else recollect
+    has for a user and for no user of the application: at most `limit` memories, of at least the similarity `min_score`
+    (default: the setting `recall_floor`)."""
 
     def __init__(self, recollect: Recollect | Client, *, limit: int = 10, min_score: float | None = None) -> None:
         self._recollect, self._limit, self._min_score = recollect, limit, min_score
@@ -108,7 +107,8 @@ class RecollectMemoryService(BaseMemoryService):
 
     def _store(self, app_name: str, user_id: str, namespace: Sequence[str], values: Mapping[str, Json]) -> None:
         view = self._find_view(app_name, user_id)
-        new = {key: value for key, value in values.items() if value["text"].strip()}
+        # A bare question answers nothing, but would match the next question best.
+        new = {key: value for key, value in values.items() if not BARE_QUESTION.fullmatch(value["text"].strip())}
         stored = view.get_items([(namespace, key) for key in new], refresh=False)
         for (key, value), known in zip(new.items(), stored, strict=True):
             if known is None:
@@ -140,10 +140,9 @@ def _find_value(memory: Memory | None) -> Mapping[str, Any]:
 
 def _make_entry(hit: Hit) -> MemoryEntry:
     value = _find_value(hit.memory)
-    role = "user" if value.get("author") == "user" else "model"
     return MemoryEntry(
         id=hit.id,
-        content=Content(parts=[Part(text=value.get("text", hit.text))], role=role),
+        content=Content(parts=[Part(text=value.get("text", hit.text))]),
         author=value.get("author"),
         timestamp=value.get("timestamp", hit.created_at.isoformat()),
         custom_metadata=value.get("metadata", {}),
