@@ -77,9 +77,14 @@ clean: ## remove what the other targets made
 	rm -rf $(VENV) $(FRAMEWORKS) $(CREWAI) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-%/bin/python:
-	@echo "Creating a virtual environment in $*"
-	@$(PYTHON) -m venv $*
+$(BIN)/python:
+	@echo "Creating a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# The pip of older Pythons takes a quarter of an hour to choose versions of so many packages; today's takes a minute.
+$(FRAMEWORKS)/bin/python:
+	@echo "Creating a virtual environment in $(FRAMEWORKS)"
+	@$(PYTHON) -m venv --upgrade-deps $(FRAMEWORKS)
 
 $(VENV)/installed-run: pyproject.toml | $(BIN)/python
 	$(call install,server$(comma)mcp$(comma)postgres)

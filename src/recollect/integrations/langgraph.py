@@ -216,7 +216,7 @@ def _narrow(filter: Mapping[str, Any]) -> Json:
 
 def _iter_conditions(filter: Mapping[str, Any], field: str) -> Iterator[Json]:
     for key, expected in filter.items():
-        if not isinstance(key, str) or not _PLAIN_KEY.fullmatch(key):
+        if not _PLAIN_KEY.fullmatch(str(key)):
             continue
         inner = f'{field}."{key}"'
         if not isinstance(expected, Mapping):

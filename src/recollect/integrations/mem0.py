@@ -94,11 +94,11 @@ class Mem0Memory:
 
     def search(
         self,
-        query: str,
+        query: Any,
         *,
         top_k: int = 20,
         filters: Mapping[str, Any] | None = None,
-        threshold: float = 0.1,
+        threshold: float | None = 0.1,
         rerank: bool = False,
         explain: bool = False,
         reference_date: Any = None,
@@ -256,7 +256,7 @@ Memory = Mem0Memory
 
 def _awaited(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    async def call(self: AsyncMem0Memory, *args: Any, **kwargs: Any) -> Any:
+    async def call(self: AsyncMem0Memory, *args: Any, llm: Any = None, **kwargs: Any) -> Any:
         return await asyncio.to_thread(verb, self._memory, *args, **kwargs)
 
     return call
@@ -273,9 +273,10 @@ class AsyncMem0Memory:
         """Open the store that a configuration describes. Raises: Invalid, StoreError."""
         return cls(config_dict)
 
-    add, search, get, get_all = map(_awaited, (Memory.add, Memory.search, Memory.get, Memory.get_all))
-    update, delete, delete_all = map(_awaited, (Memory.update, Memory.delete, Memory.delete_all))
-    history, reset = map(_awaited, (Memory.history, Memory.reset))
+    add, search = _awaited(Memory.add), _awaited(Memory.search)
+    get, get_all = _awaited(Memory.get), _awaited(Memory.get_all)
+    update, history = _awaited(Memory.update), _awaited(Memory.history)
+    delete, delete_all, reset = _awaited(Memory.delete), _awaited(Memory.delete_all), _awaited(Memory.reset)
 
     def close(self) -> None:
         """Close the store."""

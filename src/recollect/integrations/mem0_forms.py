@@ -151,11 +151,12 @@ def store_facts(
 ) -> list[Json]:
     """Store the facts of a conversation; return the events. Raises: Invalid, Conflict."""
     added = agent.add(messages, session_id=run, user=user)
-    for fact in (*added.added, *added.superseded) if metadata else ():
-        agent.update(fact.id, metadata=metadata)
     gone = [fact.replaces or fact.id for fact in added.superseded]
+    new = [fact for fact in (*added.added, *added.superseded) if fact.id not in gone]
+    for fact in new if metadata else ():
+        agent.update(fact.id, metadata=metadata)
     events = [
-        *(("ADD", fact.id, fact.text) for fact in (*added.added, *added.superseded) if fact.id not in gone),
+        *(("ADD", fact.id, fact.text) for fact in new),
         *(("UPDATE", fact.id, fact.text) for fact in added.updated),
         *(("DELETE", id, agent.get(id).text) for id in gone),
     ]
