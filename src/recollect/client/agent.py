@@ -235,8 +235,8 @@ class AgentVerbs(ClientView):
         if not shared:
             raise Invalid("A server always includes what belongs to no user; filter by `where` to leave it out.")
         # The server reads the header as UTF-8.
-        named = check_user(user).encode()
-        return type(self)(self._connection, self.owner, {**self._headers, USER_HEADER: named})
+        headers = {**self._headers, USER_HEADER: check_user(user).encode()}
+        return type(self)(self._connection, replace(self.owner, user=user), headers)
 
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Decorate a tool function so that its output is captured: `recollect.captured` for this agent."""
