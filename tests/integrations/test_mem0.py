@@ -106,7 +106,7 @@ def test_refusals_are_value_errors_that_say_what_to_do(memory: Memory, call: Any
 def test_expired_memories_are_hidden(store: Recollect) -> None:
     memory = Memory(store)
     added = memory.add("Old", user_id="old", infer=False, expiration_date="2020-01-01")["results"][0]
-    scope = {"filters": {"user_id": "old"}}
+    scope: Any = {"filters": {"user_id": "old"}}
 
     assert memory.get_all(**scope)["results"] == memory.search("Old", **scope)["results"] == []
     assert len(memory.get_all(**scope, show_expired=True)["results"]) == 1
