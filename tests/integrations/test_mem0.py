@@ -96,11 +96,25 @@ def test_a_user_finds_neither_what_belongs_to_others_nor_to_nobody(memory: Memor
         (lambda memory: memory.update("atlas/m-1"), "Pass the text"),
         (lambda memory: memory.update("atlas/m-99", text="x"), "not found"),
         (lambda memory: memory.delete("nonsense"), "not found"),
+        (lambda memory: memory.delete("no agent/m-1"), "not found"),
+        (lambda memory: memory.add(7, user_id="a"), "messages is a text"),
     ],
 )
 def test_refusals_are_value_errors_that_say_what_to_do(memory: Memory, call: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         call(memory)
+
+
+def test_unknown_ids(memory: Memory) -> None:
+    assert [memory.get(id) for id in ("", "atlas/m-99", "no agent/m-1", "../m-1")] == [None] * 4
+    assert memory.history("no agent/m-1") == []
+
+
+def test_any_user_and_any_run(memory: Memory) -> None:
+    users = memory.get_all(filters={"user_id": "*", "agent_id": "atlas"})["results"]
+
+    assert sorted(each["memory"] for each in users) == ["blue", "green"]
+    assert memory.get_all(filters={"run_id": "*"})["results"] == []
 
 
 def test_expired_memories_are_hidden(store: Recollect) -> None:
