@@ -29,7 +29,7 @@ test-all: lint browser test-integrations ## all tests, with many examples: Postg
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=many
 
 test-integrations: $(FRAMEWORKS)/installed ## the tests of integrations, against the current agent frameworks
-	$(FRAMEWORKS)/bin/python -m pytest -n $(WORKERS) -W default tests/integrations
+	$(FRAMEWORKS)/bin/python -m pytest -n $(WORKERS) -W default --hypothesis-profile=many tests/integrations
 
 coverage: $(VENV)/installed-dev ## run the tests of `make test` and show which branches they leave out
 	$(BIN)/coverage erase
