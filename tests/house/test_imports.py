@@ -157,6 +157,7 @@ PAUSES = {
     "recollect.deadline": "says when a request has taken too long",
     "recollect.evaluation.replay": "says how long a recall took",
     "recollect.store.sqlite.writer": "orders snapshots by the time they began",
+    "recollect.store.postgres.schema": "lets others pass while it waits for a lock",
     "recollect.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "recollect.client.connection": "waits before it tries again",
