@@ -30,7 +30,7 @@ test-all: lint browser test-integrations ## all tests, with many examples: Postg
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=many
 
 test-integrations: $(FRAMEWORKS)/installed $(CREWAI)/installed ## the tests of integrations, against the current agent frameworks
-	$(FRAMEWORKS)/bin/python -m pytest -n $(WORKERS) -W default tests/integrations
+	$(FRAMEWORKS)/bin/python -m pytest -n $(WORKERS) -W default --hypothesis-profile=many tests/integrations
 	$(CREWAI)/bin/python -m pytest -n $(WORKERS) -W default tests/integrations/crewai
 
 coverage: $(VENV)/installed-dev ## run the tests of `make test` and show which branches they leave out
@@ -82,9 +82,9 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 # The pip of older Pythons takes a quarter of an hour to choose versions of so many packages; today's takes a minute.
-$(FRAMEWORKS)/bin/python:
-	@echo "Creating a virtual environment in $(FRAMEWORKS)"
-	@$(PYTHON) -m venv --upgrade-deps $(FRAMEWORKS)
+$(FRAMEWORKS)/bin/python $(CREWAI)/bin/python:
+	@echo "Creating a virtual environment in $(@D:/bin=)"
+	@$(PYTHON) -m venv --upgrade-deps $(@D:/bin=)
 
 $(VENV)/installed-run: pyproject.toml | $(BIN)/python
 	$(call install,server$(comma)mcp$(comma)postgres)

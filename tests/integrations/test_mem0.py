@@ -96,6 +96,8 @@ def test_a_user_finds_neither_what_belongs_to_others_nor_to_nobody(memory: Memor
         (lambda memory: memory.update("atlas/m-1"), "Pass the text"),
         (lambda memory: memory.update("atlas/m-99", text="x"), "not found"),
         (lambda memory: memory.delete("nonsense"), "not found"),
+        (lambda memory: memory.delete("no agent/m-1"), "not found"),
+        (lambda memory: memory.add(7, user_id="a"), "messages is a text"),
     ],
 )
 def test_refusals_are_value_errors_that_say_what_to_do(memory: Memory, call: Any, problem: str) -> None:
@@ -103,10 +105,22 @@ def test_refusals_are_value_errors_that_say_what_to_do(memory: Memory, call: Any
         call(memory)
 
 
+def test_unknown_ids(memory: Memory) -> None:
+    assert [memory.get(id) for id in ("", "atlas/m-99", "no agent/m-1", "../m-1")] == [None] * 4
+    assert memory.history("no agent/m-1") == []
+
+
+def test_any_user_and_any_run(memory: Memory) -> None:
+    users = memory.get_all(filters={"user_id": "*", "agent_id": "atlas"})["results"]
+
+    assert sorted(each["memory"] for each in users) == ["blue", "green"]
+    assert memory.get_all(filters={"run_id": "*"})["results"] == []
+
+
 def test_expired_memories_are_hidden(store: Recollect) -> None:
     memory = Memory(store)
     added = memory.add("Old", user_id="old", infer=False, expiration_date="2020-01-01")["results"][0]
-    scope = {"filters": {"user_id": "old"}}
+    scope: Any = {"filters": {"user_id": "old"}}
 
     assert memory.get_all(**scope)["results"] == memory.search("Old", **scope)["results"] == []
     assert len(memory.get_all(**scope, show_expired=True)["results"]) == 1

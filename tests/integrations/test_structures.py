@@ -214,7 +214,8 @@ def test_a_langgraph_node_and_middleware_show_the_memory(load: Any, recollect: R
     plain = middleware.wrap_model_call(Request(asked, "Be kind."), lambda request: request)
     awaited = asyncio.run(middleware.awrap_model_call(Request(asked, "Be kind."), answer))
     middleware.after_agent({"messages": [*asked, Message("Penicillin.", "ai")]}, None)
-    asyncio.run(middleware.aafter_agent({"messages": asked}, None))
+    later = [Message("Penicillin.", "ai"), Message("And now?", "human"), Message("", "ai")]
+    asyncio.run(middleware.aafter_agent({"messages": [*asked, *later]}, None))
 
     assert "Lena is allergic to penicillin" in context
     assert "Lena is allergic to penicillin" in plain.system_message.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -47,7 +48,10 @@ class RecollectMiddleware(AgentMiddleware):
     def after_agent(self, state: AgentState, runtime: Runtime) -> dict[str, Any] | None:
         """Store the turn."""
         session_id, user = find_session(get_config())
-        said, answered = (find_text(state["messages"], type) for type in ("human", "ai"))
+        said = find_text(state["messages"], "human")
+        # Not an answer to an earlier message, if this run ended without a text.
+        turn = list(takewhile(lambda message: message.type != "human", reversed(state["messages"])))
+        answered = find_text(turn[::-1], "ai")
         if said and answered:
             self.memory.log_turn(session_id, user=said, assistant=answered, remember=self._remember, user_id=user)
         return None

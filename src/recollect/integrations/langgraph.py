@@ -191,11 +191,8 @@ def _paths(conditions: Iterable[MatchCondition], match_type: str) -> list[tuple[
 
 
 def _merge_patterns(patterns: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the pattern that matches what all of them match; None if nothing can.
-
-    >>> _merge_patterns([("users", "*", "docs"), ("*", "7")])
-    ('users', '7', 'docs')
-    """
+    """Return the pattern that matches what all of them match, such as ("a", "b") for ("a", "*") and ("*", "b"); None if
+    nothing can."""
     merged: list[str] = []
     for pattern in patterns:
         for place, name in enumerate(pattern):

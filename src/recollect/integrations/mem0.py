@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from recollect.api.agent import AgentMemory
 from recollect.api.recollect import Recollect
-from recollect.errors import NotFound
+from recollect.errors import Invalid, NotFound
 from recollect.integrations.mem0_forms import (
     ANY,
     EXPIRATION,
@@ -62,7 +62,7 @@ class Mem0Memory:
 
     def add(
         self,
-        messages: str | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        messages: Any,
         *,
         user_id: str | None = None,
         agent_id: str | None = None,
@@ -83,14 +83,14 @@ class Mem0Memory:
         ids = check_ids(user_id=user_id, agent_id=agent_id, run_id=run_id)
         if isinstance(messages, str | Mapping):
             messages = [{"role": "user", "content": messages} if isinstance(messages, str) else messages]
+        if not isinstance(messages, Sequence) or not all(isinstance(each, Mapping) for each in messages):
+            raise InvalidArgument("messages is a text, a message such as {'role': 'user', 'content': 'Hi'}, or a list.")
         own = drop_ids(metadata)
         if expiration_date is not None:
             own[EXPIRATION] = check_date(expiration_date)
         agent = self._store.agent(ids.get("agent_id"))
-        results = (store_facts if infer else store_messages)(
-            agent, messages, own, ids.get("user_id"), ids.get("run_id")
-        )
-        return {"results": results}
+        store = store_facts if infer else store_messages
+        return {"results": store(agent, messages, own, ids.get("user_id"), ids.get("run_id"))}
 
     def search(
         self,
@@ -125,9 +125,8 @@ class Mem0Memory:
 
     def get(self, memory_id: str) -> Json | None:
         """Return a memory; None if there is none."""
-        agent, id = self._find(memory_id)
         try:
-            return {**self._describe(agent, agent.get(id)), "score": None}
+            return {**self._describe(*self._find(memory_id)), "score": None}
         except NotFound:
             return None
 
@@ -181,12 +180,11 @@ class Mem0Memory:
 
     def history(self, memory_id: str) -> list[Json]:
         """List the changes of a memory's text, oldest first; none if it is deleted."""
-        agent, id = self._find(memory_id)
         try:
-            memory, versions = agent.get(id), [*reversed(agent.history(id))]
+            agent, memory = self._find(memory_id)
+            return describe_history(memory_id, memory, agent.history(memory.id)[::-1])
         except NotFound:
             return []
-        return describe_history(memory_id, memory, versions)
 
     def reset(self) -> None:
         """Delete the memories of all agents of the tenant; items, conversations and documents stay."""
@@ -202,14 +200,17 @@ class Mem0Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _find(self, memory_id: str) -> tuple[AgentMemory, str]:
-        agent, _, id = str(memory_id).rpartition("/")
-        return self._store.agent(agent or None), id
+    def _find(self, memory_id: str) -> tuple[AgentMemory, StoredMemory]:
+        agent_id, _, id = str(memory_id).rpartition("/")
+        try:
+            agent = self._store.agent(agent_id or None)
+        except Invalid:
+            raise NotFound("There is no such memory.") from None
+        return agent, agent.get(id)
 
     def _get(self, memory_id: str) -> tuple[AgentMemory, StoredMemory]:
-        agent, id = self._find(memory_id)
         try:
-            return agent, agent.get(id)
+            return self._find(memory_id)
         except NotFound:
             raise InvalidArgument(f"Memory with id {str(memory_id)[:200]} not found") from None
 

@@ -123,13 +123,15 @@ def test_the_same_operations_have_the_results_of_langgraphs_own_store(
     for stored in (ours, theirs):
         stored.batch([PutOp(*place, value) for place, value in puts])
 
+    # A namespace whose last item is deleted stays in the other store.
+    for empty in [namespace for namespace, items in theirs._data.items() if not items]:
+        del theirs._data[empty]
+
     search, listed, *got = ours.batch(reads)
     expected_search, expected_listed, *expected_got = theirs.batch(reads)
 
     assert names(search) == names(expected_search)
-    # A namespace whose last item is deleted stays in the other store.
-    live = {item.namespace[:max_depth] for item in theirs.search((), limit=100)}
-    assert sorted(listed) == [each for each in expected_listed if each in live]
+    assert sorted(listed) == expected_listed
     assert [item and item.value for item in got] == [item and item.value for item in expected_got]
 
 
