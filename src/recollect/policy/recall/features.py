@@ -157,8 +157,8 @@ def _find_echoes(evidence: Evidence, cover: Floats, words: int) -> Floats:
     """Return how nearly each record repeats the question: it holds the question's words and hardly any others."""
     # The length of a record counts its traits, too.
     own_words = np.maximum(evidence.lengths - _TRAIT_COUNTS[evidence.traits], np.float32(1))
-    # Squared, so that a question about the same subject with words of its own is not taken for a repetition.
-    echoes: Floats = (cover * np.minimum(np.float32(words) / own_words, np.float32(1))) ** 2
+    # A long request shares the words of a question about its subject, but most of its words are others.
+    echoes: Floats = cover * np.minimum(np.float32(words) / own_words, np.float32(1))
     return echoes
 
 
