@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_only_episodes_that_are_not_archived_age(store: Store, ann: Owner, bob: 
 
 
 def test_memories_are_counted_in_the_states_they_have(store: Store, ann: Owner, bob: Owner) -> None:
-    different = (
+    different: tuple[dict[str, Any], ...] = (
         {},
         {"archived_at": NOW},
         {"archived_at": LATER},
