@@ -53,6 +53,7 @@ from recollect.services.upkeep.checkup import Checkup, RepairIndex
 from recollect.services.upkeep.erase import Erase
 from recollect.services.upkeep.maintain import Maintain
 from recollect.services.upkeep.schedule import MaintenanceSchedule
+from recollect.services.upkeep.stats import CountTenant
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -98,6 +99,7 @@ class Services:
     context_calls: ContextCalls
     seen: InspectContextCall
     erase: Erase
+    stats: CountTenant
     export: Export
     import_: Import
 
@@ -133,7 +135,8 @@ def build_services(
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
-    similar, caches = Similar(store, embedding, now), (echoes, assemble, context_calls, keys, embedding)
+    similar, stats = Similar(store, embedding, now), CountTenant(store, now)
+    caches = (echoes, assemble, context_calls, keys, embedding, stats)
     return Services(
         store=store,
         now=now,
@@ -170,6 +173,7 @@ def build_services(
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
         erase=Erase(store, consolidate, now, waiting=(retrieved, context_calls), caches=caches),
+        stats=stats,
         export=Export(store, outside.archives, now, key=settings.export_key),
         import_=_build_import(store, embedding, remember, items, transcripts, guard, outside, now, settings),
     )

@@ -1,0 +1,83 @@
+"""Counts of a tenant's records by day, for overviews.
+
+Counting reads every row, so a result that took long is kept: for `REST` times as long as it took. However often it is
+asked for, counting takes at most one part in `REST` of a processor, and small stores are always counted anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
+from time import monotonic
+
+from recollect.errors import Invalid
+from recollect.model import DayCount, TenantStats
+from recollect.policy.numbers import check_whole
+from recollect.ports import AgentStore, Clock
+
+DAYS = 30
+MAX_DAYS = 366
+EXPIRING = 6
+"""Memories listed as next to expire."""
+
+QUICK = 0.02
+"""Seconds below which a result is not kept."""
+
+REST = 50
+MAX_KEPT = 100
+
+
+class CountTenant:
+    """Service that counts, and keeps what took long to count. The lock guards the dictionary only."""
+
+    def __init__(self, store: AgentStore, now: Clock) -> None:
+        self._store = store
+        self._now = now
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, int], tuple[float, TenantStats]] = OrderedDict()
+
+    def __call__(self, tenant: str, days: int = DAYS) -> TenantStats:
+        """Count the records of a tenant by day. Raises: Invalid."""
+        days = check_whole(days, "days")
+        if not 1 <= days <= MAX_DAYS:
+            raise Invalid(f"`days` is a number from 1 to {MAX_DAYS}.")
+        key, began = (tenant, days), monotonic()
+        with self._lock:
+            until, kept = self._kept.get(key, (0.0, None))
+        if kept is not None and began < until:
+            return kept
+        now = self._now()
+        since = datetime.combine(now.astimezone(UTC).date() - timedelta(days=days - 1), time(), UTC)
+        counted = self._store.count_days(tenant, since=since, now=now, expiring=EXPIRING)
+        took = monotonic() - began
+        with self._lock:
+            self._kept.pop(key, None)
+            if took > QUICK:
+                self._kept[key] = (monotonic() + REST * took, counted)
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        return counted
+
+    def clear(self) -> None:
+        """Drop what is kept; an erasure must leave no text of what expires next."""
+        with self._lock:
+            self._kept.clear()
+
+
+def keep_agents(stats: TenantStats, agents: tuple[str, ...]) -> TenantStats:
+    """Return the part of the counts that concerns these agents."""
+
+    def keep(counts: tuple[DayCount, ...]) -> tuple[DayCount, ...]:
+        return tuple(each for each in counts if each.agent in agents)
+
+    return replace(
+        stats,
+        memories=keep(stats.memories),
+        events=keep(stats.events),
+        prompts=keep(stats.prompts),
+        review={agent: count for agent, count in stats.review.items() if agent in agents},
+        proposals={agent: count for agent, count in stats.proposals.items() if agent in agents},
+        expiring=tuple(each for each in stats.expiring if each.owner.agent in agents),
+    )
