@@ -23,12 +23,13 @@ from recollect.server.console import (
     agent_forms,
     bulk,
     conversations,
-    explain,
     home,
     login_pages,
     memory,
     proposals,
+    seen,
     tenant,
+    why,
 )
 from recollect.server.console import knowledge as knowledge_pages
 from recollect.server.console import memories as memory_pages
@@ -105,7 +106,8 @@ PAGES = (
     bulk,
     memory,
     agent_forms,
-    explain,
+    why,
+    seen,
     conversations,
     proposals,
     knowledge_pages,

@@ -166,7 +166,7 @@ def compare_words(older: str, newer: str) -> list[Piece]:
     >>> compare_words("Tea at four", "Tea at five")
     [('same', 'Tea at '), ('removed', 'four'), ('added', 'five')]
     """
-    before, after = (re.findall(r"\S+|\s+", text) for text in (older, newer))
+    before, after = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (older, newer))
     if max(len(before), len(after)) > MAX_WORDS:
         return [("removed", older), ("added", newer)]
     pieces: list[Piece] = []

@@ -136,11 +136,13 @@ def _find_chain(memory: CurrentAgent, record: Memory) -> list[Memory]:
 
 
 def _find_prompts(memory: CurrentAgent, id: str) -> list[tuple[ContextCall, str, BlockItem]]:
-    """Return the latest prompts that considered a memory, with its block and how it fared."""
-    calls = memory.context_calls(limit=CALLS)
-    return [
-        (call, block.name, item) for call in calls for block in call.blocks for item in block.items if item.id == id
-    ]
+    """Return the latest prompts that considered a memory, with the block that showed it or left it out."""
+    found = []
+    for call in memory.context_calls(limit=CALLS):
+        places = [(call, block.name, item) for block in call.blocks for item in block.items if item.id == id]
+        # Several blocks may consider it; the one that shows it counts.
+        found += sorted(places, key=lambda place: bool(place[2].left_out))[:1]
+    return found
 
 
 def _compare_versions(record: Memory, versions: Sequence[MemoryVersion]) -> list[tuple[MemoryVersion, list[Piece]]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
-from recollect.api.agent import CALLS_PAGE
 from recollect.policy.recall.purposes import PURPOSES
 from recollect.server.console.pages import page, page_router
 from recollect.server.http.auth import CurrentAgent, CurrentTenant
@@ -48,26 +47,3 @@ def show_why(
         purposes=[*PURPOSES],
         explained=explained,
     )
-
-
-@router.get("/seen", scope=READ)
-def list_seen(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    session: Annotated[str, Query()] = "",
-    before: Annotated[str, Query()] = "",
-) -> Response:
-    """Show the latest prompts of an agent."""
-    agent = tenant.get_agent(memory.owner.agent)
-    calls = memory.context_calls(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1)
-    listed = calls[:CALLS_PAGE]
-    older = listed[-1].id if len(calls) > CALLS_PAGE else ""
-    return page(request, "calls.html", agent=agent, calls=listed, session=session, older=older)
-
-
-@router.get("/seen/{id}", scope=READ)
-def show_seen(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: Annotated[str, Path()]) -> Response:
-    """Show a prompt, block by block."""
-    agent = tenant.get_agent(memory.owner.agent)
-    return page(request, "call.html", agent=agent, call=memory.context_call(id))
