@@ -57,3 +57,44 @@ document.addEventListener("change", (event) => {
     count.textContent = picked ? `${picked} selected` : "";
   }
 });
+
+// Why: the order follows the sliders; the address follows the form, so that it can be shared.
+const playground = document.querySelector("#playground");
+if (playground) {
+  const list = document.querySelector("#anew");
+  const sliders = [...playground.querySelectorAll("[data-weight]")];
+  const reorder = () => {
+    const weights = sliders.map((each) => Number(each.value));
+    sliders.forEach((each) => {
+      each.closest("label").querySelector("output").textContent = Number(each.value).toFixed(2);
+    });
+    const query = new URLSearchParams(new FormData(playground));
+    history.replaceState(null, "", `${playground.action}?${query}`);
+    if (!list) return;
+    const limit = Number(list.dataset.limit);
+    const rows = [...list.children].map((row) => {
+      const parts = row.dataset.parts.split(",").map((part, index) => Number(part) * weights[index]);
+      return { row, parts, score: parts.reduce((sum, part) => sum + part, 0) };
+    });
+    rows.sort((a, b) => b.score - a.score);
+    rows.forEach(({ row, parts, score }, index) => {
+      const was = Number(row.dataset.was) || 0;
+      const place = index + 1;
+      const moved = row.querySelector(".moved");
+      row.hidden = place > limit && !row.classList.contains("is-asked");
+      row.querySelector(".rank").textContent = place;
+      row.querySelector(".score-value").textContent = score.toFixed(3);
+      moved.textContent = !was ? "new" : was > place ? `▲ ${was - place}` : was < place ? `▼ ${place - was}` : "=";
+      moved.className = `moved mark ${!was ? "mark-count" : was > place ? "mark-good" : was < place ? "mark-warn" : ""}`;
+      let x = 0;
+      parts.forEach((part, number) => {
+        const bar = row.querySelector(`.part-${number + 1}`);
+        bar.setAttribute("x", x);
+        bar.setAttribute("width", 1000 * part);
+        x += 1000 * part;
+      });
+      list.append(row);
+    });
+  };
+  sliders.forEach((each) => each.addEventListener("input", reorder));
+}
