@@ -385,7 +385,7 @@ class DayCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantStats:
-    """What a tenant's agents remember and did, by day."""
+    """Counts of a tenant's memories, events and prompts by day."""
 
     counted_at: datetime
     first_day: date

@@ -27,7 +27,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ChartColumn:
     """Place of one day in a chart of columns, and its parts from the bottom."""
 
     label: str
@@ -43,7 +43,7 @@ class Chart:
     top: int  # value of the upper edge
     ticks: tuple[str, ...]  # labels of the vertical axis, highest first
     layers: tuple[Layer, ...] = ()
-    columns: tuple[Column, ...] = ()
+    columns: tuple[ChartColumn, ...] = ()
 
 
 def stack_areas(series: Mapping[str, Sequence[int]]) -> Chart:
@@ -73,7 +73,7 @@ def stack_columns(labels: Sequence[str], series: Mapping[str, Sequence[int]]) ->
             y -= height
             parts.append((name, round(y, 1), round(height, 1), values[index]))
         x, width = round(place * (index + GAP / 2), 1), round(place * (1 - GAP), 1)
-        columns.append(Column(label=label, x=x, width=width, parts=tuple(parts)))
+        columns.append(ChartColumn(label=label, x=x, width=width, parts=tuple(parts)))
     totals = tuple(
         Layer(name=name, path="", last=values[-1] if values else 0, total=sum(values))
         for name, values in series.items()

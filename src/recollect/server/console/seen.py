@@ -1,4 +1,4 @@
-"""What an agent saw: its prompts as bars of tokens, each block by block, and the changes from one to the next."""
+"""Prompts that an agent saw: bars of tokens, each block by block, and the changes from one to the next."""
 
 from __future__ import annotations
 
