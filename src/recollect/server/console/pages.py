@@ -112,6 +112,16 @@ def age(at: datetime, now: datetime) -> str:
     return "now"
 
 
+def clip(text: str, most: int) -> str:
+    """Return the beginning of a text that takes at most so many bytes; wide characters take more than narrow ones.
+
+    >>> clip("Tea at four", 100), clip("Tea at four", 6), clip("東京", 5)
+    ('Tea at four', 'Tea at…', '東…')
+    """
+    encoded = text.encode(errors="replace")
+    return text if len(encoded) <= most else encoded[:most].decode(errors="ignore").rstrip() + "…"
+
+
 def _is_colour(text: str) -> bool:
     """Return True for a colour that a page can show, such as "teal" or "#2f6fdb"; people may write anything."""
     return re.fullmatch(r"[a-zA-Z]+|#[0-9a-fA-F]{3,8}", text) is not None
@@ -146,6 +156,7 @@ _PAGES.globals |= {
     "place": place,
     "moment": moment,
     "age": age,
+    "clip": clip,
     "is_colour": _is_colour,
     "may": _may,
     "may_decide": _may_decide,
