@@ -60,6 +60,10 @@ MIGRATION_LOCK = 7_263_554_201
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
+PROPAGATE = "SET LOCAL citus.propagate_set_commands = 'local'"
+"""Makes Citus send `SET LOCAL` to its workers; without Citus it has no effect. Each transaction sets it, because a
+pooler may give the next one another connection."""
+
 RETRY_AFTER_BUSY = 1.0
 BROKEN = (
     "The connection to the database broke during this operation. If it was a write, check whether it was done before "
@@ -75,7 +79,9 @@ class PostgresEngine:
     content_folder = None
     store_id = 0
 
-    def __init__(self, url: str, *, busy_timeout: float, pool_size: int, index_cache_bytes: int) -> None:
+    def __init__(
+        self, url: str, *, busy_timeout: float, pool_size: int, prepare_threshold: int, index_cache_bytes: int
+    ) -> None:
         """Connect, create or upgrade the schema, and check that row-level security is effective.
 
         Raises: StoreError, SchemaMismatch.
@@ -85,7 +91,9 @@ class PostgresEngine:
         self._pid = os.getpid()
         self._snapshots: Snapshots[PostgresUnit] = Snapshots()
         self._cut_off: set[str] = set()  # tenants of a cluster whose node did not answer the last time
-        self._link = PostgresLink(url, busy_timeout=busy_timeout, pool_size=pool_size, configure=_configure)
+        self._link = PostgresLink(
+            url, busy_timeout=busy_timeout, pool_size=pool_size, prepare_threshold=prepare_threshold
+        )
         try:
             with translate_errors():
                 with self._link.connect() as connection:
@@ -197,7 +205,7 @@ class PostgresEngine:
         """
         # Registries belong to no tenant and are read without one.
         if tenant:
-            begin = f"{begin}; SET LOCAL recollect.tenant = '{check_tenant(tenant)}'{then}"
+            begin = f"{begin}; {PROPAGATE}; SET LOCAL recollect.tenant = '{check_tenant(tenant)}'{then}"
         with translate_errors():
             for _ in range(self._link.pool_size + 1):
                 # An error that leaves this block rolls the transaction back.
@@ -223,11 +231,6 @@ class PostgresEngine:
                         if has_begun:
                             raise StoreError(BROKEN) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
-
-
-def _configure(connection: Connection) -> None:
-    """Make Citus propagate `SET LOCAL` to its workers; without Citus this has no effect."""
-    connection.execute("SET citus.propagate_set_commands = 'local'")
 
 
 def _migrate(connection: Connection) -> None:
