@@ -171,6 +171,9 @@ def find_memories(memory: CurrentAgent, asked: ListQuery, where: Condition | Non
     if asked.review:
         flagged = [each for each in memory.review() if asked.q.casefold() in each.text.casefold()]
         return Listing(memories=flagged[:limit])
+    if asked.q.strip() and limit == PAGE:
+        # A page of both stays as small as one of either.
+        limit = PAGE - MAX_NEAR
     is_sorted = asked.sort != NEWEST
     found = read_page(
         lambda before, count: memory.list(

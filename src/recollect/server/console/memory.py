@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Form, Path, Request
 from fastapi.responses import RedirectResponse, Response
 
-from recollect.api.agent import ANY_STATE, PAGE
+from recollect.api.agent import PAGE
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import BlockItem, ContextCall, Memory, MemoryVersion
 from recollect.server.console.lifeline import Piece, compare_words, draw_life
@@ -127,7 +127,7 @@ def _find_chain(memory: CurrentAgent, record: Memory) -> list[Memory]:
             break
     while (ended := chain[-1].valid_to) is not None and len(chain) < MAX_CHAIN:
         # A correction is written when the corrected one ends, unless it says another time.
-        near = memory.list(state=ANY_STATE, since=ended - NEAR, until=ended + NEAR, limit=PAGE)
+        near = memory.list(state="all", since=ended - NEAR, until=ended + NEAR, limit=PAGE)
         found = [each for each in near if each.supersedes == chain[-1].id]
         if not found:
             break

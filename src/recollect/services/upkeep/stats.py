@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from time import monotonic
 
-from recollect.errors import Invalid
 from recollect.model import DayCount, TenantStats
 from recollect.policy.numbers import check_whole
 from recollect.ports import AgentStore, Clock
@@ -36,16 +35,16 @@ class CountTenant:
         self._store = store
         self._now = now
         self._lock = threading.Lock()
+        self._erasures = 0
         self._kept: OrderedDict[tuple[str, int], tuple[float, TenantStats]] = OrderedDict()
 
     def __call__(self, tenant: str, days: int = DAYS) -> TenantStats:
         """Count the records of a tenant by day. Raises: Invalid."""
-        days = check_whole(days, "days")
-        if not 1 <= days <= MAX_DAYS:
-            raise Invalid(f"`days` is a number from 1 to {MAX_DAYS}.")
+        days = check_whole(days, "`days`", least=1, most=MAX_DAYS)
         key, began = (tenant, days), monotonic()
         with self._lock:
             until, kept = self._kept.get(key, (0.0, None))
+            erasures = self._erasures
         if kept is not None and began < until:
             return kept
         now = self._now()
@@ -54,16 +53,19 @@ class CountTenant:
         took = monotonic() - began
         with self._lock:
             self._kept.pop(key, None)
-            if took > QUICK:
+            # An erasure while it was counted may have removed what it lists.
+            if took > QUICK and erasures == self._erasures:
                 self._kept[key] = (monotonic() + REST * took, counted)
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         return counted
 
-    def clear(self) -> None:
-        """Drop what is kept; an erasure must leave no text of what expires next."""
+    def forget(self, tenant: str) -> None:
+        """Drop what is kept of a tenant: it lists texts that expire next."""
         with self._lock:
-            self._kept.clear()
+            self._erasures += 1
+            for key in [each for each in self._kept if each[0] == tenant]:
+                del self._kept[key]
 
 
 def keep_agents(stats: TenantStats, agents: tuple[str, ...]) -> TenantStats:
