@@ -199,6 +199,9 @@ class SqliteEngine:
             flags |= apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(self._target, flags=flags, statementcachesize=STATEMENT_CACHE)
         connection.set_busy_timeout(int(self._busy_timeout * 1000))
+        # Without this, each new value of a parameter that is compared with the constant of a partial index prepares the
+        # statement again.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         if not readonly:
             self._use_write_ahead_log(connection)
         connection.pragma("synchronous", "FULL")
