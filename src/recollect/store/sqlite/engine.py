@@ -51,6 +51,7 @@ class SqliteEngine:
     """One SQLite file, or a database in memory."""
 
     name = "sqlite"
+    has_single_writer = True
     store_id = 0  # an in-memory database has no files beside it
 
     def __init__(self, path: str, *, busy_timeout: float, index_cache_bytes: int) -> None:
