@@ -134,6 +134,8 @@ class Remember:
 
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
+        if not drafts:
+            return self._run_transaction(owner, work, ())
         now = self._now()
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
         if self._keeps_gist:
