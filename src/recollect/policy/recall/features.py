@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from recollect.lazy import LazyModule
 from recollect.model import Role
 from recollect.policy.recall.dates import Span
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.ranking import BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, rarity
 from recollect.policy.text import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
 
 DOUBT = 3
 """Number of zero cosines added to the average, because the average of few records is unreliable."""
