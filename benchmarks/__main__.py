@@ -21,6 +21,7 @@ from benchmarks import (
     recalls,
     searches,
     server,
+    starts,
     transfers,
     users,
     writes,
@@ -42,6 +43,7 @@ PARTS = {
     "server": server,
     "hostile": hostile,
     "users": users,
+    "starts": starts,
 }
 
 ON_FILES = {"recall": measure_recall, "budgets": measure_budgets}

@@ -202,6 +202,8 @@ class OwnerIndex:
         `where` marks the rows that may be found; `load` reads the fields it names.
         """
         rows, words = self._rows, self._words
+        if not rows.count:
+            return Evidence.empty()
         view = self._view(rows, words, row_filter)
         found = replace(view.evidence, occurrences=[words.occurrences(word_key(term), view.places) for term in terms])
         if where is not None and load is not None:
