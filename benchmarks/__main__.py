@@ -17,6 +17,7 @@ from benchmarks import (
     filters,
     hostile,
     maintenance,
+    migrations,
     postgres,
     recalls,
     searches,
@@ -44,6 +45,7 @@ PARTS = {
     "hostile": hostile,
     "users": users,
     "starts": starts,
+    "migrations": migrations,
 }
 
 ON_FILES = {"recall": measure_recall, "budgets": measure_budgets}

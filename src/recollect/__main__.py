@@ -2,4 +2,6 @@
 
 from recollect.cli import main
 
-main()
+# Worker processes of the server import this module again, under another name.
+if __name__ == "__main__":
+    main()

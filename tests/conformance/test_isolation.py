@@ -20,7 +20,7 @@ from recollect import ports
 from recollect.errors import RecollectError, StoreError
 from recollect.model import AuditHead, Kind, Owner, ProposalState, Role, Trace, WrongWords
 from recollect.ports import Store, Unembedded
-from recollect.ports.history import KeptAnswer
+from recollect.ports.history import ConsoleLogin, KeptAnswer
 from recollect.store import SqlStore
 from recollect.store.tables.erasure import TABLES
 from tests.conformance.conftest import Place
@@ -226,6 +226,10 @@ BY_A_TENANT: dict[str, Attempt] = {
     "list_keys": lambda store, me, it: store.list_keys(me.tenant),
     "revoke_key": lambda store, me, it: store.revoke_key(me.tenant, it.key_id, at=NOW),
     "mark_used": lambda store, me, it: store.mark_used(me.tenant, [it.key_id], at=NOW),
+    "add_login": lambda store, me, it: store.add_login(login(me.tenant), at=NOW, most=1),
+    "find_login": lambda store, me, it: store.find_login(me.tenant, "login"),
+    "take_link": lambda store, me, it: store.take_link(me.tenant, "link"),
+    "delete_logins": lambda store, me, it: store.delete_logins(me.tenant),
     "export_rows": lambda store, me, it: exported(store, me.tenant),
     "has_rows": lambda store, me, it: store.has_rows(me.tenant, "kb_documents"),
     "find_rows": lambda store, me, it: store.find_rows(me.tenant, "kb_chunks", [chunk_row(it)]),
@@ -297,6 +301,11 @@ def store_methods() -> set[str]:
     return {name for each in protocols for name, _ in inspect.getmembers(each, inspect.isfunction) if name[0] != "_"}
 
 
+def login(tenant: str, *, is_link: bool = False) -> ConsoleLogin:
+    hash = "link" if is_link else "login"
+    return ConsoleLogin(tenant=tenant, hash=hash, key_id="k1", expires_at=LATER, is_link=is_link)
+
+
 def test_every_method_of_the_store_is_tried() -> None:
     assert store_methods() == {*BY_AN_AGENT, *BY_A_TENANT, *OF_THE_WHOLE_DATABASE}
 
@@ -309,6 +318,8 @@ def target(store: Store, ann: Owner) -> Target:
     store.update_memory(store.get_memory(ann, "m-3"), vector(1), replaced_at=NOW)
     store.put_document(document("plan", ann.tenant), ["secret"] * 5, [vector(1)] * 3 + [None] * 2)
     store.add_event(event("secret", ann.tenant))
+    for is_link in (False, True):
+        store.add_login(login(ann.tenant, is_link=is_link), at=NOW, most=2)
     store.add_workflow(workflow("plan", ann.tenant))
     for _ in range(3):
         store.add_step(step("secret", ann.tenant, "plan", output="secret"))

@@ -44,6 +44,7 @@ MADE_AGAIN = {
 }
 NOT_EXPORTED = {
     "api_keys": "a key opens one database, and whoever holds an export shall not hold keys",
+    "console_logins": "they open the console of one database for some hours",
     "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
     "shown_texts": "guards the prompts of one database, for a while",

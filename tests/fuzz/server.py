@@ -26,7 +26,7 @@ import sys
 from recollect.server.run import serve
 from recollect.settings import Settings
 nowhere = "http://127.0.0.1:9/v1"
-serve(Settings(url=sys.argv[1], port=0, tenant="fuzz", rate_limit=0, openai_base_url=nowhere), no_auth=False)
+serve(Settings(url=sys.argv[1], port=0, workers=1, tenant="fuzz", rate_limit=0, openai_base_url=nowhere), no_auth=False)
 """
 
 

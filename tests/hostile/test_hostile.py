@@ -34,7 +34,7 @@ import sys
 from recollect.server.run import serve
 from recollect.settings import Settings
 model = {"openai_base_url": sys.argv[2], "openai_api_key": "none", "openai_model": "hangs", "openai_timeout": 1.0}
-serve(Settings(url=sys.argv[1], port=0, **model), no_auth=False)
+serve(Settings(url=sys.argv[1], port=0, workers=1, **model), no_auth=False)
 """
 
 

@@ -491,7 +491,7 @@ def slow(self, *given, **more):
     return store(self, *given, **more)
 
 AgentMemory.remember = slow
-serve(Settings(url=sys.argv[1], port=0), no_auth=True)
+serve(Settings(url=sys.argv[1], port=0, workers=1), no_auth=True)
 """
 
 

@@ -38,7 +38,7 @@ PROGRAM = """
 import sys
 from recollect.server.run import serve
 from recollect.settings import Settings
-serve(Settings(url=sys.argv[1], port=0), no_auth=sys.argv[2] == "True")
+serve(Settings(url=sys.argv[1], port=0, workers=1), no_auth=sys.argv[2] == "True")
 """
 
 
@@ -104,6 +104,10 @@ class ServerProcess:
         return self._process.pid
 
     def __exit__(self, *error: object) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL, if it still runs."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()

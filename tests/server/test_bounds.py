@@ -34,7 +34,7 @@ PROGRAM = """
 import sys
 from recollect.server.run import serve
 from recollect.settings import Settings
-serve(Settings(url=sys.argv[1], port=0, request_timeout=600), no_auth=True)
+serve(Settings(url=sys.argv[1], port=0, workers=1, request_timeout=600), no_auth=True)
 """
 Send = Callable[[httpx2.Client], httpx2.Response]
 

@@ -219,12 +219,18 @@ def test_without_keys_there_is_no_login(recollect: Recollect) -> None:
         browser.close()
 
 
-def test_the_oldest_login_makes_room(recollect: Recollect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.server.console.logins.MAX_LOGINS", 2)
+def test_the_oldest_login_makes_room(
+    recollect: Recollect, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.services.access.logins.MAX_LOGINS", 2)
     logins = create_app(recollect).state.logins
     record = recollect.verify_key(key(recollect))
 
-    first, second, third = (logins.begin(record) for _ in range(3))
+    cookies = []
+    for minutes in range(3):
+        clock.ahead = timedelta(minutes=minutes)
+        cookies.append(logins.begin(record))
+    first, second, third = cookies
 
     assert [logins.key(each).id for each in (second, third)] == [record.id] * 2
     with pytest.raises(Exception, match="not logged in"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,8 +19,9 @@ from fastapi import FastAPI
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.server.app import create_app
-from recollect.server.http import addresses, connection, limits
-from recollect.server.http.addresses import Buckets, KeyCheck
+from recollect.server.http import connection, limits
+from recollect.server.http.addresses import KeyCheck
+from recollect.server.http.buckets import Buckets
 from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
 from tests.server.test_access import BEGUN, GO_ON, waiting_route
@@ -271,15 +272,19 @@ def test_a_proxy_that_is_no_address_is_refused_at_the_start() -> None:
 
 
 def test_buckets_keep_a_bounded_number_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "MAX_BUCKETS", 10)
+    monkeypatch.setattr("recollect.server.http.buckets.SLOTS", 8)
+    buckets = Buckets(rate=0.001, burst=2)
+    for number in range(100):
+        assert buckets.take(f"192.0.2.{number}") == 0.0
+    assert [buckets.take("192.0.2.99") > 0 for _ in range(2)] == [False, True], "the latest are remembered"
 
-    async def fill() -> int:
-        buckets = Buckets(rate=0.001, burst=2)
-        for number in range(100):
-            buckets.take(f"192.0.2.{number}")
-        return len(buckets._filled)
 
-    assert asyncio.run(fill()) <= 10
+def test_buckets_are_shared_through_a_file(tmp_path: Path) -> None:
+    one, other = (Buckets(rate=0.001, burst=3, path=tmp_path / "rates") for _ in range(2))
+    assert [each.take("key") > 0 for each in (one, other, one, other, one)] == [False, False, False, True, True]
+    assert one.is_empty("key")
+    assert other.is_empty("key")
+    assert not other.is_empty("another")
 
 
 # --- connections

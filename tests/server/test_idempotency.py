@@ -125,7 +125,7 @@ from recollect.services.access.idempotency import Idempotency
 from recollect.settings import Settings
 
 Idempotency.keep = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
-serve(Settings(url=sys.argv[1], port=0), no_auth=True)
+serve(Settings(url=sys.argv[1], port=0, workers=1), no_auth=True)
 """
 
 

@@ -38,6 +38,7 @@ from recollect.providers.importers import Importers
 from recollect.providers.models import GivenModel, open_models
 from recollect.providers.skill_files import SkillFolders
 from recollect.providers.tokenizers import open_tokenizer
+from recollect.services.access.logins import Logins
 from recollect.services.background.embedding import Embedding
 from recollect.services.knowledge.skills import Skills
 from recollect.services.upkeep.maintain import MaintenanceReport
@@ -118,6 +119,8 @@ class Recollect:
         )
         self.idempotency = self._services.idempotency
         """Idempotency keys, for servers: a repeated request does not write twice."""
+        self.logins = Logins(self._store, self._services.keys, self._now)
+        """Logins to the console, for servers."""
         self.maintenance = self._services.schedule
         """Schedule of maintenance: `start()` runs it at intervals, `refresh()` has its last and next run."""
         self._is_closed = False
@@ -325,6 +328,7 @@ class Recollect:
             pool_size=settings.pool_size,
             index_cache_mb=settings.index_cache_mb,
             audit_key=settings.audit_key,
+            prepare_threshold=settings.prepare_threshold,
         )
         if settings.workspace is None:
             return store

@@ -48,11 +48,19 @@ def parse_key(key: str) -> tuple[str, str] | None:
     (('acme', 'aaaaaaaa'), None)
     """
     match = _KEY.fullmatch(key)
-    if match is None:
-        return None
+    tenant = None if match is None else decode_tenant(match[1])
+    return None if match is None or tenant is None else (tenant, match[2])
+
+
+def decode_tenant(encoded: str) -> str | None:
+    """Decode the tenant that a key or a cookie names; return None for anything that is not one.
+
+    >>> decode_tenant(encode_base32(b"acme")), decode_tenant("hunter2!"), decode_tenant("")
+    ('acme', None, None)
+    """
     try:
-        padded = match[1].upper() + "=" * (-len(match[1]) % 8)
-        return check_tenant(base64.b32decode(padded).decode("ascii")), match[2]
+        padded = encoded.upper() + "=" * (-len(encoded) % 8)
+        return check_tenant(base64.b32decode(padded).decode("ascii"))
     except (ValueError, Invalid):
         return None
 

@@ -205,6 +205,29 @@ class KeyStore(Protocol):
 
     def mark_used(self, tenant: str, ids: Collection[str], *, at: datetime) -> None: ...
 
+    def add_login(self, login: ConsoleLogin, *, at: datetime, most: int) -> None:
+        """Add a login; drop the expired ones of its tenant, and the oldest beyond `most`."""
+
+    def find_login(self, tenant: str, hash: str) -> ConsoleLogin | None:
+        """Return a login, expired or not."""
+
+    def take_link(self, tenant: str, hash: str) -> ConsoleLogin | None:
+        """Delete a link and return it; of concurrent callers one gets it."""
+
+    def delete_logins(self, tenant: str, hash: str | None = None) -> int:
+        """Delete one login, or all logins and links of a tenant. Return how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleLogin:
+    """A login to the console, or a link that makes one, by the hash of its secret."""
+
+    tenant: str
+    hash: str
+    key_id: str
+    expires_at: datetime
+    is_link: bool = False
+
 
 @dataclass(slots=True, kw_only=True)
 class Claim:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -23,7 +25,6 @@ from recollect.server.console import agent_forms, conversations, explain, login_
 from recollect.server.console import agents as agent_pages
 from recollect.server.console import knowledge as knowledge_pages
 from recollect.server.console.guard import ConsoleGuard
-from recollect.server.console.logins import Logins
 from recollect.server.http.addresses import Connections, KeyCheck
 from recollect.server.http.auth import AuthMiddleware
 from recollect.server.http.errors import add_error_handlers
@@ -98,6 +99,9 @@ SWITCH_SECONDS = 0.001
 """Switch interval of Python's threads. With the default of 5 ms a request that queries the database ten times waits up
 to ten times 5 ms for each thread that computes."""
 
+PUBLISH_SECONDS = 5.0
+"""Interval at which the state of background threads is published for scrapes that another process answers."""
+
 DESCRIPTION = "Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt."
 
 REFUSAL: Json = {
@@ -111,12 +115,19 @@ NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_span
 
 
 def create_app(
-    recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[str] = (), runner: AgentRunner | None = None
+    recollect: Recollect,
+    *,
+    no_auth: bool = False,
+    hosts: Sequence[str] = (),
+    runner: AgentRunner | None = None,
+    shared: Path | None = None,
 ) -> FastAPI:
     """Return an application that serves `recollect` to clients with a key; it never closes it.
 
     With `no_auth` it requires no key and serves the tenant of the settings to every client that can reach it. `hosts`
-    are Host names it answers to besides those of this machine; a custom `runner` may give agents more tools.
+    are Host names it answers to besides those of this machine; a custom `runner` may give agents more tools. Server
+    processes that name the same folder `shared` count requests and wrong keys together.
+
     Raises: Invalid.
     """
     app = FastAPI(
@@ -140,7 +151,7 @@ def create_app(
     _add_routes(app, recollect)
     add_error_handlers(app)
     _complete_document(app, no_auth=no_auth)
-    _add_middlewares(app, recollect, no_auth=no_auth, hosts=hosts)
+    _add_middlewares(app, recollect, no_auth=no_auth, hosts=hosts, shared=shared)
     return app
 
 
@@ -159,12 +170,14 @@ def _add_routes(app: FastAPI, recollect: Recollect) -> None:
     app.router.routes.append(endpoint)
 
 
-def _add_middlewares(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Sequence[str]) -> None:
+def _add_middlewares(
+    app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Sequence[str], shared: Path | None
+) -> None:
     """Add the middlewares."""
     settings = recollect.settings
-    app.state.logins = Logins(recollect)
-    app.state.metrics = Metrics(recollect)
-    app.state.keys = KeyCheck(recollect, app.state.metrics)
+    app.state.logins = recollect.logins
+    app.state.metrics = Metrics(recollect, shared)
+    app.state.keys = KeyCheck(recollect, app.state.metrics, shared and shared / "failures")
     app.state.connections = Connections(
         per_address=settings.max_connections, proxies=settings.trusted_proxies, metrics=app.state.metrics
     )
@@ -188,6 +201,7 @@ def _add_middlewares(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts
         logins=app.state.logins,
         table=app.state.routes,
         no_auth=no_auth,
+        rates=shared and shared / "rates",
     )
     app.add_middleware(Detour, when=leads_to_console, through=ConsoleGuard)
     app.add_middleware(HostGuard, hosts=[*hosts, *settings.public_hosts])
@@ -200,12 +214,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     app.state.recollect.maintenance.start()
+    publishing = asyncio.create_task(_publish_metrics(app.state.metrics))
     async with app.state.mcp.running():
         yield {"connections": app.state.connections}
+    publishing.cancel()
     app.state.recollect.maintenance.stop()
     sys.setswitchinterval(interval)
     app.state.threads.close()
     app.state.reader.close()
+
+
+async def _publish_metrics(metrics: Metrics) -> None:
+    while metrics.is_shared:
+        metrics.refresh_background()
+        await asyncio.sleep(PUBLISH_SECONDS)
 
 
 def _complete_document(app: FastAPI, *, no_auth: bool) -> None:

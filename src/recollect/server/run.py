@@ -15,7 +15,6 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
 
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
@@ -26,6 +25,7 @@ from recollect.server.first_key import create_first_key
 from recollect.server.http.addresses import raise_open_file_limit
 from recollect.server.http.connection import ImpatientProtocol
 from recollect.server.mcp import mounting
+from recollect.server.workers import count_workers, run_workers
 from recollect.settings import Settings, masked, share_heaps
 
 GRACE_SECONDS = 10
@@ -51,26 +51,39 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
             f"{settings.host!r}: use --host 127.0.0.1, or leave --no-auth out."
         )
     raise_open_file_limit()
+    count = count_workers(settings)
+    with closing(listening(settings.host, settings.port)) as listener:
+        if count > 1:
+            # Workers open the store themselves: this creates or upgrades it, and the first key, once.
+            with Recollect(settings=settings) as recollect:
+                _announce(recollect, listener, no_auth=no_auth, say=say)
+            run_workers(count, listener, settings, no_auth=no_auth, options=options(proxies=settings.trusted_proxies))
+        else:
+            _serve_alone(settings, listener, no_auth=no_auth, say=say)
+    say("Stopped; everything is stored.")
+
+
+def _serve_alone(settings: Settings, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> None:
     share_heaps()
-    with (
-        closing(listening(settings.host, settings.port)) as listener,
-        export_spans(settings.otel_endpoint),
-        Recollect(settings=settings) as recollect,
-    ):
-        made = None if no_auth else create_first_key(recollect, is_loopback=is_loopback(settings.host))
+    with export_spans(settings.otel_endpoint), Recollect(settings=settings) as recollect:
         app = create_app(recollect, no_auth=no_auth, hosts=[settings.host])
         server = uvicorn.Server(uvicorn.Config(app, **options(proxies=settings.trusted_proxies)))
         with _stopped_by_signals(server):
-            address = _address(listener)
-            say(f"Memories  {masked(settings.store_url)}")
-            say(f"REST      {address}/api  ({f'tenant {settings.tenant}, no login' if no_auth else 'by key'})")
-            say(f"MCP       {address + mounting.PATH if mounting.has_mcp() else NO_MCP}")
-            say(f"Reference {address}/docs")
-            say(f"Console   {address}{_way_in(app, recollect, made)}")
-            if made is not None:
-                _tell(made, say)
+            _announce(recollect, listener, no_auth=no_auth, say=say)
             server.run(sockets=[listener])
-    say("Stopped; everything is stored.")
+
+
+def _announce(recollect: Recollect, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> None:
+    """Create the first key if there is none, and show where everything is. Raises: Invalid."""
+    settings, address = recollect.settings, _address(listener)
+    made = None if no_auth else create_first_key(recollect, is_loopback=is_loopback(settings.host))
+    say(f"Memories  {masked(settings.store_url)}")
+    say(f"REST      {address}/api  ({f'tenant {settings.tenant}, no login' if no_auth else 'by key'})")
+    say(f"MCP       {address + mounting.PATH if mounting.has_mcp() else NO_MCP}")
+    say(f"Reference {address}/docs")
+    say(f"Console   {address}{_way_in(recollect, made)}")
+    if made is not None:
+        _tell(made, say)
 
 
 def options(*, proxies: Sequence[str] = ()) -> dict[str, Any]:
@@ -89,11 +102,11 @@ def options(*, proxies: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def _way_in(app: FastAPI, recollect: Recollect, made: tuple[str, Path | None] | None) -> str:
+def _way_in(recollect: Recollect, made: tuple[str, Path | None] | None) -> str:
     """Return the path of the console; on the first start one that logs in once, since browsers keep a history."""
     if made is None:
         return PATH
-    code = app.state.logins.link_for(recollect.verify_key(made[0]))
+    code = recollect.logins.link_for(recollect.verify_key(made[0]))
     return f"{PATH}/open/{code}  (opens it once, within an hour)"
 
 

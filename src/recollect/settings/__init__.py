@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from recollect.settings.choices import Settings, default_url, table
 from recollect.settings.sources import FILES, foreign_folder
-from recollect.settings.values import MASK, SettingRow, markdown, masked, setting, share_heaps, use_one_thread_each
+from recollect.settings.values import (
+    MASK,
+    SettingRow,
+    markdown,
+    masked,
+    setting,
+    share_heaps,
+    share_metrics,
+    use_one_thread_each,
+)
 
 __all__ = [
     "FILES",
@@ -22,6 +31,7 @@ __all__ = [
     "masked",
     "setting",
     "share_heaps",
+    "share_metrics",
     "table",
     "use_one_thread_each",
 ]

@@ -136,6 +136,11 @@ class Settings:
         10.0, "Seconds to wait for a database that another process is writing to.", low=0, high=86_400
     )
     pool_size: int = setting(10, "Largest number of open connections to a database server.", low=1)
+    prepare_threshold: int = setting(
+        5,
+        "Executions after which PostgreSQL keeps a prepared statement; 0: never, for poolers in transaction mode.",
+        low=0,
+    )
     index_cache_mb: int = setting(256, "Megabytes of memory for vector indexes kept between searches.", low=1)
     weight_similarity: float = setting(0.5, "Weight of similarity to the question in recall.", low=0, high=1)
     weight_recency: float = setting(0.2, "Weight of recency in recall.", low=0, high=1)
@@ -250,6 +255,12 @@ class Settings:
     key: str = setting("", "API key of a `Client`; never shown.", is_secret=True)
     host: str = setting("127.0.0.1", "Address the server listens on.")
     port: int = setting(8077, "Port the server listens on; 0 takes any free one.", low=0, high=65535)
+    workers: int = setting(
+        0,
+        "Processes that serve requests; 0: one for each processor, up to 4. A store in memory has one.",
+        low=0,
+        high=64,
+    )
     skills: tuple[str, ...] = setting((), "Folders with SKILL.md files (see knowledge.md).")
     public_hosts: tuple[str, ...] = setting(
         (), "Host names the server also accepts, such as memory.example.org, when it is reached through a proxy."

@@ -66,6 +66,11 @@ def use_one_thread_each() -> None:
         os.environ.setdefault(name, "1")
 
 
+def share_metrics(folder: Path) -> None:
+    """Make worker processes that are started from now on keep their Prometheus metrics in `folder`, for all to read."""
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+
+
 MASK = "***"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from recollect.errors import Invalid
@@ -20,15 +20,41 @@ MEGABYTE = 1024 * 1024
 IN_MEMORY = ":memory:"
 
 
-def open_store(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int, audit_key: str = "") -> SqlStore:
+PREPARE_AFTER = 5
+"""Executions after which a statement is prepared on a connection to PostgreSQL, by default."""
+
+
+def open_store(
+    url: str,
+    *,
+    busy_timeout: float,
+    pool_size: int,
+    index_cache_mb: int,
+    audit_key: str = "",
+    prepare_threshold: int = PREPARE_AFTER,
+) -> SqlStore:
     """Open the store at `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`.
 
-    With an `audit_key`, the hashes of the audit log are keyed.
+    With an `audit_key`, the hashes of the audit log are keyed. PostgreSQL prepares statements after `prepare_threshold`
+    executions; 0: never, for poolers that give each transaction another connection.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
     audit_key = check_key(audit_key, "audit_key")
-    engine = _open_engine(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
+    if is_postgres(url):
+        engine = _open_postgres(
+            url,
+            busy_timeout=busy_timeout,
+            pool_size=pool_size,
+            prepare_threshold=prepare_threshold,
+            index_cache_bytes=index_cache_mb * MEGABYTE,
+        )
+    else:
+        # Import late: this imports NumPy, which takes longer than the rest of recollect.
+        sqlite = import_module("recollect.store.sqlite.engine")
+        engine = sqlite.SqliteEngine(
+            sqlite_path(url), busy_timeout=busy_timeout, index_cache_bytes=index_cache_mb * MEGABYTE
+        )
     with ExitStack() as on_error:
         on_error.callback(engine.close)
         store = SqlStore(engine)
@@ -81,22 +107,13 @@ def check_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None]
     return report
 
 
-def _open_engine(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> Engine:
-    if is_postgres(url):
-        # Import late: psycopg is optional and slow to import.
-        try:
-            postgres = import_module("recollect.store.postgres.engine")
-        except ModuleNotFoundError as error:
-            raise Invalid("PostgreSQL needs its driver; run: pip install 'recollect[postgres]'") from error
-        connected = postgres.PostgresEngine(
-            url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_bytes=index_cache_mb * MEGABYTE
-        )
-        return cast(Engine, connected)
-    path = sqlite_path(url)
-    # Import late: this imports NumPy, which takes longer than the rest of recollect.
-    sqlite = import_module("recollect.store.sqlite.engine")
-    engine = sqlite.SqliteEngine(path, busy_timeout=busy_timeout, index_cache_bytes=index_cache_mb * MEGABYTE)
-    return cast(Engine, engine)
+def _open_postgres(url: str, **options: Any) -> Engine:
+    # Import late: psycopg is optional and slow to import.
+    try:
+        postgres = import_module("recollect.store.postgres.engine")
+    except ModuleNotFoundError as error:
+        raise Invalid("PostgreSQL needs its driver; run: pip install 'recollect[postgres]'") from error
+    return cast(Engine, postgres.PostgresEngine(url, **options))
 
 
 def is_postgres(url: str) -> bool:

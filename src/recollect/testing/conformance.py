@@ -17,6 +17,7 @@ import pytest
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, ApiKey, KeyScope, Kind, Memory, Origin, Owner
 from recollect.ports import Store
+from recollect.ports.history import ConsoleLogin
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 EARLIER = NOW - timedelta(days=1)
@@ -256,6 +257,37 @@ class KeyConformance:
         pages = [store.list_keys(ann.tenant, after=(key.created_at, key.id), limit=2) for key in made]
         assert pages == [made[1:3], made[2:4], made[3:], []]
         assert store.list_keys(ann.tenant, after=(NOW, "k2b")) == made[2:]  # where none is
+
+    def test_a_login_is_found_by_its_hash_in_its_tenant(self, store: Store, ann: Owner, stranger: Owner) -> None:
+        login = ConsoleLogin(tenant=ann.tenant, hash="a", key_id="k1", expires_at=LATER)
+        store.add_login(login, at=NOW, most=10)
+
+        assert store.find_login(ann.tenant, "a") == login
+        assert store.find_login(stranger.tenant, "a") is None
+        assert store.take_link(ann.tenant, "a") is None
+        assert store.delete_logins(ann.tenant, "a") == 1
+        assert store.find_login(ann.tenant, "a") is None
+
+    def test_a_link_is_taken_once(self, store: Store, ann: Owner) -> None:
+        link = ConsoleLogin(tenant=ann.tenant, hash="a", key_id="k1", expires_at=LATER, is_link=True)
+        store.add_login(link, at=NOW, most=10)
+
+        assert store.find_login(ann.tenant, "a") is None
+        assert [store.take_link(ann.tenant, "a") for _ in range(2)] == [link, None]
+
+    def test_expired_and_excess_logins_make_room(self, store: Store, ann: Owner) -> None:
+        for hash, at in (("a", EARLIER), ("b", NOW), ("c", LATER)):
+            expires_at = NOW if hash == "a" else LATER + (LATER - NOW)
+            store.add_login(
+                ConsoleLogin(tenant=ann.tenant, hash=hash, key_id="k1", expires_at=expires_at), at=at, most=10
+            )
+        assert [store.find_login(ann.tenant, each) is None for each in "abc"] == [True, False, False]
+
+        login = ConsoleLogin(tenant=ann.tenant, hash="d", key_id="k1", expires_at=LATER + (LATER - NOW))
+        store.add_login(login, at=LATER, most=2)
+
+        assert [store.find_login(ann.tenant, each) is None for each in "bcd"] == [True, False, False]
+        assert store.delete_logins(ann.tenant) == 2
 
     def test_a_key_is_a_tenants_first_row(self, store: Store, ann: Owner) -> None:
         """So that maintenance and export find the tenant."""

@@ -44,6 +44,14 @@ def serve(
             metavar="NAME", help="Another host name to accept, such as memory.example.org.", show_default=False
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Processes that serve; by default one per processor, up to 4.",
+            show_default=False,
+        ),
+    ] = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Require no key; only on a loopback address.")] = False,
     summary_enabled: SummaryEnabled = None,
     summary_threshold: SummaryThreshold = None,
@@ -55,11 +63,12 @@ def serve(
 ) -> None:
     """Serve REST, MCP and the console over HTTP until Ctrl-C.
 
-    The first start creates an admin key and shows it once.
+    The first start creates an admin key and shows it once. SIGHUP replaces the worker processes one by one.
     """
     run.flags |= {
         "host": host,
         "port": port,
+        "workers": workers,
         "public_hosts": public_host or None,
         "summary_enabled": summary_enabled,
         "summary_threshold": summary_threshold,

@@ -10,10 +10,11 @@ from fastapi import Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from recollect.errors import NotFound, Unauthorized
-from recollect.server.console.logins import COOKIE, LASTS, PATH, Logins
+from recollect.server.console.logins import COOKIE, PATH
 from recollect.server.console.pages import page, page_router
 from recollect.server.http.addresses import KeyCheck
 from recollect.server.http.routing import PUBLIC, is_console
+from recollect.services.access.logins import LASTS, Logins
 
 router = page_router()
 Next = Annotated[str, Query(alias="next")]
@@ -39,7 +40,7 @@ async def log_in(request: Request, key: Annotated[str, Form()] = "", next_page: 
         record = await _keys(request).verify(key.strip(), request.scope)
     except Unauthorized as error:
         return page(request, "login.html", status=401, wanted=next_page, problem=str(error))
-    return _set_cookie(request, _logins(request).begin(record), next_page)
+    return _set_cookie(request, await run_sync(_logins(request).begin, record), next_page)
 
 
 @router.get("/open/{code}", scope=PUBLIC)

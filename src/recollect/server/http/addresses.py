@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 
 from anyio.to_thread import run_sync
 from fastapi import HTTPException
@@ -24,6 +25,7 @@ from starlette.types import Scope
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid, Unauthorized
 from recollect.model import ApiKey
+from recollect.server.http.buckets import Buckets
 from recollect.server.http.metrics import Metrics
 
 MAX_SUSPECTS = 8
@@ -38,7 +40,6 @@ RESERVED_FILES = 128
 
 TOO_MANY_KEYS = "Too many wrong keys came from this address; check the key and try again later."
 
-MAX_BUCKETS = 10_000
 REPORT_SECONDS = 60.0
 
 log = logging.getLogger("recollect.server")
@@ -140,10 +141,11 @@ class KeyCheck:
     and still admits a new client.
     """
 
-    def __init__(self, recollect: Recollect, metrics: Metrics) -> None:
+    def __init__(self, recollect: Recollect, metrics: Metrics, failures: Path | None = None) -> None:
+        """Count failures together with the other processes that name the same file `failures`."""
         self._recollect = recollect
         per_minute = recollect.settings.max_failed_keys
-        self._failures = Buckets(rate=per_minute / 60, burst=per_minute)
+        self._failures = Buckets(rate=per_minute / 60, burst=per_minute, path=failures)
         self._failed = metrics.failed_keys
         self._suspects = 0
         self._good: dict[bytes, None] = {}  # hashes, the oldest first
@@ -189,46 +191,6 @@ class KeyCheck:
 def _address(scope: Scope) -> str:
     client = scope.get("client")
     return network_of(client[0]) if client else ""
-
-
-class Buckets:
-    """A token bucket for each key: `rate` a second on average, `burst` at once. A rate of 0 sets no limit."""
-
-    def __init__(self, *, rate: float, burst: int) -> None:
-        self._rate = rate
-        self._burst = float(max(burst, 1))
-        self._filled: dict[str, tuple[float, float]] = {}  # tokens, and the time they were counted
-
-    def take(self, key: str) -> float:
-        """Take a token; return the seconds to wait if there is none."""
-        if not self._rate:
-            return 0.0
-        tokens, now = self._tokens(key)
-        if len(self._filled) >= MAX_BUCKETS:
-            self._make_room(now)
-        if tokens < 1:
-            self._filled[key] = (tokens, now)
-            return (1 - tokens) / self._rate
-        self._filled[key] = (tokens - 1, now)
-        return 0.0
-
-    def is_empty(self, key: str) -> bool:
-        """Return True if the next `take` would have to wait."""
-        return bool(self._rate) and self._tokens(key)[0] < 1
-
-    def _tokens(self, key: str) -> tuple[float, float]:
-        now = asyncio.get_running_loop().time()
-        tokens, then = self._filled.get(key, (self._burst, now))
-        return min(self._burst, tokens + (now - then) * self._rate), now
-
-    def _make_room(self, now: float) -> None:
-        self._filled = {each: filled for each, filled in self._filled.items() if not self._is_full(filled, now)}
-        # Nearly all are in use: start over, or every request would scan them.
-        if len(self._filled) >= MAX_BUCKETS // 2:
-            self._filled.clear()
-
-    def _is_full(self, filled: tuple[float, float], now: float) -> bool:
-        return filled[0] + (now - filled[1]) * self._rate >= self._burst
 
 
 class RefusalLog:

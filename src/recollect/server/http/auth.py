@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
 from anyio.to_thread import run_sync
@@ -28,13 +29,15 @@ from recollect.errors import Forbidden, Invalid, NotFound, StoreError, Unauthori
 from recollect.model import ApiKey, KeyScope, Origin
 from recollect.policy.keys import is_allowed
 from recollect.policy.names import check_user
-from recollect.server.console.logins import COOKIE, Logins
-from recollect.server.http.addresses import Buckets, KeyCheck
+from recollect.server.console.logins import COOKIE
+from recollect.server.http.addresses import KeyCheck
+from recollect.server.http.buckets import Buckets
 from recollect.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
 from recollect.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
 from recollect.server.http.requests import USER, USER_HEADER, header, parse_query
 from recollect.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
 from recollect.server.threads import Threads
+from recollect.services.access.logins import Logins
 
 NO_KEY = "This route requires a key; send the header Authorization: Bearer <key>."
 TOO_FAST = "This key sends too many requests; wait a moment."
@@ -74,8 +77,17 @@ class AuthMiddleware:
     """
 
     def __init__(
-        self, app: ASGIApp, *, recollect: Recollect, keys: KeyCheck, logins: Logins, table: RouteTable, no_auth: bool
+        self,
+        app: ASGIApp,
+        *,
+        recollect: Recollect,
+        keys: KeyCheck,
+        logins: Logins,
+        table: RouteTable,
+        no_auth: bool,
+        rates: FilePath | None,
     ) -> None:
+        """Count requests together with the other processes that name the same file `rates`."""
         self._app = app
         self._recollect = recollect
         self._keys = keys
@@ -83,7 +95,8 @@ class AuthMiddleware:
         self._table = table
         self._operator = Access(tenant=recollect.settings.tenant, scope=KeyScope.OPERATOR) if no_auth else None
         self._checks = Threads(most=SPARE)
-        self._buckets = Buckets(rate=recollect.settings.rate_limit, burst=recollect.settings.rate_burst)
+        settings = recollect.settings
+        self._buckets = Buckets(rate=settings.rate_limit, burst=settings.rate_burst, path=rates)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Self
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
 from recollect import __version__
@@ -241,6 +241,4 @@ class Exposition(Response):
 )
 def get_metrics(request: Request) -> Exposition:
     """Return metrics for Prometheus. They are about the whole server, so this requires an operator key."""
-    return Exposition(
-        generate_latest(request.app.state.metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
-    )
+    return Exposition(request.app.state.metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -220,6 +220,8 @@ class Erase:
             # guard against retries, unless nothing is left that a retry could repeat.
             is_whole = subject.kind is SubjectKind.TENANT
             answers = {"idempotency_keys": self._store.erase_answers(tenant, with_keys=is_whole)}
+            if is_whole:
+                answers["console_logins"] = self._store.delete_logins(tenant)
             erased = replace(
                 erased,
                 removed=add_counts(erased.removed, answers if is_whole else {}),

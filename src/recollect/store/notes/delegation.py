@@ -164,6 +164,10 @@ class SqlDelegate:
     list_keys = delegate(SqlStore.list_keys)
     revoke_key = delegate(SqlStore.revoke_key)
     mark_used = delegate(SqlStore.mark_used)
+    add_login = delegate(SqlStore.add_login)
+    find_login = delegate(SqlStore.find_login)
+    take_link = delegate(SqlStore.take_link)
+    delete_logins = delegate(SqlStore.delete_logins)
 
     # IdempotencyStore
     find_answer = delegate(SqlStore.find_answer)

@@ -64,18 +64,17 @@ log = logging.getLogger("recollect")
 class PostgresLink:
     """Connection pool that exists only while the server is reachable."""
 
-    def __init__(
-        self, url: str, *, busy_timeout: float, pool_size: int, configure: Callable[[Connection], None]
-    ) -> None:
-        """Prepare the link; `open` opens the connections."""
+    def __init__(self, url: str, *, busy_timeout: float, pool_size: int, prepare_threshold: int) -> None:
+        """Prepare the link; `open` opens the connections. Statements are never prepared with a threshold of 0."""
         params = conninfo_to_dict(url)
         self.address = _format_address(params)
         self._url = url
         self._options: dict[str, Any] = {name: value for name, value in OPTIONS.items() if name not in params}
+        # The driver prepares from the next execution on with 0, and never with None.
         self._options |= {"autocommit": True, "application_name": "recollect"}
+        self._options["prepare_threshold"] = prepare_threshold or None
         self.pool_size = pool_size
         self._busy_timeout = busy_timeout
-        self._configure = configure
         self._lock = threading.Lock()  # guards the exchange of the pool and the sockets of running calls
         self._pool: ConnectionPool[Connection] | None = None
         self._outage = ""  # reason for the outage, as a sentence
@@ -165,7 +164,6 @@ class PostgresLink:
             # The pool would double its pauses; we try to reconnect ourselves.
             reconnect_timeout=0,
             reconnect_failed=lambda _: self._check_requested.set(),
-            configure=self._configure,
             open=False,
             kwargs=self._options,
         )

@@ -1,4 +1,4 @@
-"""Rows of API keys, idempotency keys and allowed secrets."""
+"""Rows of API keys, logins to the console, idempotency keys and allowed secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from recollect.errors import Conflict, NotFound
 from recollect.model import ApiKey
 from recollect.ports import Place
-from recollect.ports.history import CLAIM, Claim, KeptAnswer
+from recollect.ports.history import CLAIM, Claim, ConsoleLogin, KeptAnswer
 from recollect.store.engine import Unit, Units, take_key
 from recollect.store.tables.columns import COLUMNS
 from recollect.store.tables.rows import BEHIND_ALL, RecordRows, moment
@@ -47,6 +47,42 @@ class KeyRows(Units):
     def mark_used(self, tenant: str, ids: Collection[str], *, at: datetime) -> None:
         rows = [{"tenant": tenant, "id": id, "at": at} for id in sorted(ids)]
         self._write(tenant, lambda unit: unit.run_many("mark_key_used", rows))
+
+    def add_login(self, login: ConsoleLogin, *, at: datetime, most: int) -> None:
+        values = {"key_id": login.key_id, "at": at, "expires_at": login.expires_at}
+
+        def add(unit: Unit) -> None:
+            unit.run("prune_logins", tenant=login.tenant, at=at, most=most - 1, beyond=BEHIND_ALL)
+            unit.run("add_login", **_login_params(login.tenant, login.hash, login.is_link), **values)
+
+        self._write(login.tenant, add)
+
+    def find_login(self, tenant: str, hash: str) -> ConsoleLogin | None:
+        return self._read(tenant, lambda unit: _find_login(unit, tenant, hash, is_link=False))
+
+    def take_link(self, tenant: str, hash: str) -> ConsoleLogin | None:
+        def take(unit: Unit) -> ConsoleLogin | None:
+            found = _find_login(unit, tenant, hash, is_link=True)
+            # Two transactions may find it; one of them deletes it.
+            return found if unit.run("delete_login", **_login_params(tenant, hash, True)) else None
+
+        return self._write(tenant, take)
+
+    def delete_logins(self, tenant: str, hash: str | None = None) -> int:
+        if hash is None:
+            return self._write(tenant, lambda unit: unit.run("delete_logins", tenant=tenant))
+        return self._write(tenant, lambda unit: unit.run("delete_login", **_login_params(tenant, hash, False)))
+
+
+def _login_params(tenant: str, hash: str, is_link: bool) -> dict[str, Any]:
+    return {"tenant": tenant, "hash": hash, "is_link": is_link}
+
+
+def _find_login(unit: Unit, tenant: str, hash: str, *, is_link: bool) -> ConsoleLogin | None:
+    row = unit.one("find_login", **_login_params(tenant, hash, is_link))
+    if row is None:
+        return None
+    return ConsoleLogin(tenant=tenant, hash=hash, key_id=row[0], expires_at=moment(row[1]), is_link=is_link)
 
 
 _KEYS = RecordRows(ApiKey, COLUMNS["key"])

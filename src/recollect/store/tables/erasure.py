@@ -81,6 +81,7 @@ DEPENDENT_TABLES = {
     "erased_texts": "holds keyed hashes only",
     "shown_texts": "holds hashes only, and is bounded",
     "idempotency_keys": "every erasure clears all kept answers",
+    "console_logins": "holds hashes only, and goes with the tenant",
     "shelves": "holds counters and the last hash of the audit log",
 }
 """Tables of tenants that need no search, each with the reason."""
