@@ -106,6 +106,7 @@ def test_a_limit_leaves_out_the_oldest_messages_behind_the_summary(ann: AgentMem
     assert (said(newest.messages), newest.omitted_count) == (["question 2", "answer 2"], 4)
     assert ann.conversation("s", limit=6) == ann.conversation("s", limit=7) == ann.conversation("s")
     assert ann.conversation("new", limit=3).turns == ()
+    wrong: Any
     for wrong in (0, -1, True, "2"):
         with pytest.raises(Invalid, match="limit"):
             ann.conversation("s", limit=wrong)
