@@ -7,9 +7,12 @@ PYTEST_ARGS ?= -n $(WORKERS) -m "not slow"
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Agent frameworks need other versions of some packages, so their tests have an environment of their own.
+FRAMEWORKS := .venv-integrations
+CREWAI := .venv-crewai
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-all coverage lint format bench soak crash fuzz model browser apt-chromium clean
+.PHONY: help run test test-failed test-all test-integrations coverage lint format bench soak crash fuzz model browser apt-chromium clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -23,8 +26,12 @@ test: lint ## lint, then the tests a change needs (PYTEST_ARGS="-k notes" to cho
 test-failed: $(VENV)/installed-dev ## run the tests that failed last once more, one at a time
 	$(BIN)/python -m pytest -m "not slow" --last-failed --last-failed-no-failures none
 
-test-all: lint browser ## all tests, with many examples: PostgreSQL 16, a browser, fuzzing, kill -9 and power cuts, too
+test-all: lint browser test-integrations ## all tests, with many examples: PostgreSQL 16, a browser, fuzzing, kill -9, agent frameworks
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=many
+
+test-integrations: $(FRAMEWORKS)/installed $(CREWAI)/installed ## the tests of integrations, against the current agent frameworks
+	$(FRAMEWORKS)/bin/python -m pytest -n $(WORKERS) -W default --hypothesis-profile=many tests/integrations
+	$(CREWAI)/bin/python -m pytest -n $(WORKERS) -W default tests/integrations/crewai
 
 coverage: $(VENV)/installed-dev ## run the tests of `make test` and show which branches they leave out
 	$(BIN)/coverage erase
@@ -67,12 +74,17 @@ apt-chromium:
 	apt-get install -q -y --no-install-recommends chromium
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	rm -rf $(VENV) $(FRAMEWORKS) $(CREWAI) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
 	@echo "Creating a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
+
+# The pip of older Pythons takes a quarter of an hour to choose versions of so many packages; today's takes a minute.
+$(FRAMEWORKS)/bin/python $(CREWAI)/bin/python:
+	@echo "Creating a virtual environment in $(@D:/bin=)"
+	@$(PYTHON) -m venv --upgrade-deps $(@D:/bin=)
 
 $(VENV)/installed-run: pyproject.toml | $(BIN)/python
 	$(call install,server$(comma)mcp$(comma)postgres)
@@ -80,12 +92,19 @@ $(VENV)/installed-run: pyproject.toml | $(BIN)/python
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	$(call install,all$(comma)dev)
 
+$(FRAMEWORKS)/installed: pyproject.toml | $(FRAMEWORKS)/bin/python
+	$(call install,client$(comma)integrations-test$(comma)postgres$(comma)server)
+
+$(CREWAI)/installed: pyproject.toml | $(CREWAI)/bin/python
+	$(call install,crewai-test$(comma)postgres)
+
 comma := ,
 
 # Shows a line for each package. The status of a pipe is that of its last command, so the file tells how pip ended.
 define install
-	@echo "Installing recollect[$(1)] into $(VENV): a minute or two the first time"
+	@echo "Installing recollect[$(1)] into $(@D): a minute or two the first time"
 	@rm -f $@
-	@{ $(PIP) install -e ".[$(1)]" && touch $@; } | grep -E --line-buffered '^(Collecting|Building) ' || true
+	@{ $(@D)/bin/python -m pip --disable-pip-version-check install -e ".[$(1)]" && touch $@; } \
+	  | grep -E --line-buffered '^(Collecting|Building) ' || true
 	@test -e $@
 endef

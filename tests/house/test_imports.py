@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": WIRING | {"capturing", "tools"},
     "client": WIRING | {"api", "capturing", "tools"},
     "evaluation": PORTS | {"api"},
+    "integrations": WIRING | {"api", "client", "tools", "recollect"},
     "testing": PORTS,
     "runner": FACES,
     "server": FACES | {"runner"},

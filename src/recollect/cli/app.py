@@ -46,9 +46,11 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "evaluation": "eval",
     },
     "Moving memories": {"transfer": "export import backup restore"},
-    "For other programs": {"server": "serve mcp"},
+    "For other programs": {"server": "serve mcp", ".hooks": "hook"},
 }
-"""Panels of the help, and the modules of the commands in them with the names of these: a run imports one of them."""
+"""Panels of the help, and the modules of the commands in them with the names of these: a run imports one of them.
+
+The names of modules are relative to `cli.commands`."""
 
 SENTENCE_END = re.compile(r"\.(?=\s|$)")
 
@@ -143,7 +145,7 @@ def program(named: str | None = None) -> typer.Typer:
 
 def load_commands(module: str, name: str = "COMMANDS") -> Sequence[Command]:
     """Import a module of `cli.commands` and return a list of its commands."""
-    commands: Sequence[Command] = getattr(import_module(f"recollect.cli.commands.{module}"), name)
+    commands: Sequence[Command] = getattr(import_module(f".{module}", "recollect.cli.commands"), name)
     return commands
 
 
