@@ -11,14 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def _connect(path: Path) -> apsw.Connection:
+    """Open a database with our own settings for durability and erasure."""
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "FULL")
+    connection.pragma("secure_delete", True)
+    return connection
+
+
 class BareSqlite:
     """One table and one FTS5 table, written with nothing in between."""
 
     def __init__(self, path: Path) -> None:
-        self._db = apsw.Connection(str(path))
-        self._db.pragma("journal_mode", "wal")
-        self._db.pragma("synchronous", "FULL")
-        self._db.pragma("secure_delete", True)
+        self._db = _connect(path)
         self._db.execute(
             "CREATE TABLE memories (tenant_id TEXT, agent_id TEXT, seq INTEGER, kind TEXT, text TEXT, tags TEXT, "
             "importance REAL, created_at TEXT, PRIMARY KEY (tenant_id, agent_id, seq)) STRICT"
@@ -66,10 +72,7 @@ class BareTranscript:
     """One table of messages."""
 
     def __init__(self, path: Path) -> None:
-        self._db = apsw.Connection(str(path))
-        self._db.pragma("journal_mode", "wal")
-        self._db.pragma("synchronous", "FULL")
-        self._db.pragma("secure_delete", True)
+        self._db = _connect(path)
         self._db.execute(
             "CREATE TABLE messages (tenant_id TEXT, session_id TEXT, position INTEGER, role TEXT, content TEXT, "
             "created_at TEXT, PRIMARY KEY (tenant_id, session_id, position)) STRICT"
