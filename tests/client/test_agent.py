@@ -193,6 +193,8 @@ def test_conversations(client: Client, atlas: AgentClient, library: AgentMemory)
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": "Hi"},
     ]
+    assert atlas.conversation(session, limit=1) == library.conversation(session, limit=1)
+    assert atlas.conversation(session, limit=1).omitted_count == 1
     assert atlas.conversation("not yet") == Conversation(session_id="not yet")
     assert atlas.sessions() == library.sessions()
     added = atlas.add_session()

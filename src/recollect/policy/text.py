@@ -160,7 +160,9 @@ def join_terms(words: Iterable[str]) -> list[str]:
     """Return the search terms of words that `split_words` returned."""
     found: list[str] = []
     for piece in words:
-        if _UNSPACED_START.match(piece):
+        if piece.isascii():
+            found += _split_terms(piece[:MAX_TERM_CHARS])
+        elif _UNSPACED_START.match(piece):
             found += (piece[i : i + 2] for i in range(max(1, len(piece) - 1)))
         else:
             found += _split_terms(piece[:MAX_TERM_CHARS])

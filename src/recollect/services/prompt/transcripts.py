@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from recollect.errors import Conflict, Invalid
+from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
 from recollect.policy.memories.kinds import RULES, check_metadata
 from recollect.policy.names import check_session
@@ -84,8 +84,10 @@ class TranscriptWriter:
         user's.
         """
         id, now = self._check_session(owner, session_id), self._now()
-        # Without a user of its own, the turn belongs to the user of the session.
-        owner = owner if owner.user is not None else owner.of(find_session_user(self._store, owner, id))
+        is_remembered = self._is_capturing if remember is None else remember
+        # Without a user of its own, the turn belongs to the user of the session, and so do its episodes.
+        if owner.user is None and is_remembered:
+            owner = owner.of(find_session_user(self._store, owner, id))
         then = now if said_at is None else check_moment(said_at, "said_at")
         turn = check_turn(user, assistant)
         cleaned = {role: self._guard.clean(owner.tenant, text) for role, text in turn.items()}
@@ -95,8 +97,7 @@ class TranscriptWriter:
         rules = sorted({rule for _, found in cleaned.values() for rule in found})
 
         def log() -> Sequence[Message]:
-            self._ensure_session(owner, id, then)
-            placed = self._store.add_messages(owner, id, messages)
+            placed = self._add_messages(owner, id, messages, then)
             positions = [each.position for each in placed]
             message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
             self._record(owner, "turn.add", message, {"session_id": id, "positions": positions}, now)
@@ -106,7 +107,6 @@ class TranscriptWriter:
                 self._record(owner, "turn.secret", f"{what}{done}.", {"session_id": id, "rules": rules}, now)
             return placed
 
-        is_remembered = self._is_capturing if remember is None else remember
         drafts = [self._draft(owner, message) for message in messages] if is_remembered else []
         drafts = [
             replace(draft, category=category, expires_at=expires_at, origin=origin or draft.origin) for draft in drafts
@@ -144,6 +144,16 @@ class TranscriptWriter:
         """
         self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=check_session(id))
         return id
+
+    def _add_messages(self, owner: Owner, id: str, messages: Sequence[Message], now: datetime) -> Sequence[Message]:
+        """Add messages to a session, which is created if it does not exist. Raises: Conflict, Forbidden."""
+        # Nearly every turn continues a session, so that is tried first.
+        try:
+            return self._store.add_messages(owner, id, messages)
+        except NotFound:
+            own = owner if owner.user is not None else owner.of(None)
+            self._ensure_session(own, id, now)
+            return self._store.add_messages(own, id, messages)
 
     def _ensure_session(self, owner: Owner, id: str, now: datetime) -> None:
         """Create the session if it does not exist.
