@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:1c6229003a1c926851cc08ba1b52c019d2146707fd86b0e6a1601c174b358081
+// sha256:f6083a6b0ec8ef476d02c9ec20a590f75ebb9f394e796a1d1e10eca89489a5ff
 
 export interface paths {
     "/agent/run": {
@@ -1383,11 +1383,13 @@ export interface components {
             held_at: string | null;
             id: string;
             importance: number;
+            item_key: string | null;
             kind: components["schemas"]["Kind"];
             last_retrieved_at: string | null;
             metadata: {
                 [key: string]: unknown;
             };
+            namespace: string | null;
             origin: components["schemas"]["Origin"];
             role: components["schemas"]["Role"];
             scope: components["schemas"]["Scope"];
@@ -1523,11 +1525,13 @@ export interface components {
             held_at: string | null;
             id: string;
             importance: number;
+            item_key: string | null;
             kind: components["schemas"]["Kind"];
             last_retrieved_at: string | null;
             metadata: {
                 [key: string]: unknown;
             };
+            namespace: string | null;
             origin: components["schemas"]["Origin"];
             role: components["schemas"]["Role"];
             scope: components["schemas"]["Scope"];
@@ -1612,6 +1616,9 @@ export interface components {
             messages: {
                 [key: string]: unknown;
             }[];
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
             /** @default false */
             records?: boolean;
             session_id?: string | null;
