@@ -116,7 +116,7 @@ def test_all_memory_is_cleared_and_a_missing_file_is_a_tool_error(view: Any, lib
     [
         ({"command": "view"}, "`path` is missing"),
         ({"command": "view", "path": 5}, "`path` is missing or no text"),
-        ({"command": "view", "path": "/memories/a.md", "view_range": ["1", 2]}, "`view_range` is a list"),
+        ({"command": "view", "path": "/memories/a.md", "view_range": ["a", 2]}, "`view_range` is a list"),
         ({"command": "create", "path": "/memories/b.md"}, "`file_text` is missing"),
         ({"command": "insert", "path": "/memories/a.md", "insert_line": "x", "insert_text": "y"}, "no whole number"),
         ({"command": "insert", "path": "/memories/a.md", "insert_line": 1}, "`insert_text` is missing"),
