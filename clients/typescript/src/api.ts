@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:f6083a6b0ec8ef476d02c9ec20a590f75ebb9f394e796a1d1e10eca89489a5ff
+// sha256:cd8dc1872c53ae3676c309360a2b1d45f48adbb5ad36f450f6a384b8faacf549
 
 export interface paths {
     "/agent/run": {
@@ -2135,7 +2135,80 @@ export interface components {
             next_cursor: string | null;
         };
     };
-    responses: never;
+    responses: {
+        Error400: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error401: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error403: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error404: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error409: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error413: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error422: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error429: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error503: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -2167,6 +2240,12 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2215,6 +2294,12 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2245,6 +2330,10 @@ export interface operations {
                     "application/json": components["schemas"]["AgentPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2278,6 +2367,12 @@ export interface operations {
                     "application/json": components["schemas"]["AgentBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2307,6 +2402,11 @@ export interface operations {
                     "application/json": components["schemas"]["AgentBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2334,6 +2434,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2367,6 +2473,13 @@ export interface operations {
                     "application/json": components["schemas"]["AgentBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2402,6 +2515,13 @@ export interface operations {
                     "application/json": components["schemas"]["FactsAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2437,6 +2557,13 @@ export interface operations {
                     "application/json": components["schemas"]["UndoneFacts"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2472,6 +2599,13 @@ export interface operations {
                     "application/json": components["schemas"]["CapturedBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2503,6 +2637,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2538,6 +2678,13 @@ export interface operations {
                     "application/json": components["schemas"]["ContextBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2571,6 +2718,11 @@ export interface operations {
                     "application/json": components["schemas"]["CallPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2601,6 +2753,11 @@ export interface operations {
                     "application/json": components["schemas"]["SeenCallBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2636,6 +2793,11 @@ export interface operations {
                     "application/json": components["schemas"]["DetailList"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2671,6 +2833,13 @@ export interface operations {
                     "application/json": components["schemas"]["DetailBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2710,6 +2879,11 @@ export interface operations {
                     "application/json": components["schemas"]["PartBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2738,6 +2912,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2772,6 +2952,13 @@ export interface operations {
                     "application/json": components["schemas"]["DetailBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2802,6 +2989,11 @@ export interface operations {
                     "application/json": components["schemas"]["DetailBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2837,6 +3029,13 @@ export interface operations {
                     "application/json": components["schemas"]["WholeExplanation"] | components["schemas"]["ExplainAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2872,6 +3071,13 @@ export interface operations {
                     "application/json": components["schemas"]["InjectAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2906,6 +3112,11 @@ export interface operations {
                     "application/json": components["schemas"]["KeyedItem"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2939,6 +3150,13 @@ export interface operations {
                     "application/json": components["schemas"]["KeyedItem"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2971,6 +3189,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3007,6 +3231,11 @@ export interface operations {
                     "application/json": components["schemas"]["NamespacePage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3042,6 +3271,13 @@ export interface operations {
                     "application/json": components["schemas"]["FoundItems"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3086,6 +3322,11 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3121,6 +3362,13 @@ export interface operations {
                     "application/json": components["schemas"]["KeptMemory"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3151,6 +3399,11 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3179,6 +3432,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3213,6 +3472,13 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3245,6 +3511,12 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3278,6 +3550,11 @@ export interface operations {
                     "application/json": components["schemas"]["VersionPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3310,6 +3587,12 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3340,6 +3623,11 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3375,6 +3663,13 @@ export interface operations {
                     "application/json": components["schemas"]["BatchAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3410,6 +3705,13 @@ export interface operations {
                     "application/json": components["schemas"]["RestoreAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3439,6 +3741,11 @@ export interface operations {
                     "application/json": components["schemas"]["PrivateMemory"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3472,6 +3779,11 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3504,6 +3816,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3536,6 +3854,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3568,6 +3892,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3603,6 +3933,13 @@ export interface operations {
                     "application/json": components["schemas"]["RenderedRecall"] | components["schemas"]["RecallAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3632,6 +3969,11 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3663,6 +4005,12 @@ export interface operations {
                     "application/json": components["schemas"]["ApprovedWorkspace"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3694,6 +4042,10 @@ export interface operations {
                     "application/json": components["schemas"]["EventPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3727,6 +4079,12 @@ export interface operations {
                     "application/json": components["schemas"]["EventBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3754,6 +4112,9 @@ export interface operations {
                     "application/json": components["schemas"]["VerifyAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3787,6 +4148,10 @@ export interface operations {
                     "application/json": components["schemas"]["SessionPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3820,6 +4185,12 @@ export interface operations {
                     "application/json": components["schemas"]["SessionBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3851,6 +4222,11 @@ export interface operations {
                     "application/json": components["schemas"]["SessionBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3880,6 +4256,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3914,6 +4296,12 @@ export interface operations {
                     "application/json": components["schemas"]["WholeConversation"] | components["schemas"]["ConversationBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3949,6 +4337,11 @@ export interface operations {
                     "application/json": components["schemas"]["MessagePage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3984,6 +4377,13 @@ export interface operations {
                     "application/json": components["schemas"]["MessagePage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4017,6 +4417,12 @@ export interface operations {
                     "application/json": components["schemas"]["ReceiptBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4049,6 +4455,10 @@ export interface operations {
                     "application/zstd": string;
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4094,6 +4504,12 @@ export interface operations {
                     "application/json": components["schemas"]["ImportedBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4126,6 +4542,10 @@ export interface operations {
                     "application/json": components["schemas"]["DocumentPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4186,6 +4606,12 @@ export interface operations {
                     "application/json": components["schemas"]["IngestedBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4215,6 +4641,11 @@ export interface operations {
                     "application/json": components["schemas"]["WholeDocument"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4242,6 +4673,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4275,6 +4712,13 @@ export interface operations {
                     "application/json": components["schemas"]["DocumentBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4308,6 +4752,12 @@ export interface operations {
                     "application/json": components["schemas"]["SearchAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4338,6 +4788,10 @@ export interface operations {
                     "application/json": components["schemas"]["KeyPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4371,6 +4825,12 @@ export interface operations {
                     "application/json": components["schemas"]["IssuedKeyBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4398,6 +4858,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4427,6 +4893,11 @@ export interface operations {
                     "application/json": components["schemas"]["MaintenanceAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4460,6 +4931,12 @@ export interface operations {
                     "application/json": components["schemas"]["AllowSecretAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4489,6 +4966,11 @@ export interface operations {
                     "application/json": components["schemas"]["ScanAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4518,6 +5000,10 @@ export interface operations {
                     "application/json": components["schemas"]["SkillPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4548,6 +5034,10 @@ export interface operations {
                     "application/json": components["schemas"]["WorkflowPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4581,6 +5071,12 @@ export interface operations {
                     "application/json": components["schemas"]["WorkflowBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4610,6 +5106,11 @@ export interface operations {
                     "application/json": components["schemas"]["WorkflowBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4642,6 +5143,11 @@ export interface operations {
                     "application/json": components["schemas"]["StepPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4677,6 +5183,13 @@ export interface operations {
                     "application/json": components["schemas"]["StepBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4704,6 +5217,9 @@ export interface operations {
                     "application/json": components["schemas"]["HealthBody"] | components["schemas"]["HealthStatus"];
                 };
             };
+            400: components["responses"]["Error400"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4731,6 +5247,9 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            400: components["responses"]["Error400"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
