@@ -98,7 +98,7 @@ def check_text(text: str, *, what: str = "text") -> str:
 
 def clean_text(text: str) -> str:
     """Return `text` in a form that every engine can store: without NUL characters and halves of surrogate pairs."""
-    return replace_half_pairs(text.replace("\x00", ""))
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def has_half_pair(text: str) -> bool:
