@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Conflict, Invalid, NotFound, Recollect, Settings
+from recollect import AsyncRecollect, Conflict, Invalid, NotFound, Recollect, SecretRejected, Settings
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.caller import Caller, use_caller
 from recollect.model import AddedFacts, Kind, Origin, Role
@@ -53,6 +53,19 @@ def test_lasting_statements_are_stored_with_their_turn(ann: AgentMemory) -> None
     assert (stored.session_id, stored.expires_at) == ("monday", None)
     assert reasons(result)["What can I take for a cold?"] == "a question"
     assert "The user lives in Paris." not in texts(ann)
+
+
+def test_facts_have_the_metadata_of_the_call(ann: AgentMemory) -> None:
+    ann.add(said("I live in Oslo."), metadata={"topic": "home"})
+    result = ann.add(said("I moved to Bergen, so I live in Bergen now."), metadata={"topic": "move"})
+
+    assert {fact.memory.metadata["topic"] for fact in (*result.added, *result.superseded)} == {"move"}
+    assert [each.text for each in ann.list(where="metadata.topic = 'home'", state="all")] == ["I live in Oslo."]
+    with pytest.raises(SecretRejected, match="metadata appears to contain a secret"):
+        ann.add(said(ALLERGY), metadata={"key": SECRET})
+    with pytest.raises(Invalid, match="Metadata is at most"):
+        ann.add(said(ALLERGY), metadata={"size": "x" * 9_000})
+    assert ALLERGY not in texts(ann)
 
 
 def test_what_was_asked_is_not_its_own_answer(ann: AgentMemory) -> None:

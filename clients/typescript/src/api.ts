@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:f994e1c4cccba63012068a2b36a8c469b1a6a4063b78b02cddda4287f7ac42f6
+// sha256:cd8dc1872c53ae3676c309360a2b1d45f48adbb5ad36f450f6a384b8faacf549
 
 export interface paths {
     "/agent/run": {
@@ -1383,11 +1383,13 @@ export interface components {
             held_at: string | null;
             id: string;
             importance: number;
+            item_key: string | null;
             kind: components["schemas"]["Kind"];
             last_retrieved_at: string | null;
             metadata: {
                 [key: string]: unknown;
             };
+            namespace: string | null;
             origin: components["schemas"]["Origin"];
             role: components["schemas"]["Role"];
             scope: components["schemas"]["Scope"];
@@ -1523,11 +1525,13 @@ export interface components {
             held_at: string | null;
             id: string;
             importance: number;
+            item_key: string | null;
             kind: components["schemas"]["Kind"];
             last_retrieved_at: string | null;
             metadata: {
                 [key: string]: unknown;
             };
+            namespace: string | null;
             origin: components["schemas"]["Origin"];
             role: components["schemas"]["Role"];
             scope: components["schemas"]["Scope"];
@@ -1612,6 +1616,9 @@ export interface components {
             messages: {
                 [key: string]: unknown;
             }[];
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
             /** @default false */
             records?: boolean;
             session_id?: string | null;

@@ -96,6 +96,11 @@ def check_text(text: str, *, what: str = "text") -> str:
     return text
 
 
+def clean_text(text: str) -> str:
+    """Return `text` in a form that every engine can store: without NUL characters and halves of surrogate pairs."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
 def has_half_pair(text: str) -> bool:
     """Return True if `text` holds half a surrogate pair, which no encoding can write."""
     return not text.isascii() and _SURROGATES.search(text) is not None

@@ -107,6 +107,8 @@ class ExtractFacts:
         Raises: Invalid, SecretRejected when the session id is wrong; StoreError.
         """
         self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=request.session_id)
+        # Refused here, rather than once for each fact.
+        self._guard.check_metadata(owner.tenant, request.metadata or {})
         # Facts belong to the user of the conversation, or to none, and are compared with those of the same.
         owner = owner.of(owner.user or find_session_user(self._store, owner, request.session_id))
         plan = self._ask_model(owner, request.messages) or self._read_by_rules(request.messages)
