@@ -126,6 +126,38 @@ def test_what_may_both_be_true_stays(ann: AgentMemory, old: str, new: str) -> No
     assert old in texts(ann)
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "I live in Oslo now, right",
+        "My wife is called Anna, isn't she",
+        "My wife is called Anna isn't she",
+        "Guess what my dog's name is",
+        "Ich wohne in Köln, oder",
+        "J'habite à Paris, non",
+        "Je me demande si je suis allergique aux noix",
+        "Vivo en Madrid, verdad",
+        "Me pregunto si soy alérgico a las nueces",
+        "Moro em Lisboa, né",
+        "Abito a Roma, vero",
+        "Mi chiedo se sono allergica alle noci",
+    ],
+)
+def test_a_question_without_its_mark_is_no_fact(ann: AgentMemory, question: str) -> None:
+    result = ann.add(said(question))
+
+    assert (result.added, set(reasons(result).values())) == ((), {"a question"})
+
+
+@pytest.mark.parametrize("opening", ["Tom wrote: Hello!", "Mein Bruder schreibt:", "Here is the bio of our boss: I'm 40."])
+def test_words_of_others_replace_nothing(ann: AgentMemory, opening: str) -> None:
+    ann.add(said("My phone number is 555 0100."))
+    result = ann.add(said(f"{opening} My new phone number is 555 0199."))
+
+    assert result.superseded == ()
+    assert "My new phone number is 555 0199." not in texts(ann)
+
+
 def test_only_ones_own_statement_is_replaced(ann: AgentMemory) -> None:
     ann.add(said("My birthday is on 3 May."))
     ann.for_user("u-7").add(said("My birthday is on 4 May."))
