@@ -149,7 +149,9 @@ def test_a_question_without_its_mark_is_no_fact(ann: AgentMemory, question: str)
     assert (result.added, set(reasons(result).values())) == ((), {"a question"})
 
 
-@pytest.mark.parametrize("opening", ["Tom wrote: Hello!", "Mein Bruder schreibt:", "Here is the bio of our boss: I'm 40."])
+@pytest.mark.parametrize(
+    "opening", ["Tom wrote: Hello!", "Mein Bruder schreibt:", "Here is the bio of our boss: I'm 40."]
+)
 def test_words_of_others_replace_nothing(ann: AgentMemory, opening: str) -> None:
     ann.add(said("My phone number is 555 0100."))
     result = ann.add(said(f"{opening} My new phone number is 555 0199."))
@@ -176,6 +178,32 @@ def test_of_two_statements_in_a_conversation_the_later_stays(ann: AgentMemory) -
 
     assert [each.text for each in result.added] == ["my name is Anna."]
     assert reasons(result)["My name is Ann."] == "replaced later in this conversation"
+
+
+def test_calls_are_undone_one_after_the_other(ann: AgentMemory) -> None:
+    calls = [ann.add(said(f"My {new}phone number is 555 {number}.")) for new, number in (("", 100), ("new ", 200))]
+    calls.append(ann.add(said("My new phone number is 555 300.")))
+    with pytest.raises(Conflict):
+        calls[1].undo()
+    for call, left in zip(reversed(calls), ("555 200", "555 100", None), strict=True):
+        call.undo()
+        assert [left and left in text for text in texts(ann)] == ([True] if left else [])
+
+
+def test_an_edited_fact_is_not_undone_after_a_later_one_was(ann: AgentMemory) -> None:
+    first = ann.add(said("My phone number is 555 100."))
+    second = ann.add(said("My new phone number is 555 200."))
+    second.undo()
+    ann.update(first.added[0].id, text="My phone number is 555 101.")
+    with pytest.raises(Conflict):
+        first.undo()
+
+
+def test_a_promise_for_a_day_of_may_is_kept(ann: AgentMemory) -> None:
+    promise = "I will send the report on 12 May."
+    result = ann.add([*said("Where is the report?"), {"role": "assistant", "content": promise}])
+
+    assert [each.text for each in result.added] == [promise]
 
 
 def test_a_dry_run_stores_nothing(ann: AgentMemory) -> None:

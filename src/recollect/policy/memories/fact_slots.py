@@ -38,7 +38,11 @@ _NO_PLACE = re.compile(
     r"|it|support|product|legal|operations)\b"
 )
 _MAIL = re.compile(r"\S+@\S+\.\w+")
-_NUMERIC_DAY = re.compile(r"\b\d{4}-\d\d?-\d\d?\b|\b\d\d?[./]\d\d?(?:[./]|\b)|\b\d\d?(?:st|nd|rd|th)\b")
+_MONTH = "|".join(MONTHS)
+_CALENDAR_DAY = re.compile(
+    r"\b\d{4}-\d\d?-\d\d?\b|\b\d\d?[./]\d\d?(?:[./]|\b)|\b\d\d?(?:st|nd|rd|th)\b"
+    rf"|\b\d\d?(?:\.|er|º|°)? (?:of |de |di )?(?:{_MONTH})\b|\b(?:{_MONTH})\.? \d\d?\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +129,16 @@ def _is_day(value: str, said: str) -> bool:
 
 
 def _is_date(value: str, said: str) -> bool:
-    has_month = not MONTHS.keys().isdisjoint(signs.WORD.findall(value)) and signs.NUMBER.search(value)
-    return bool(has_month or _NUMERIC_DAY.search(value))
+    return has_date(value)
+
+
+def has_date(text: str) -> bool:
+    """Return True if a text in lower case names a day of the calendar.
+
+    >>> has_date("on 12 may"), has_date("el 3 de mayo"), has_date("it may take 3 weeks")
+    (True, True, False)
+    """
+    return _CALENDAR_DAY.search(text) is not None
 
 
 def _is_name(value: str, said: str) -> bool:

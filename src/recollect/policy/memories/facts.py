@@ -304,7 +304,7 @@ def _is_promise(text: str, language: Lexicon) -> bool:
     words = signs.WORD.findall(lowered)
     is_counted = signs.NUMBER.search(text) is not None and not language.second_person.isdisjoint(words)
     is_vague = patterns["trivial"].search(lowered) or patterns["hedge"].search(lowered)
-    has_date = not language.dates.isdisjoint(words)
+    has_date = not language.dates.isdisjoint(words) or fact_slots.has_date(lowered)
     return (has_date or is_counted) and bool(patterns["promise"].search(lowered)) and not is_vague
 
 
