@@ -114,6 +114,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     ),
     "list_aging": lambda store, me, it: store.list_aging(me),
     "count_aging": lambda store, me, it: store.count_aging(me, now=NOW),
+    "count_states": lambda store, me, it: store.count_states(me, now=NOW),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),
@@ -156,6 +157,7 @@ BY_A_TENANT: dict[str, Attempt] = {
     "count_memories_by_agent": lambda store, me, it: [
         {**each} for each in store.count_memories_by_agent(me.tenant, [it.agent]).values()
     ],
+    "count_days": lambda store, me, it: store.count_days(me.tenant, since=LONG_AGO, now=NOW, expiring=9),
     "put_document": lambda store, me, it: store.put_document(document(it.document_id, me.tenant), ["mine"], [None]),
     "prepare_document": lambda store, me, it: store.prepare_document(
         document(it.document_id, me.tenant), ["mine"], [None]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tests.house.source import MODULES, Module, dotted, reject
 
 # What each part may import of the others. A part that is not here is new: say where it stands.
-INNER = {"model", "errors", "lazy", "text_cache", "deadline", "caller"}
+INNER = {"model", "errors", "lazy", "text_cache", "deadline", "caller", "meter"}
 PURE = INNER | {"policy", "settings"}
 PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "text_cache": set(),
     "deadline": {"errors"},
     "caller": {"model", "errors"},
+    "meter": set(),
     "capturing": INNER | {"tools"},
     "policy": INNER,
     "settings": INNER,
@@ -156,6 +157,7 @@ def test_only_the_api_reads_the_clock() -> None:
 PAUSES = {
     "recollect.deadline": "says when a request has taken too long",
     "recollect.evaluation.replay": "says how long a recall took",
+    "recollect.evaluation.speed": "measures how fast the verbs are",
     "recollect.store.sqlite.writer": "orders snapshots by the time they began",
     "recollect.store.postgres.schema": "lets others pass while it waits for a lock",
     "recollect.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
@@ -169,6 +171,7 @@ PAUSES = {
     "recollect.services.background.writer": "says how long something has waited to be written",
     "recollect.services.background.refusals": "leaves a text that was refused alone for a while",
     "recollect.services.recall.recall": "gives each source a share of the time a recall may take",
+    "recollect.services.upkeep.stats": "repeats counts that took long instead of counting again",
     "recollect.store.postgres_unit": "tells which of two snapshots is older",
     "recollect.store.search.words": "tells which of two snapshots is older",
     "recollect.store.postgres.link": "asks a server that has not answered for a second whether it is still there",

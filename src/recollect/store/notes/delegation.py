@@ -40,6 +40,7 @@ class SqlDelegate:
     find_agent = delegate(SqlStore.find_agent)
     list_agents = delegate(SqlStore.list_agents)
     update_agent = delegate(SqlStore.update_agent)
+    count_days = delegate(SqlStore.count_days)
 
     # MemoryStore
     prune_memories = delegate(SqlStore.prune_memories)
@@ -146,6 +147,7 @@ class SqlDelegate:
     put_record = delegate(SqlStore.put_record)
     find_record = delegate(SqlStore.find_record)
     count_bytes = delegate(SqlStore.count_bytes)
+    count_states = delegate(SqlStore.count_states)
 
     # CheckupStore
     back_up = delegate(SqlStore.back_up)
