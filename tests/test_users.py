@@ -255,6 +255,22 @@ def test_what_is_nobodys_is_not_changed_through_a_user(agent: AgentMemory) -> No
     assert own.messages("s-all") == agent.messages("s-all") != []
 
 
+@pytest.mark.parametrize("begin", ["add_session", "log_turn"])
+def test_a_user_who_guesses_a_session_takes_over_no_long_texts(agent: AgentMemory, begin: str) -> None:
+    handbook = agent.store_detail("Everybody reads this. " * 40, description="handbook", session_id="s-early")
+    bob, said = agent.for_user("u-8"), {"user": "Hi", "assistant": "Hello."}
+    getattr(bob, begin)("s-early", **(said if begin == "log_turn" else {}))
+
+    assert agent.for_user("u-7").get_detail(handbook.key).user is None
+    with pytest.raises(Forbidden):
+        bob.delete_detail(handbook.key)
+    # The agent says whose conversation it is.
+    mine = agent.store_detail("Only mine. " * 40, description="mine", session_id="s-mine")
+    extra = {**said, "user_id": "u-7"} if begin == "log_turn" else {"user": "u-7"}
+    getattr(agent, begin)("s-mine", **extra)
+    assert agent.get_detail(mine.key).user == "u-7"
+
+
 def test_another_user_cannot_be_named(agent: AgentMemory) -> None:
     own = agent.for_user("u-7")
     assert own.remember("Drinks tea", user="u-7").user == "u-7"

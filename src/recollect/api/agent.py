@@ -64,6 +64,7 @@ class AgentTranscripts(AgentView):
             remember=remember,
             category=category,
             expires_at=expires_at,
+            claims=self.owner.user is None,
         )
         self._services.facts.read_turn(owner, logged)
         return logged
@@ -93,7 +94,8 @@ class AgentTranscripts(AgentView):
 
         Raises: Invalid, SecretRejected; Conflict when the id is taken; Forbidden.
         """
-        return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata)
+        claims = self.owner.user is None
+        return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata, claims=claims)
 
     def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations, most recently used first.

@@ -40,8 +40,13 @@ class TranscriptWriter:
         self._now = now
         self._is_capturing = is_capturing
 
-    def add_session(self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None) -> Session:
+    def add_session(
+        self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None, claims: bool = False
+    ) -> Session:
         """Start a conversation; without an id it gets a random one.
+
+        With `claims`, its user gets the details of no user that were stored for it before. That is for the agent to
+        say: a user who chose the id would take away what all users read.
 
         Raises: Invalid, SecretRejected; Conflict when the tenant has a session of that id.
         """
@@ -56,7 +61,7 @@ class TranscriptWriter:
         )
 
         def add() -> Session:
-            added = self._store.add_session(session)
+            added = self._store.add_session(session, claims=claims)
             self._record(owner, "session.add", f"Session {session.id} was begun.", {"session_id": session.id}, now)
             return added
 
@@ -74,11 +79,13 @@ class TranscriptWriter:
         expires_at: datetime | None = None,
         said_at: datetime | None = None,
         origin: Origin | None = None,
+        claims: bool = False,
     ) -> Sequence[Message]:
         """Store one turn, said now or at `said_at`; the first one creates the session.
 
         With `remember`, also store its messages as episodes, in the same transaction. `category`, `expires_at` and
-        `origin` are those of the episodes; by default they follow from the texts and speakers.
+        `origin` are those of the episodes; by default they follow from the texts and speakers. `claims` is that of
+        `add_session`.
 
         Raises: Invalid; SecretRejected when an id looks like one; Conflict when the session is another agent's or
         user's.
@@ -97,7 +104,7 @@ class TranscriptWriter:
         rules = sorted({rule for _, found in cleaned.values() for rule in found})
 
         def log() -> Sequence[Message]:
-            placed = self._add_messages(owner, id, messages, then)
+            placed = self._add_messages(owner, id, messages, then, claims=claims)
             positions = [each.position for each in placed]
             message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
             self._record(owner, "turn.add", message, {"session_id": id, "positions": positions}, now)
@@ -145,17 +152,19 @@ class TranscriptWriter:
         self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=check_session(id))
         return id
 
-    def _add_messages(self, owner: Owner, id: str, messages: Sequence[Message], now: datetime) -> Sequence[Message]:
+    def _add_messages(
+        self, owner: Owner, id: str, messages: Sequence[Message], now: datetime, *, claims: bool
+    ) -> Sequence[Message]:
         """Add messages to a session, which is created if it does not exist. Raises: Conflict, Forbidden."""
         # Nearly every turn continues a session, so that is tried first.
         try:
             return self._store.add_messages(owner, id, messages)
         except NotFound:
             own = owner if owner.user is not None else owner.of(None)
-            self._ensure_session(own, id, now)
+            self._ensure_session(own, id, now, claims=claims)
             return self._store.add_messages(own, id, messages)
 
-    def _ensure_session(self, owner: Owner, id: str, now: datetime) -> None:
+    def _ensure_session(self, owner: Owner, id: str, now: datetime, *, claims: bool) -> None:
         """Create the session if it does not exist.
 
         Raises: Conflict when it is another agent's or user's; Forbidden when it is no user's, and the view a user's.
@@ -164,7 +173,7 @@ class TranscriptWriter:
         if session is None:
             new = Session(id=id, owner=owner.whole, user=owner.user or None, created_at=now, updated_at=now)
             try:
-                session = self._store.add_session(new)
+                session = self._store.add_session(new, claims=claims)
             # A concurrent call created it, which is fine if it was for the same agent and user.
             except Conflict:
                 session = self._store.find_session(owner, id)
