@@ -12,7 +12,7 @@ FRAMEWORKS := .venv-integrations
 CREWAI := .venv-crewai
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-all test-integrations coverage lint format docs bench soak crash fuzz model browser apt-chromium clean
+.PHONY: help run test test-failed test-all test-integrations coverage lint format docs bench soak crash fuzz model browser apt-chromium lock sbom audit release-notes clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -78,6 +78,27 @@ apt-chromium:
 	@test "$$(id -u)" = 0 || { echo "no chromium found; install it, or run this as root" >&2; exit 1; }
 	apt-get update -q
 	apt-get install -q -y --no-install-recommends chromium
+
+lock: $(VENV)/installed-dev ## pin every package of the image and the workflow by version and hash
+	$(PIP) install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra server --extra mcp --extra postgres --extra otel $(LOCK) --output-file deploy/requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra all --extra dev $(LOCK) --output-file deploy/ci.lock
+	echo "hatchling>=1.27" | $(BIN)/uv pip compile - $(LOCK) --output-file deploy/build.lock
+
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	--custom-compile-command "make lock"
+
+sbom: $(VENV)/installed-dev ## list what the image holds as build/sbom.json (CycloneDX)
+	$(PIP) install --quiet "cyclonedx-bom>=7,<8"
+	mkdir -p build
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file build/sbom.json deploy/requirements.lock
+
+audit: $(VENV)/installed-dev ## look for known vulnerabilities in the pinned packages (needs the network)
+	$(PIP) install --quiet pip-audit
+	$(BIN)/pip-audit --require-hashes --disable-pip --requirement deploy/requirements.lock
+
+release-notes: ## print the changes of the current version
+	@python3 tools/release_notes.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(FRAMEWORKS) $(CREWAI) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis

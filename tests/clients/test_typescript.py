@@ -31,8 +31,11 @@ def document() -> dict[str, Any]:
 def strip(node: Any) -> Any:
     """Return a document as scripts/generate.mjs hashes it: without prose, with numbers as JavaScript writes them."""
     if isinstance(node, dict):
-        kept = {name: value for name, value in node.items() if name not in PROSE or isinstance(value, dict)}
-        return {name: strip(value) for name, value in kept.items()}
+        # The example of a body stands beside its schema.
+        prose = {
+            name for name in PROSE if not isinstance(node.get(name), dict) or (name == "example" and "schema" in node)
+        }
+        return {name: strip(value) for name, value in node.items() if name not in prose}
     if isinstance(node, list):
         return [strip(each) for each in node]
     return int(node) if isinstance(node, float) and node.is_integer() else node

@@ -1,4 +1,4 @@
-"""README: its example works as it stands, its figures are those of the benchmarks, and the map of packages is the tree."""
+"""README: its example works, its figures are those of the benchmarks; and the map of packages is the tree."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Draws `recollect demo` as an animated SVG for README: python tools/site/cast.py > docs/assets/demo.svg.
 
-The SVG has no script and no font of its own, so that package indexes and GitHub show it. Each scene replaces the one before; where
-animations are off, the first one stays.
+The SVG has no script and no font of its own, so that package indexes and GitHub show it. Each scene replaces the one
+before; where animations are off, the first one stays.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def _draw(scenes: list[list[tuple[str, str]]]) -> str:
         drawn.append(f'<g class="scene" style="animation-delay:{number * SECONDS}s">{texts}</g>')
     styles = "".join(f".{name}{{fill:{colour}}}" for name, colour in COLOURS.items())
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
-        "<title>recollect demo: remembering, recalling with reasons, correcting, referring to long texts, refusing secrets</title>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
+        "<title>recollect demo: remember, recall with reasons, correct, refer to long texts, refuse secrets</title>"
         "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
         f".title{{font-weight:bold}}{styles}"
         f".scene{{opacity:0;animation:show {len(scenes) * SECONDS}s infinite}}"

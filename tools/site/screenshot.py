@@ -1,4 +1,4 @@
-"""Takes the picture of the console for README: python tools/site/screenshot.py docs/assets/console.png (needs `make browser`)."""
+"""Takes the picture of the console for README: python tools/site/screenshot.py docs/assets/console.png."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds misspelled words in README and docs/: python tools/site/spelling.py. Words of our own are in tools/site/words.txt."""
+"""Finds misspelled words in README and docs/. Words of our own are in tools/site/words.txt."""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ const PROSE = new Set(["description", "summary", "title", "example", "examples"]
 function strip(node) {
   if (Array.isArray(node)) return node.map(strip);
   if (node === null || typeof node !== "object") return node;
-  // A property may have the name of a keyword; its value is a schema then.
+  // A property may have the name of a keyword; its value is a schema then, and it has no schema beside it.
   const kept = Object.entries(node).filter(
-    ([name, value]) => !PROSE.has(name) || (typeof value === "object" && !Array.isArray(value)),
+    ([name, value]) =>
+      !PROSE.has(name) || (typeof value === "object" && !Array.isArray(value) && !(name === "example" && "schema" in node)),
   );
   return Object.fromEntries(kept.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => [name, strip(value)]));
 }

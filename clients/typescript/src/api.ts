@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:1c6229003a1c926851cc08ba1b52c019d2146707fd86b0e6a1601c174b358081
+// sha256:f994e1c4cccba63012068a2b36a8c469b1a6a4063b78b02cddda4287f7ac42f6
 
 export interface paths {
     "/agent/run": {
@@ -2128,7 +2128,80 @@ export interface components {
             next_cursor: string | null;
         };
     };
-    responses: never;
+    responses: {
+        Error400: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error401: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error403: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error404: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error409: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error413: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error422: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error429: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+        Error503: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorBody"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -2160,6 +2233,12 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2208,6 +2287,12 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2238,6 +2323,10 @@ export interface operations {
                     "application/json": components["schemas"]["AgentPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2271,6 +2360,12 @@ export interface operations {
                     "application/json": components["schemas"]["AgentBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2300,6 +2395,11 @@ export interface operations {
                     "application/json": components["schemas"]["AgentBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2327,6 +2427,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2360,6 +2466,13 @@ export interface operations {
                     "application/json": components["schemas"]["AgentBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2395,6 +2508,13 @@ export interface operations {
                     "application/json": components["schemas"]["FactsAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2430,6 +2550,13 @@ export interface operations {
                     "application/json": components["schemas"]["UndoneFacts"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2465,6 +2592,13 @@ export interface operations {
                     "application/json": components["schemas"]["CapturedBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2496,6 +2630,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2531,6 +2671,13 @@ export interface operations {
                     "application/json": components["schemas"]["ContextBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2564,6 +2711,11 @@ export interface operations {
                     "application/json": components["schemas"]["CallPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2594,6 +2746,11 @@ export interface operations {
                     "application/json": components["schemas"]["SeenCallBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2629,6 +2786,11 @@ export interface operations {
                     "application/json": components["schemas"]["DetailList"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2664,6 +2826,13 @@ export interface operations {
                     "application/json": components["schemas"]["DetailBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2703,6 +2872,11 @@ export interface operations {
                     "application/json": components["schemas"]["PartBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2731,6 +2905,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2765,6 +2945,13 @@ export interface operations {
                     "application/json": components["schemas"]["DetailBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2795,6 +2982,11 @@ export interface operations {
                     "application/json": components["schemas"]["DetailBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2830,6 +3022,13 @@ export interface operations {
                     "application/json": components["schemas"]["WholeExplanation"] | components["schemas"]["ExplainAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2865,6 +3064,13 @@ export interface operations {
                     "application/json": components["schemas"]["InjectAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2899,6 +3105,11 @@ export interface operations {
                     "application/json": components["schemas"]["KeyedItem"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2932,6 +3143,13 @@ export interface operations {
                     "application/json": components["schemas"]["KeyedItem"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2964,6 +3182,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3000,6 +3224,11 @@ export interface operations {
                     "application/json": components["schemas"]["NamespacePage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3035,6 +3264,13 @@ export interface operations {
                     "application/json": components["schemas"]["FoundItems"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3079,6 +3315,11 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3114,6 +3355,13 @@ export interface operations {
                     "application/json": components["schemas"]["KeptMemory"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3144,6 +3392,11 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3172,6 +3425,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3206,6 +3465,13 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3238,6 +3504,12 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3271,6 +3543,11 @@ export interface operations {
                     "application/json": components["schemas"]["VersionPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3303,6 +3580,12 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3333,6 +3616,11 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3368,6 +3656,13 @@ export interface operations {
                     "application/json": components["schemas"]["BatchAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3403,6 +3698,13 @@ export interface operations {
                     "application/json": components["schemas"]["RestoreAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3432,6 +3734,11 @@ export interface operations {
                     "application/json": components["schemas"]["PrivateMemory"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3465,6 +3772,11 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3497,6 +3809,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3529,6 +3847,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3561,6 +3885,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProposalBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3596,6 +3926,13 @@ export interface operations {
                     "application/json": components["schemas"]["RenderedRecall"] | components["schemas"]["RecallAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3625,6 +3962,11 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3656,6 +3998,12 @@ export interface operations {
                     "application/json": components["schemas"]["ApprovedWorkspace"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3687,6 +4035,10 @@ export interface operations {
                     "application/json": components["schemas"]["EventPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3720,6 +4072,12 @@ export interface operations {
                     "application/json": components["schemas"]["EventBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3747,6 +4105,9 @@ export interface operations {
                     "application/json": components["schemas"]["VerifyAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3780,6 +4141,10 @@ export interface operations {
                     "application/json": components["schemas"]["SessionPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3813,6 +4178,12 @@ export interface operations {
                     "application/json": components["schemas"]["SessionBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3844,6 +4215,11 @@ export interface operations {
                     "application/json": components["schemas"]["SessionBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3873,6 +4249,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3907,6 +4289,12 @@ export interface operations {
                     "application/json": components["schemas"]["WholeConversation"] | components["schemas"]["ConversationBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3942,6 +4330,11 @@ export interface operations {
                     "application/json": components["schemas"]["MessagePage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3977,6 +4370,13 @@ export interface operations {
                     "application/json": components["schemas"]["MessagePage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4010,6 +4410,12 @@ export interface operations {
                     "application/json": components["schemas"]["ReceiptBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4042,6 +4448,10 @@ export interface operations {
                     "application/zstd": string;
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4087,6 +4497,12 @@ export interface operations {
                     "application/json": components["schemas"]["ImportedBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4119,6 +4535,10 @@ export interface operations {
                     "application/json": components["schemas"]["DocumentPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4179,6 +4599,12 @@ export interface operations {
                     "application/json": components["schemas"]["IngestedBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4208,6 +4634,11 @@ export interface operations {
                     "application/json": components["schemas"]["WholeDocument"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4235,6 +4666,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4268,6 +4705,13 @@ export interface operations {
                     "application/json": components["schemas"]["DocumentBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4301,6 +4745,12 @@ export interface operations {
                     "application/json": components["schemas"]["SearchAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4331,6 +4781,10 @@ export interface operations {
                     "application/json": components["schemas"]["KeyPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4364,6 +4818,12 @@ export interface operations {
                     "application/json": components["schemas"]["IssuedKeyBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4391,6 +4851,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4420,6 +4886,11 @@ export interface operations {
                     "application/json": components["schemas"]["MaintenanceAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4453,6 +4924,12 @@ export interface operations {
                     "application/json": components["schemas"]["AllowSecretAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4482,6 +4959,11 @@ export interface operations {
                     "application/json": components["schemas"]["ScanAnswer"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4511,6 +4993,10 @@ export interface operations {
                     "application/json": components["schemas"]["SkillPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4541,6 +5027,10 @@ export interface operations {
                     "application/json": components["schemas"]["WorkflowPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4574,6 +5064,12 @@ export interface operations {
                     "application/json": components["schemas"]["WorkflowBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4603,6 +5099,11 @@ export interface operations {
                     "application/json": components["schemas"]["WorkflowBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4635,6 +5136,11 @@ export interface operations {
                     "application/json": components["schemas"]["StepPage"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4670,6 +5176,13 @@ export interface operations {
                     "application/json": components["schemas"]["StepBody"];
                 };
             };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4697,6 +5210,9 @@ export interface operations {
                     "application/json": components["schemas"]["HealthBody"] | components["schemas"]["HealthStatus"];
                 };
             };
+            400: components["responses"]["Error400"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4724,6 +5240,9 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            400: components["responses"]["Error400"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
             default: {
                 headers: {
                     [name: string]: unknown;
