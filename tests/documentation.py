@@ -29,13 +29,14 @@ def run_page(page: Path, folder: Path, **environment: str) -> str:
     return run_python(["-c", "\n".join(blocks)], folder, environment)
 
 
-def run_python(arguments: list[str], folder: Path, environment: Mapping[str, str]) -> str:
+def run_python(arguments: list[str], folder: Path, environment: Mapping[str, str], *, typed: str = "") -> str:
     """Run Python in a folder, with its own home and without our settings; return what it prints."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("RECOLLECT_", "OPENAI_"))}
     homes = dict.fromkeys(("XDG_DATA_HOME", "LOCALAPPDATA", "HOME"), str(folder))
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
+        input=typed,
         env=inherited | PATIENT | homes | dict(environment),
         capture_output=True,
         text=True,
