@@ -27,6 +27,7 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
     TenantMemory: {
         "count_memories_by_agent": "no route for several agents: `count_memories` counts those of one",
         "count_waiting": PROCESS,
+        "stats": "no route: the console shows them",
         "export": FILES,
         "import_": FILES,
         "import_formats": FILES,

@@ -157,6 +157,7 @@ BY_A_TENANT: dict[str, Attempt] = {
     "count_memories_by_agent": lambda store, me, it: [
         {**each} for each in store.count_memories_by_agent(me.tenant, [it.agent]).values()
     ],
+    "count_days": lambda store, me, it: store.count_days(me.tenant, since=LONG_AGO, now=NOW, expiring=9),
     "put_document": lambda store, me, it: store.put_document(document(it.document_id, me.tenant), ["mine"], [None]),
     "prepare_document": lambda store, me, it: store.prepare_document(
         document(it.document_id, me.tenant), ["mine"], [None]

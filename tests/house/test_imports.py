@@ -171,6 +171,7 @@ PAUSES = {
     "recollect.services.background.writer": "says how long something has waited to be written",
     "recollect.services.background.refusals": "leaves a text that was refused alone for a while",
     "recollect.services.recall.recall": "gives each source a share of the time a recall may take",
+    "recollect.services.upkeep.stats": "repeats counts that took long instead of counting again",
     "recollect.store.postgres_unit": "tells which of two snapshots is older",
     "recollect.store.search.words": "tells which of two snapshots is older",
     "recollect.store.postgres.link": "asks a server that has not answered for a second whether it is still there",

@@ -31,7 +31,7 @@ def home(agent: AgentMemory) -> str:
 def ids(answer: httpx2.Response) -> list[str]:
     """The memories a page lists."""
     assert answer.status_code == 200
-    return re.findall(r'class="memory [^"]*">.*?<a [^>]*>(m-\d+)</a>', answer.text, re.DOTALL)
+    return re.findall(r'name="id" value="(m-\d+)"', answer.text)
 
 
 def test_agents_are_listed_with_how_much_they_remember(
@@ -41,10 +41,10 @@ def test_agents_are_listed_with_how_much_they_remember(
     ann.remember("Tea at four")
     recollect.tenant().update_agent(ann.owner.agent, name="Ann & Co", is_active=False)
 
-    said = read(browser.get("/admin"))
+    said = read(browser.get("/admin/agents"))
 
     assert f"Ann & Co {ann.owner.agent} inactive 1 0 1 0" in said
-    assert "Agents of default" in said
+    assert "Agents" in said
 
 
 @pytest.mark.proves("J5")
@@ -78,12 +78,15 @@ def test_each_memory_shows_its_kind_time_and_state(
     page = browser.get(home(ann))
     said = read(page)
 
-    for line in ("journal m-1 8 d ago expired", "core m-3 2 h ago held", "note m-4 2 h ago habit Tea at four"):
+    for line in ("m-1 It rained expired 0.50 8 d ago", "m-3 The user is king held 1.00 2 h ago"):
         assert line in said
-    assert "episode m-2 1 y ago archived" in said
-    states = dict(re.findall(r'class="memory is-(\w+)">.*?>(m-\d+)<', page.text, re.DOTALL))
+    assert "m-4 Tea at four habit 0.50 2 h ago" in said
+    states = dict(re.findall(r'class="memory-row is-(\w+)">.*?value="(m-\d+)"', page.text, re.DOTALL))
     assert states == {"live": "m-4", "held": "m-3", "archived": "m-2", "expired": "m-1"}
-    assert page.text.count('<svg class="icon"') == 5 + 4, "one beside each count and one beside each memory"
+    assert re.findall(r'role="img" aria-label="(\w+)"', page.text) == ["note", "core", "episode", "journal"]
+    cards = read(browser.get(home(ann), view="cards"))
+    assert "note m-4 2 h ago habit Tea at four" in cards
+    assert "episode m-2 1 y ago archived" in cards
 
 
 @pytest.mark.proves("J5")
@@ -95,10 +98,10 @@ def test_memories_are_found_by_text_kind_tag_and_state(browser: Browser, ann: Ag
     def found(**query: str) -> list[str]:
         return ids(browser.get(home(ann), **query))
 
-    assert found(q="TEA") == ["m-3", "m-1"]
+    assert found(q="TEA")[:2] == ["m-3", "m-1"]
     assert found(kind="episode", q="", tag="", state="all") == ["m-2"]
     assert found(tag="habit") == ["m-2", "m-1"]
-    assert found(tag="habit", q="tea") == ["m-1"]
+    assert found(tag="habit", q="tea")[0] == "m-1"
     assert found(state="expired") == []
     assert "No memories match" in read(browser.get(home(ann), state="expired"))
     assert browser.get(home(ann), kind="dream").status_code == 400
@@ -122,7 +125,8 @@ def test_an_agent_without_memories_says_so(recollect: Recollect, browser: Browse
 
 
 def test_whatever_is_stored_is_shown_as_text(recollect: Recollect, browser: Browser, ann: AgentMemory) -> None:
-    ann.remember(EVIL, tags=["<i>"], kind="episode")
+    ann.remember(EVIL, tags=["<i>"], kind="episode", session_id="s-<i>", metadata={"<i>": EVIL}, category="<i>")
+    ann.put(("<i>",), "<i>", {"<i>": EVIL})
     ann.log_turn("s-<i>", user=EVIL, assistant=EVIL)
     recollect.tenant().update_agent(ann.owner.agent, name=EVIL, icon="<i>")
     call = ann.context("s-<i>", "bold quoted script").id
@@ -130,14 +134,18 @@ def test_whatever_is_stored_is_shown_as_text(recollect: Recollect, browser: Brow
     for path in (
         *("", "/memories/m-1", "/memories/m-1/delete", f"/seen/{call}", "/seen", "/sessions", "/sessions/s-%3Ci%3E"),
         *(f"/why?q={html.escape(EVIL)}&id=m-1", "?q=%22%3E%3Cscript%3E&tag=%22%3E%3Ci%3E", "/proposals"),
+        *("?view=cards&kind=item", "?kind=item", "/memories/m-2", "?where=%3Cb%3E&where=metadata.x+%3D+%27%3Ci%3E%27"),
+        "?review=yes&state=held&sort=text",
     ):
         page = browser.get(home(ann) + path)
         assert page.status_code == 200
-        assert "<script" not in page.text
+        assert page.text.count("<script") == 1, "only the console's own"
         assert "<b>" not in page.text
         assert "<i>" not in page.text
         assert "{{ 7 * 7 }}" in page.text
     assert EVIL in read_text(browser.get(f"{home(ann)}/memories/m-1"))
+    wrong = browser.get(f"{home(ann)}/why?q=x&where=%3Cb%3E&as_of=%3Ci%3E")
+    assert (wrong.status_code, "<b>" in wrong.text, "<i>" in wrong.text) == (400, False, False)
 
 
 def read_text(answer: httpx2.Response) -> str:
@@ -169,7 +177,7 @@ def test_a_memory_is_edited_and_what_it_said_is_kept(browser: Browser, ann: Agen
 @pytest.mark.proves("J5")
 def test_a_memory_is_deleted_after_a_question(browser: Browser, ann: AgentMemory) -> None:
     ann.remember("Tea at four")
-    (ask,) = links(browser.get(home(ann)), "Delete")
+    (ask,) = links(browser.get(f"{home(ann)}/memories/m-1"), "Delete")
 
     question = browser.get(ask)
     assert "Delete m-1 permanently? note Tea at four" in read(question)

@@ -190,6 +190,7 @@ class AsyncTenantMemory:
     delete_agent = _in_thread(TenantMemory.delete_agent)
     count_memories = _in_thread(TenantMemory.count_memories)
     count_memories_by_agent = _in_thread(TenantMemory.count_memories_by_agent)
+    stats = _in_thread(TenantMemory.stats)
     count_waiting = _in_thread(TenantMemory.count_waiting)
     sessions = _in_thread(TenantMemory.sessions)
     session = _in_thread(TenantMemory.session)

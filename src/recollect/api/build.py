@@ -53,6 +53,7 @@ from recollect.services.upkeep.checkup import Checkup, RepairIndex
 from recollect.services.upkeep.erase import Erase
 from recollect.services.upkeep.maintain import Maintain
 from recollect.services.upkeep.schedule import MaintenanceSchedule
+from recollect.services.upkeep.stats import CountTenant
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -98,6 +99,7 @@ class Services:
     context_calls: ContextCalls
     seen: InspectContextCall
     erase: Erase
+    stats: CountTenant
     export: Export
     import_: Import
 
@@ -119,28 +121,26 @@ def build_services(
 ) -> Services:
     """Build the services of one store from the settings."""
     (summary, fast), tokens, skills = _guard_models(outside.models, now), outside.tokens, outside.skills
-    echoes, retrieved = LoopGuard(store, now), _build_marks(store, settings)
+    echoes, retrieved, stats = LoopGuard(store, now), _build_marks(store, settings), CountTenant(store, now)
     guard, judge = SecretGuard(store, now, mode=settings.secrets), partial(judge_memory, mode=settings.suspicious)
-    details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
     maintain, schedule = _build_maintain(store, embedding, retrieved, judge, now, settings)
     remember = _build_remember(store, embedding, guard, echoes, schedule, now, settings)
     transcripts = TranscriptWriter(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _build_conversations(store, guard, summary, now, settings)
     recall = _build_recall(store, embedding, echoes, retrieved, schedule, judge, now, settings)
-    items = Items(store, embedding, remember, recall, retrieved, now)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
     context_calls, keys = ContextCalls(store, keep=settings.context_calls_kept), ApiKeys(store, now)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
-    similar, caches = Similar(store, embedding, now), (echoes, assemble, context_calls, keys, embedding)
+    similar, caches = Similar(store, embedding, now), (echoes, assemble, context_calls, keys, embedding, stats)
     return Services(
         store=store,
         now=now,
         judge=judge,
         rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
-        items=items,
+        items=(items := Items(store, embedding, remember, recall, retrieved, now)),
         restore=RestoreMemories(store, embedding, judge, now, lifetimes=_read_lifetimes(settings)),
         transcripts=transcripts,
         conversations=conversations,
@@ -150,7 +150,7 @@ def build_services(
         consolidate=consolidate,
         facts=_build_facts(store, remember, guard, similar, summary, now, settings),
         scan=SecretScan(store, guard),
-        details=details,
+        details=(details := Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)),
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
         guard=guard,
         echoes=echoes,
@@ -170,6 +170,7 @@ def build_services(
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
         erase=Erase(store, consolidate, now, waiting=(retrieved, context_calls), caches=caches),
+        stats=stats,
         export=Export(store, outside.archives, now, key=settings.export_key),
         import_=_build_import(store, embedding, remember, items, transcripts, guard, outside, now, settings),
     )

@@ -26,6 +26,7 @@ from recollect.model import (
     Owner,
     Receipt,
     Session,
+    TenantStats,
 )
 from recollect.policy.agents import AgentFields, check_agent_fields
 from recollect.policy.filters.conditions import SESSION_FIELDS
@@ -37,6 +38,7 @@ from recollect.ports import Place, place_of
 from recollect.services.recall.recall import check_limit
 from recollect.services.transfer.importing import ImportOptions
 from recollect.services.upkeep.maintain import MaintenanceReport
+from recollect.services.upkeep.stats import DAYS, keep_agents
 from recollect.services.walk import Progress
 
 T = TypeVar("T")
@@ -266,6 +268,20 @@ class TenantTranscripts(TenantView):
 
 class TenantUpkeep(TenantView):
     """Maintenance of one tenant."""
+
+    def stats(self, *, days: int = DAYS) -> TenantStats:
+        """Count memories by kind, events by action and prompts of each of the last `days`, and what waits for a
+        decision; list what expires next.
+
+        Counting a large store takes a moment; its result is then repeated for a while (see `counted_at`). Notes in a
+        workspace's file are not counted.
+
+        Raises: Invalid; Forbidden when the caller is limited to a user.
+        """
+        caller = current_caller()
+        caller.check_all_users()
+        counted = self._services.stats(self.id, days)
+        return keep_agents(counted, caller.agents) if caller.agents else counted
 
     def count_waiting(self) -> int:
         """Count the texts without a vector."""

@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from recollect.model import NO_USER, Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
+from recollect.model import (
+    NO_USER,
+    Agent,
+    Kind,
+    Match,
+    Memory,
+    MemoryVersion,
+    Owner,
+    Proposal,
+    ProposalState,
+    State,
+    TenantStats,
+)
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.ports.providers import Vector
 
@@ -41,6 +53,12 @@ class AgentStore(Protocol):
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         """Count them for many agents in one query; the result has an entry for each agent."""
+
+    def count_days(self, tenant: str, *, since: datetime, now: datetime, expiring: int) -> TenantStats:
+        """Count memories, events and prompts of each day from `since`, and what waits; list what expires next.
+
+        Notes of a workspace's file are left out.
+        """
 
 
 class MemorySummary(NamedTuple):

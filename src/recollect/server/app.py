@@ -19,9 +19,20 @@ from recollect import __version__
 from recollect.api.recollect import Recollect
 from recollect.runner import AgentRunner
 from recollect.server import reference
-from recollect.server.console import agent_forms, conversations, explain, login_pages, proposals, tenant
-from recollect.server.console import agents as agent_pages
+from recollect.server.console import (
+    agent_forms,
+    bulk,
+    conversations,
+    home,
+    login_pages,
+    memory,
+    proposals,
+    seen,
+    tenant,
+    why,
+)
 from recollect.server.console import knowledge as knowledge_pages
+from recollect.server.console import memories as memory_pages
 from recollect.server.console.guard import ConsoleGuard
 from recollect.server.http.addresses import Connections, KeyCheck
 from recollect.server.http.auth import AuthMiddleware
@@ -88,7 +99,20 @@ GROUPS = (
 )
 """The modules with the routes of the REST API."""
 
-PAGES = (login_pages, agent_pages, agent_forms, explain, conversations, proposals, knowledge_pages, tenant)
+PAGES = (
+    login_pages,
+    home,
+    memory_pages,
+    bulk,
+    memory,
+    agent_forms,
+    why,
+    seen,
+    conversations,
+    proposals,
+    knowledge_pages,
+    tenant,
+)
 """The modules with the pages of the console."""
 
 REST: Sequence[Route] = [*(route for each in (reference, *GROUPS) for route in each.router.routes), mounting.ROUTE]

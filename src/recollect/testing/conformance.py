@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import Agent, ApiKey, KeyScope, Kind, Memory, Origin, Owner
+from recollect.model import Agent, ApiKey, AuditEvent, KeyScope, Kind, Memory, Origin, Owner
 from recollect.ports import Store
 from recollect.ports.history import ConsoleLogin
 
@@ -199,6 +199,30 @@ class AgentConformance:
         assert {name: each[Kind.JOURNAL] for name, each in counts.items()} == {"ann": 2, "cleo": 3, "nobody": 0}
         assert all(set(each) == set(Kind) for each in counts.values())
         assert store.count_memories_by_agent(tenant, []) == {}
+
+    def test_records_are_counted_by_day(self, store: Store, ann: Owner, bob: Owner) -> None:
+        yesterday, long_ago = NOW - timedelta(days=1), NOW - timedelta(days=99)
+        soon = store.add_memory(note("a", ann, created_at=NOW, expires_at=NOW + timedelta(days=2)))
+        sooner = store.add_memory(note("b", bob, created_at=yesterday, expires_at=NOW + timedelta(days=1)))
+        store.add_memory(note("c", ann, created_at=long_ago, flag="read this"))
+        store.add_memory(note("gone", ann, created_at=NOW, archived_at=NOW))
+        store.add_memory(note("not ours", owner(), created_at=NOW))
+        store.add_event(AuditEvent(tenant=ann.tenant, at=NOW, action="tea.made", agent_id="ann", message="Tea"))
+        store.add_event(AuditEvent(tenant=ann.tenant, at=long_ago, action="tea.made", message="Old tea"))
+
+        counted = store.count_days(ann.tenant, since=NOW - timedelta(days=7), now=NOW, expiring=5)
+
+        assert {(each.agent, each.name, each.day, each.count) for each in counted.memories} == {
+            ("ann", "note", NOW.date(), 1),
+            ("ann", "note", None, 1),
+            ("bob", "note", yesterday.date(), 1),
+        }
+        assert [(each.agent, each.name, each.day, each.count) for each in counted.events] == [
+            ("ann", "tea.made", NOW.date(), 1)
+        ]
+        assert counted.review == {"ann": 1}
+        assert (counted.proposals, counted.prompts) == ({}, ())
+        assert [(each.owner.agent, each.id) for each in counted.expiring] == [("bob", sooner.id), ("ann", soon.id)]
 
     def test_the_database_has_a_size(self, store: Store, ann: Owner) -> None:
         store.add_agent(agent(ann))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import log
 
 from recollect.model import Kind, Memory
 from recollect.policy.memories.categories import LIFETIMES, Category, Lifetimes, find_category
@@ -88,6 +89,19 @@ def decide_fate(
         return Fate.KEPT
     left = decay_importance(importance, retrieved_at=used_at, now=now)
     return Fate.FADED if left < ARCHIVE_BELOW else Fate.KEPT
+
+
+def find_fading(importance: float, used_at: datetime, *, category: str | None = None) -> datetime | None:
+    """Return when maintenance archives an episode that is not retrieved after `used_at`; None: it does not fade.
+
+    >>> f"{find_fading(0.5, datetime(2026, 1, 1)):%Y-%m-%d}", find_fading(0.5, datetime(2026, 1, 1), category="fact")
+    ('2026-08-08', None)
+    """
+    if find_category(category) in SPARED:
+        return None
+    # importance * DECAY_PER_WEEK ** weeks = ARCHIVE_BELOW
+    weeks = log(ARCHIVE_BELOW / importance, DECAY_PER_WEEK) if importance > ARCHIVE_BELOW else 0.0
+    return used_at + max(FADES_AFTER, timedelta(weeks=weeks))
 
 
 def quota_rank(

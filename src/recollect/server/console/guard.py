@@ -17,7 +17,7 @@ from recollect.server.http.errors import error_response
 from recollect.server.http.requests import header
 
 HEADERS: Mapping[str, str] = {
-    "Content-Security-Policy": "default-src 'self'; script-src 'none'; object-src 'none'; base-uri 'none'; "
+    "Content-Security-Policy": "default-src 'self'; script-src 'self'; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'",
     # With "no-referrer" browsers would send our own forms with the Origin "null".
     "Referrer-Policy": "same-origin",

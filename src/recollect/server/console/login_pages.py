@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -11,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from recollect.errors import NotFound, Unauthorized
 from recollect.server.console.logins import COOKIE, PATH
-from recollect.server.console.pages import page, page_router
+from recollect.server.console.pages import STATIC, STATIC_TYPES, page, page_router
 from recollect.server.http.addresses import KeyCheck
 from recollect.server.http.routing import PUBLIC, is_console
 from recollect.services.access.logins import LASTS, Logins
@@ -19,10 +18,6 @@ from recollect.services.access.logins import LASTS, Logins
 router = page_router()
 Next = Annotated[str, Query(alias="next")]
 Code = Annotated[str, Path()]
-
-TYPES = {"console.css": "text/css", "icon.svg": "image/svg+xml"}
-_FOLDER = files("recollect.server.console").joinpath("static")
-_FILES = {name: _FOLDER.joinpath(name).read_bytes() for name in TYPES}
 
 
 @router.get("/login", scope=PUBLIC)
@@ -70,10 +65,10 @@ def log_out(request: Request) -> Response:
 
 @router.get("/static/{name}", scope=PUBLIC)
 async def get_file(name: Annotated[str, Path()]) -> Response:
-    """Return the style sheet or the icon."""
-    if name not in _FILES:
+    """Return a style sheet, a script or an image."""
+    if name not in STATIC:
         raise NotFound("There is no such file.")
-    return Response(_FILES[name], media_type=TYPES[name], headers={"Cache-Control": "max-age=3600"})
+    return Response(STATIC[name], media_type=STATIC_TYPES[name], headers={"Cache-Control": "max-age=3600"})
 
 
 def _logins(request: Request) -> Logins:

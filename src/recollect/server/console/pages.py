@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -41,6 +43,23 @@ OUTCOMES: Mapping[Outcome, str] = {
 AGES = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
 
 
+def _load_static() -> Mapping[str, bytes]:
+    folder = files("recollect.server.console").joinpath("static")
+    return {name: folder.joinpath(name).read_bytes() for name in STATIC_TYPES}
+
+
+STATIC_TYPES: Mapping[str, str] = {
+    "console.css": "text/css",
+    "pages.css": "text/css",
+    "console.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+    "icons.svg": "image/svg+xml",
+}
+STATIC = _load_static()
+ASSETS = hashlib.sha256(b"".join(STATIC.values())).hexdigest()[:8]
+"""Part of the addresses of static files, so that browsers fetch changed ones."""
+
+
 def page_router(path: str = "") -> Router:
     """Return a router for pages below a path of the console."""
     return Router(prefix=f"{PATH}{path}", include_in_schema=False, is_json=False)
@@ -64,9 +83,9 @@ def place(*parts: object, **query: object) -> str:
     >>> place("agents", "ann@home", "why", q="a&b", limit=None)
     '/admin/agents/ann%40home/why?q=a%26b'
     """
-    present = {name: value for name, value in query.items() if value not in (None, "")}
+    present = {name: value for name, value in query.items() if value not in (None, "", [])}
     path = "/".join([PATH, *(quote(str(part), safe="") for part in parts)])
-    return f"{path}?{urlencode(present)}" if present else path
+    return f"{path}?{urlencode(present, doseq=True)}" if present else path
 
 
 def moment(at: datetime) -> str:
@@ -93,6 +112,16 @@ def age(at: datetime, now: datetime) -> str:
     return "now"
 
 
+def clip(text: str, most: int) -> str:
+    """Return the beginning of a text that takes at most so many bytes; wide characters take more than narrow ones.
+
+    >>> clip("Tea at four", 100), clip("Tea at four", 6), clip("東京", 5)
+    ('Tea at four', 'Tea at…', '東…')
+    """
+    encoded = text.encode(errors="replace")
+    return text if len(encoded) <= most else encoded[:most].decode(errors="ignore").rstrip() + "…"
+
+
 def _is_colour(text: str) -> bool:
     """Return True for a colour that a page can show, such as "teal" or "#2f6fdb"; people may write anything."""
     return re.fullmatch(r"[a-zA-Z]+|#[0-9a-fA-F]{3,8}", text) is not None
@@ -111,7 +140,7 @@ def _may_edit(access: Access | None, memory: Memory) -> bool:
     return access is not None and _may(access, KeyScope.WRITE) and is_within(memory.origin, access.trust)
 
 
-def _render_value(memory: Memory | MemoryVersion, indent: int | None = None) -> str:
+def render_value(memory: Memory | MemoryVersion, indent: int | None = None) -> str:
     """Return the value of an item as JSON text."""
     return json.dumps(unwrap_value(memory.metadata), ensure_ascii=False, indent=indent)
 
@@ -127,12 +156,14 @@ _PAGES.globals |= {
     "place": place,
     "moment": moment,
     "age": age,
+    "clip": clip,
     "is_colour": _is_colour,
     "may": _may,
     "may_decide": _may_decide,
     "may_edit": _may_edit,
-    "render_value": _render_value,
+    "render_value": render_value,
     "version": __version__,
+    "assets": ASSETS,
     "kinds": [*Kind],
     "states": [*State],
     "outcomes": OUTCOMES,

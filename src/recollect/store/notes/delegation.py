@@ -40,6 +40,7 @@ class SqlDelegate:
     find_agent = delegate(SqlStore.find_agent)
     list_agents = delegate(SqlStore.list_agents)
     update_agent = delegate(SqlStore.update_agent)
+    count_days = delegate(SqlStore.count_days)
 
     # MemoryStore
     prune_memories = delegate(SqlStore.prune_memories)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime
 from random import getrandbits
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import Agent, Kind, Owner
+from recollect.model import Agent, DayCount, Kind, Owner, TenantStats
 from recollect.store.engine import Unit, Units
-from recollect.store.tables.rows import agent_from, agent_values, owner_params
+from recollect.store.tables.rows import agent_from, agent_values, memory_from, owner_params
 
 LIFE_BITS = 62
 """Size of the random number that tells one generation of an agent's index from the next."""
+
+MAX_COUNTED_EVENTS = 20_000
+"""Newest events of the audit log that are counted by day; the log has no index by time."""
 
 NO_SUCH_AGENT = "There is no such agent."
 
@@ -67,6 +71,36 @@ class AgentRows(Units):
                 if agent in counts:
                     counts[agent][Kind(kind)] = count
         return counts
+
+    def count_days(self, tenant: str, *, since: datetime, now: datetime, expiring: int) -> TenantStats:
+        values = {"tenant": tenant, "since": since}
+
+        def read(unit: Unit) -> TenantStats:
+            shelf = unit.one("audit_head", tenant=tenant)
+            after = 0 if shelf is None else shelf[0] - MAX_COUNTED_EVENTS
+            prompts = unit.all("count_prompts_by_day", **values)
+            soon = unit.all("list_expiring", tenant=tenant, now=now, limit=expiring)
+            return TenantStats(
+                counted_at=now,
+                first_day=since.date(),
+                memories=tuple(_day_count(*row) for row in unit.all("count_memories_by_day", **values)),
+                events=tuple(_day_count(*row) for row in unit.all("count_events_by_day", **values, after=after)),
+                prompts=tuple(
+                    _day_count(agent, name, day, count)
+                    for agent, day, *counts in prompts
+                    for name, count in zip(("prompts", "tokens"), counts, strict=True)
+                ),
+                review=dict(map(tuple, unit.all("count_for_review", tenant=tenant))),
+                proposals=dict(map(tuple, unit.all("count_open_proposals", tenant=tenant))),
+                expiring=tuple(map(memory_from, soon)),
+            )
+
+        return self._read(tenant, read)
+
+
+def _day_count(agent: str | None, name: str, day: str, count: int) -> DayCount:
+    # Records from before the first day have an empty one.
+    return DayCount(agent=agent or "", name=name, day=date.fromisoformat(day) if day else None, count=int(count))
 
 
 def renew_index(unit: Unit, agent: str) -> None:

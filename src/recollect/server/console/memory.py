@@ -1,97 +1,33 @@
-"""Agents and their memories: the overview of the tenant, and pages to read, edit, approve, restore and delete them."""
+"""One memory: its life as a picture, its versions, corrections, near-duplicates and prompts; edit, approve, delete."""
 
 from __future__ import annotations
 
-from functools import partial
-from operator import attrgetter
-from typing import Annotated, Any
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Annotated
 
-from fastapi import Form, Path, Query, Request
+from fastapi import Form, Path, Request
 from fastapi.responses import RedirectResponse, Response
 
-from recollect.api.agent import ANY_STATE, PAGE
+from recollect.api.agent import PAGE
 from recollect.errors import Conflict, Invalid, NotFound
-from recollect.policy.filters.language import parse_filter
-from recollect.server.console.pages import page, page_router, place
-from recollect.server.http.auth import CurrentAgent, CurrentRecollect, CurrentTenant
+from recollect.model import BlockItem, ContextCall, Memory, MemoryVersion
+from recollect.server.console.lifeline import Piece, compare_words, draw_life
+from recollect.server.console.pages import page, page_router, place, render_value
+from recollect.server.http.auth import CurrentAgent, CurrentTenant
 from recollect.server.http.routing import ADMIN, READ, WRITE
-from recollect.server.paging import READ_LARGE_AT_ONCE, fit_page, read_page
-from recollect.server.rest.health import find_problems
+from recollect.server.paging import fit_page
 
-AGENTS = 50
+MAX_CHAIN = 20
+CALLS = 50
+"""Latest prompts that are searched for a memory."""
+
+NEAR = timedelta(seconds=2)
 
 router = page_router()
 
 
-@router.get("", scope=READ)
-def show_overview(
-    request: Request, recollect: CurrentRecollect, tenant: CurrentTenant, after: Annotated[str, Query()] = ""
-) -> Response:
-    """Show agents by id, with the number of memories of each kind, and problems of the store."""
-    found = read_page(
-        lambda after, limit: tenant.list_agents(after=after, limit=limit),
-        attrgetter("id"),
-        after,
-        limit=AGENTS,
-        at_once=READ_LARGE_AT_ONCE,
-    )
-    return page(
-        request,
-        "overview.html",
-        tenant=tenant.id,
-        agents=found.items,
-        counts=tenant.count_memories_by_agent([agent.id for agent in found.items]),
-        more=found.end or "",
-        is_first=not after,
-        problems=find_problems(recollect, tenant),
-        maintenance=recollect.maintenance.refresh(),
-    )
-
-
 MemoryId = Annotated[str, Path()]
-
-
-@router.get("/agents/{agent}", scope=READ)
-def list_memories(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    q: Annotated[str, Query()] = "",
-    kind: Annotated[str, Query()] = "",
-    tag: Annotated[str, Query()] = "",
-    where: Annotated[str, Query()] = "",
-    state: Annotated[str, Query()] = ANY_STATE,
-    before: Annotated[str, Query()] = "",
-) -> Response:
-    """Show the newest memories, in any state."""
-    agent = tenant.get_agent(memory.owner.agent)
-    chosen: dict[str, Any] = {"kind": kind or None, "state": state or ANY_STATE}
-    listed, problem = partial(memory.list, tag=tag, query=q, **chosen), ""
-    try:
-        condition = parse_filter(where)
-    except Invalid as error:
-        condition, problem = None, str(error)
-    found = read_page(
-        lambda before, limit: listed(where=condition, before=before, limit=limit),
-        attrgetter("id"),
-        before or None,
-        limit=PAGE,
-    )
-    return page(
-        request,
-        "agent.html",
-        agent=agent,
-        count=tenant.count_memories(agent.id),
-        memories=found.items,
-        q=q,
-        kind=kind,
-        tag=tag,
-        where=where,
-        problem=problem,
-        state=state,
-        before=before,
-        older=found.end or "",
-    )
 
 
 @router.get("/agents/{agent}/memories/{id}", scope=READ)
@@ -160,20 +96,64 @@ def _memory_page(
     text: str | None = None,
     tags: str | None = None,
 ) -> Response:
-    record = memory.get(id)
+    record, now = memory.get(id), request.app.state.recollect.now()
+    versions = fit_page(memory.history(id, limit=PAGE))
     return page(
         request,
         "memory.html",
         status=400 if problem else 200,
         agent=tenant.get_agent(memory.owner.agent),
         memory=record,
-        versions=fit_page(memory.history(id, limit=PAGE)),
+        life=draw_life(record, versions, now),
+        changes=_compare_versions(record, versions),
+        versions=versions,
+        chain=_find_chain(memory, record),
         similar=memory.similar(id),
+        prompts=_find_prompts(memory, id),
         is_conversation=_is_conversation(memory, record.session_id),
         problem=problem,
         text=record.text if text is None else text,
         tags=", ".join(record.tags) if tags is None else tags,
     )
+
+
+def _find_chain(memory: CurrentAgent, record: Memory) -> list[Memory]:
+    """Return the memories that corrected each other, oldest first, with the given one; empty if there are no others."""
+    chain = [record]
+    while chain[0].supersedes and len(chain) < MAX_CHAIN:
+        try:
+            chain.insert(0, memory.get(chain[0].supersedes))
+        except NotFound:
+            break
+    while (ended := chain[-1].valid_to) is not None and len(chain) < MAX_CHAIN:
+        # A correction is written when the corrected one ends, unless it says another time.
+        near = memory.list(state="all", since=ended - NEAR, until=ended + NEAR, limit=PAGE)
+        found = [each for each in near if each.supersedes == chain[-1].id]
+        if not found:
+            break
+        chain.append(found[0])
+    return chain if len(chain) > 1 else []
+
+
+def _find_prompts(memory: CurrentAgent, id: str) -> list[tuple[ContextCall, str, BlockItem]]:
+    """Return the latest prompts that considered a memory, with the block that showed it or left it out."""
+    found = []
+    for call in memory.context_calls(limit=CALLS):
+        places = [(call, block.name, item) for block in call.blocks for item in block.items if item.id == id]
+        # Several blocks may consider it; the one that shows it counts.
+        found += sorted(places, key=lambda place: bool(place[2].left_out))[:1]
+    return found
+
+
+def _compare_versions(record: Memory, versions: Sequence[MemoryVersion]) -> list[tuple[MemoryVersion, list[Piece]]]:
+    """Return each former version with its changes to the next one, newest first."""
+    is_item, found = record.item_key is not None, []
+    later = render_value(record) if is_item else record.text
+    for each in versions:
+        text = render_value(each) if is_item else each.text
+        found.append((each, compare_words(text, later)))
+        later = text
+    return found
 
 
 def _is_conversation(memory: CurrentAgent, id: str | None) -> bool:

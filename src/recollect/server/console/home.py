@@ -1,0 +1,178 @@
+"""The first page: how memory grows, what happened, what waits for a decision, and which agents there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from operator import attrgetter
+from typing import Annotated
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+
+from recollect.model import DayCount, KeyScope, Kind, TenantStats
+from recollect.server.console.charts import Chart, describe_bytes, draw_line, stack_areas, stack_columns
+from recollect.server.console.pages import page, page_router
+from recollect.server.http.auth import CurrentRecollect, CurrentTenant
+from recollect.server.http.routing import READ
+from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
+from recollect.server.rest.health import find_problems
+from recollect.services.upkeep.stats import DAYS
+
+AGENTS = 50
+SHOWN_AGENTS = 8
+CHOICES = (7, 30, 90)
+"""Days that the charts may cover."""
+
+ADDED, CHANGED, REFUSED, SHORTENED = "written", "changed", "refused", "prompts shortened"
+GROUPS: Mapping[str, str] = {
+    "memory.add": ADDED,
+    "memory.refuse": REFUSED,
+    "secret.refuse": REFUSED,
+    "context.truncate": SHORTENED,
+}
+"""Series of the chart of activity, by action of the event; other events of memories are changes."""
+
+PROMPTS = "prompts"
+
+router = page_router()
+
+
+@dataclass(slots=True)
+class AgentCounts:
+    """Numbers of one agent on the first page."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    days: list[int] = field(default_factory=list)  # memories written on each day
+    review: int = 0
+    proposals: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.kinds.values())
+
+    @property
+    def line(self) -> str:
+        return draw_line(self.days, max(self.days, default=0))
+
+
+@router.get("", scope=READ)
+def show_home(
+    request: Request,
+    recollect: CurrentRecollect,
+    tenant: CurrentTenant,
+    days: Annotated[int, Query(ge=1, le=CHOICES[-1])] = DAYS,
+) -> Response:
+    """Show the tenant at a glance."""
+    # A key of one user has no numbers of the whole tenant.
+    stats = tenant.stats(days=days) if request.state.access.user is None else None
+    agents = tenant.list_agents(limit=AGENTS)
+    counts = {} if stats is None else count_agents(stats)
+    names = {agent.id: agent for agent in agents}
+    busiest = sorted(agents, key=lambda agent: counts[agent.id].total if agent.id in counts else 0, reverse=True)
+    return page(
+        request,
+        "home.html",
+        stats=stats,
+        counts=counts,
+        agents=busiest[:SHOWN_AGENTS],
+        names=names,
+        has_more=len(agents) > SHOWN_AGENTS,
+        days=days,
+        choices=CHOICES,
+        growth=None if stats is None else draw_growth(stats),
+        activity=None if stats is None else draw_activity(stats),
+        day_labels=[] if stats is None else _label_days(stats),
+        problems=find_problems(recollect, tenant),
+        waiting=tenant.count_waiting(),
+        # The size of the whole store is no tenant's business.
+        size=describe_bytes(recollect.count_bytes()) if request.state.access.scope is KeyScope.OPERATOR else "",
+        maintenance=recollect.maintenance.refresh(),
+    )
+
+
+@router.get("/agents", scope=READ)
+def list_agents(request: Request, tenant: CurrentTenant, after: Annotated[str, Query()] = "") -> Response:
+    """Show agents by id, with the number of memories of each kind."""
+    found = read_page(
+        lambda after, limit: tenant.list_agents(after=after, limit=limit),
+        attrgetter("id"),
+        after,
+        limit=AGENTS,
+        at_once=READ_LARGE_AT_ONCE,
+    )
+    is_user = request.state.access.user is not None
+    return page(
+        request,
+        "agents.html",
+        agents=found.items,
+        counts={} if is_user else count_agents(tenant.stats()),
+        more=found.end or "",
+        is_first=not after,
+    )
+
+
+def count_agents(stats: TenantStats) -> dict[str, AgentCounts]:
+    """Return the numbers of each agent that has any."""
+    counts: dict[str, AgentCounts] = {}
+    places = {day: index for index, day in enumerate(list_days(stats))}
+    for each in stats.memories:
+        agent = counts.setdefault(each.agent, AgentCounts(days=[0] * len(places)))
+        agent.kinds[each.name] += each.count
+        if each.day in places:
+            agent.days[places[each.day]] += each.count
+    for name, waiting in (("review", stats.review), ("proposals", stats.proposals)):
+        for id, count in waiting.items():
+            setattr(counts.setdefault(id, AgentCounts(days=[0] * len(places))), name, count)
+    return counts
+
+
+def list_days(stats: TenantStats) -> Sequence[date]:
+    """Return the days that were counted."""
+    count = (stats.counted_at.date() - stats.first_day).days + 1
+    return [stats.first_day + timedelta(days=each) for each in range(count)]
+
+
+def draw_growth(stats: TenantStats) -> Chart:
+    """Return the number of memories of each kind at the end of each day, for kinds that occur."""
+    days = list_days(stats)
+    series: dict[str, list[int]] = {}
+    for kind in Kind:
+        of_kind = [each for each in stats.memories if each.name == kind.value]
+        if of_kind:
+            written = _sum_days(of_kind, days)
+            total, grown = sum(each.count for each in of_kind if each.day is None), []
+            for count in written:
+                total += count
+                grown.append(total)
+            series[kind.value] = grown
+    return stack_areas(series)
+
+
+def draw_activity(stats: TenantStats) -> Chart:
+    """Return the events and prompts of each day."""
+    days = list_days(stats)
+    groups: dict[str, list[DayCount]] = {ADDED: [], CHANGED: [], PROMPTS: [], SHORTENED: [], REFUSED: []}
+    for each in stats.events:
+        name = GROUPS.get(each.name) or (CHANGED if each.name.startswith("memory.") else None)
+        if name is not None:
+            groups[name].append(each)
+    groups[PROMPTS] += [each for each in stats.prompts if each.name == PROMPTS]
+    return stack_columns(
+        [f"{day:%-d %b}" for day in days], {name: _sum_days(counts, days) for name, counts in groups.items()}
+    )
+
+
+def _sum_days(counts: Sequence[DayCount], days: Sequence[date]) -> list[int]:
+    found = Counter[date | None]()
+    for each in counts:
+        found[each.day] += each.count
+    return [found[day] for day in days]
+
+
+def _label_days(stats: TenantStats) -> list[str]:
+    """Return labels of the first, the middle and the last day."""
+    days = list_days(stats)
+    return [f"{day:%-d %b}" for day in (days[0], days[len(days) // 2], days[-1])]

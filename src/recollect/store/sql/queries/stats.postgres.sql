@@ -1,0 +1,5 @@
+-- fragment: created_day
+CASE WHEN created_at < :since THEN '' ELSE to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') END
+
+-- fragment: event_day
+to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD')

@@ -1,0 +1,109 @@
+"""Memories in a real browser: found, selected, changed and brought back, by mouse and keyboard; sliders of weights."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect import AgentMemory, Recollect
+from tests.browser.conftest import Console
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture
+def ann(recollect: Recollect) -> AgentMemory:
+    ann = recollect.agent("ann")
+    ann.remember("Tea at four", tags=["habit"])
+    ann.remember("Coffee at nine", importance=0.9)
+    ann.remember("Milk in the fridge", importance=0.1)
+    return ann
+
+
+def test_twenty_memories_fit_a_screen(recollect: Recollect, console: Console) -> None:
+    recollect.agent("ann").remember_many([{"text": f"Entry {each}", "kind": "episode"} for each in range(60)])
+    console.page.set_viewport_size({"width": 1440, "height": 900})
+    console.log_in()
+    console.open("/admin/agents/ann")
+
+    ends = console.page.locator(".memory-row").evaluate_all("all => all.map(row => row.getBoundingClientRect().bottom)")
+
+    assert sum(end <= 900 for end in ends) >= 20
+
+
+def test_keys_move_select_search_and_help(console: Console, ann: AgentMemory) -> None:
+    console.log_in()
+    console.open("/admin/agents/ann")
+    page, keyboard = console.page, console.page.keyboard
+
+    keyboard.press("j")
+    keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == "Coffee at nine"
+    keyboard.press("x")
+    keyboard.press("k")
+    keyboard.press("x")
+    assert page.locator("#selected").inner_text() == "2 selected"
+    keyboard.press("?")
+    assert page.get_by_text("next, previous").is_visible()
+    keyboard.press("/")
+    keyboard.type("jkx tea")
+    assert page.get_by_label("Search words and meaning").input_value() == "jkx tea"
+    assert page.locator("#selected").inner_text() == "2 selected", "keys are letters in a field"
+    keyboard.press("Control+A")
+    keyboard.type("tea")
+    keyboard.press("Enter")
+
+    page.wait_for_url("**q=tea**")
+    assert page.locator(".memory-row").first.locator(".text-cell").inner_text() == "Tea at four"
+
+
+def test_selected_memories_are_deleted_and_brought_back(console: Console, ann: AgentMemory) -> None:
+    console.log_in()
+    console.open("/admin/agents/ann")
+    page = console.page
+
+    page.get_by_label("Select m-1").check()
+    page.get_by_label("Select m-2").check()
+    page.get_by_label("With the selected").select_option("delete")
+    page.get_by_role("button", name="Preview").click()
+    assert page.get_by_text("nothing has changed yet").is_visible()
+    page.get_by_role("button", name="Delete: 2 memories").click()
+    page.get_by_role("heading", name="2 memories deleted").wait_for()
+    assert [each.text for each in ann.list()] == ["Milk in the fridge"]
+    page.get_by_role("button", name="Undo").click()
+
+    page.get_by_role("heading", name="2 memories brought back").wait_for()
+    assert {each.text for each in ann.list()} == {"Milk in the fridge", "Tea at four", "Coffee at nine"}
+
+
+def test_filters_are_added_and_removed_as_chips(console: Console, ann: AgentMemory) -> None:
+    console.log_in()
+    console.open("/admin/agents/ann")
+    page = console.page
+
+    page.get_by_role("link", name="tag habit").click()
+    page.locator(".memory-row").nth(0).wait_for()
+    assert page.locator(".memory-row").count() == 1
+    page.get_by_role("link", name="tags = 'habit' remove").click()
+
+    page.locator(".memory-row").nth(2).wait_for()
+
+
+def test_the_order_follows_the_sliders_and_the_address_reproduces_it(console: Console, ann: AgentMemory) -> None:
+    console.log_in()
+    console.open("/admin/agents/ann/why?q=tea+coffee+milk&min_score=0")
+    page = console.page
+
+    def order() -> list[str]:
+        return [text for text in page.locator("#anew .ranked:visible .id").all_inner_texts() if text.startswith("m-")]
+
+    before = order()
+    for part, value in (("similarity", 0), ("recency", 0), ("importance", 1), ("source", 0)):
+        page.locator(f"#w-{part}").fill(str(value))
+    by_importance = order()
+
+    assert by_importance[0] == "m-2"
+    assert by_importance.index("m-1") < by_importance.index("m-3")
+    assert sorted(by_importance) == sorted(before)
+    page.reload()
+    assert order() == by_importance
+    assert all(each.last_retrieved_at is None for each in ann.list())
