@@ -38,7 +38,9 @@ def main():
             print(f"assistant: {reply}")
             memory.log_turn(session, user=said, assistant=reply)
             # Facts outlive the conversation: the model picks them out, or rules if it cannot. A question is no fact.
-            kept = memory.add([{"role": "user", "content": said}, {"role": "assistant", "content": reply}], session_id=session)
+            kept = memory.add(
+                [{"role": "user", "content": said}, {"role": "assistant", "content": reply}], session_id=session
+            )
             for fact in kept.added:
                 print(f"  (remembered: {fact.text})")
 

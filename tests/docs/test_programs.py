@@ -39,7 +39,10 @@ def test_users_of_the_web_application_are_kept_apart(tmp_path: Path, monkeypatch
 
     async def visit() -> list[Any]:
         transport = httpx2.ASGITransport(app=app)
-        async with app.router.lifespan_context(app), httpx2.AsyncClient(transport=transport, base_url="http://app") as client:
+        async with (
+            app.router.lifespan_context(app),
+            httpx2.AsyncClient(transport=transport, base_url="http://app") as client,
+        ):
             anna, ben = {"X-User": "anna"}, {"X-User": "ben"}
             stored = await client.post("/memories", json={"text": "I am vegetarian"}, headers=anna)
             assert stored.status_code == 201
