@@ -26,7 +26,7 @@ def test_the_agent_remembers_its_user_in_another_thread(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_notebook_runs_and_draws_its_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    notebook = nbformat.read(EXAMPLES / "recall.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(EXAMPLES / "recall.ipynb", as_version=4)
 
     NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
 
