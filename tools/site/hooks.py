@@ -71,6 +71,6 @@ def _list_pages(section: Any, address: str) -> list[str]:
 def _summarise(markdown: str) -> str:
     """Return the first sentence of the first paragraph of prose."""
     prose = re.sub(r"^```.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
-    paragraphs = (part for part in re.split(r"\n\s*\n", prose) if re.match(r"[\w`*\[]", part.strip()))
+    paragraphs = (part for part in re.split(r"\n\s*\n", prose) if re.match(r"[A-Za-z`*\[]", part.strip()))
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(next(paragraphs, "").split()))
     return re.split(r"(?<=[.:])\s", text)[0].rstrip(":")
