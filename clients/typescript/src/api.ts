@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:cd8dc1872c53ae3676c309360a2b1d45f48adbb5ad36f450f6a384b8faacf549
+// sha256:6eb8fedb9ffaa3e1fda6427b4d1f9e91176ca5c7cd389d7046f9aab7458d46bf
 
 export interface paths {
     "/agent/run": {
@@ -1068,6 +1068,7 @@ export interface components {
         };
         ConversationBody: {
             messages: components["schemas"]["PromptMessage"][];
+            omitted_count: number;
             session_id: string;
             summarizedCount: number;
             summary: string;
@@ -2035,6 +2036,7 @@ export interface components {
         };
         WholeConversation: {
             messages: components["schemas"]["PromptMessage"][];
+            omitted_count: number;
             session_id: string;
             summarizedCount: number;
             summary: string;
@@ -4276,6 +4278,7 @@ export interface operations {
         parameters: {
             query?: {
                 agent?: string;
+                limit?: number | null;
                 records?: boolean;
             };
             header?: {
