@@ -206,6 +206,16 @@ class Item:
     score: float | None = None  # relevance to the query of a search, 0 to 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCount:
+    """Number of records of one end user."""
+
+    user: str
+    agents: int  # agents with any of them
+    memories: int  # archived ones, too
+    sessions: int
+
+
 ACTOR = "actor"
 """Name in an event's `meta` that only the store may write."""
 

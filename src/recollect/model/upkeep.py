@@ -384,25 +384,6 @@ class DayCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserCount:
-    """Number of records of one end user."""
-
-    user: str
-    agents: int  # agents with any of them
-    memories: int  # archived ones, too
-    sessions: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapPoint:
-    """Place of a memory on a map: near those of similar meaning. Both coordinates are from 0 to 1."""
-
-    memory: Memory
-    x: float
-    y: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TenantStats:
     """Counts of a tenant's memories, events and prompts by day."""
 

@@ -77,9 +77,8 @@ def upload(request: Request, tenant: CurrentTenant, sent: Annotated[UploadForm, 
 
 
 def _ingest(tenant: CurrentTenant, name: str, content: bytes, category: str) -> UploadResult:
-    fields = {"category": category} if category else {}
     try:
-        (made,) = tenant.ingest_bytes(content, name, **fields).documents
+        (made,) = tenant.ingest_bytes(content, name, category=category or None).documents
     except (Invalid, SecretRejected, Conflict, Forbidden) as error:
         return UploadResult(name, says=str(error))
     removed = len(made.removed_secrets)

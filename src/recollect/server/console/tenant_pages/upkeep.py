@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -94,17 +95,10 @@ def show_backup(request: Request, recollect: CurrentRecollect) -> Response:
 @router.get("/backup/file", scope=OPERATOR)
 def download_backup(recollect: CurrentRecollect) -> Response:
     """Return a backup of the whole store, all tenants. Raises: Invalid on PostgreSQL."""
-    folder = tempfile.TemporaryDirectory(prefix="recollect-")
     name = f"recollect-{recollect.now():%Y-%m-%d-%H%M%S}.tar.zst"
-    try:
-        recollect.backup(Path(folder.name) / name)
-    except BaseException:
-        folder.cleanup()
-        raise
-    # The file is deleted when it has been sent.
-    return FileResponse(
-        Path(folder.name) / name,
-        filename=name,
-        media_type="application/octet-stream",
-        background=BackgroundTask(folder.cleanup),
-    )
+    with ExitStack() as on_failure:
+        folder = on_failure.enter_context(tempfile.TemporaryDirectory(prefix="recollect-"))
+        recollect.backup(Path(folder) / name)
+        # From here on the response deletes the file, when it has been sent.
+        sent = BackgroundTask(on_failure.pop_all().close)
+    return FileResponse(Path(folder) / name, filename=name, media_type="application/octet-stream", background=sent)

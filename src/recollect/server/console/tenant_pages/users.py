@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import Form, Query, Request
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from recollect.api.agent import MAX_PAGE
 from recollect.api.recollect import Recollect
 from recollect.errors import Conflict, Forbidden, Invalid, NotFound
-from recollect.model import Receipt
+from recollect.model import Agent, Memory, Receipt
 from recollect.policy.filters.conditions import EQUAL, Comparison
 from recollect.server.console.pages import page, page_router
 from recollect.server.http.auth import CurrentTenant
@@ -54,7 +54,7 @@ def list_users(request: Request, tenant: CurrentTenant, after: Annotated[str, Qu
 @router.get("/user", scope=READ)
 def show_user(request: Request, tenant: CurrentTenant, id: Annotated[str, Query()]) -> Response:
     """Show the newest memories of a user for each agent, and the conversations."""
-    shown = []
+    shown: list[tuple[Agent, Sequence[Memory], bool]] = []
     for agent in tenant.list_agents(limit=MAX_PAGE):
         if len(shown) == AGENTS:
             break
