@@ -60,6 +60,7 @@ def fill(recollect: Recollect) -> dict[str, str]:
     ann.consolidate()
     ann.log_turn("monday", user="When does the office open?", assistant="At nine.")
     ann.context("monday", "which indentation?")
+    ann.log_turn("monday", user="which indentation?", assistant="Tabs, as you told me.", remember=True)
     (call,) = ann.context_calls()
     tenant.ingest_text("The office is closed on Friday.", title="Whiteboard: Friday", category="whiteboard")
     document = tenant.ingest_text("Refunds take 14 days.", title="Refund policy", category="policy").documents[0]
