@@ -111,8 +111,10 @@ def test_somebody_chats_with_an_agent_and_sees_its_memory() -> None:
             assert "Tabs & Oslo." in said
             assert "Which indentation do I like? I am in Oslo." in said
             written = {each.id for each in ann.list(query="Oslo", state="all")}
-            for id in (note, *written):
-                assert f"/memories/{id}" in answer.text
+            assert len(written) == 3
+            beside = answer.text.partition('class="beside is-written"')[2]
+            assert all(f"/memories/{id}" in beside for id in written)
+            assert f"/memories/{note}" in answer.text
             assert "is-used" in answer.text
             assert "is-written" in answer.text
             (session,) = ann.sessions()

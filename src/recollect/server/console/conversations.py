@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from recollect.errors import Forbidden, Invalid, NotFound, RecollectError
 from recollect.model import AgentQuestion, BlockItem, ContextCall, KeyScope, Memory, Message, Role, Session
+from recollect.policy.filters.conditions import EXISTS, Comparison, Not
 from recollect.policy.keys import is_allowed
 from recollect.policy.names import is_session_id
 from recollect.server.console.pages import fit_bytes, page, page_router, place
@@ -217,7 +218,21 @@ def find_turns(memory: CurrentAgent, id: str, messages: Sequence[Message], since
     for each in reversed(memory.list(session_id=id, state="all", until=last + AFTERWARDS, limit=MEMORIES)):
         if turn := find_answer(each.created_at - AFTERWARDS):
             turn.written.append(each)
+    _add_unnamed(memory, [turn for turn in answers if turn.calls])
     return turns
+
+
+def _add_unnamed(memory: CurrentAgent, answers: Sequence[Turn]) -> None:
+    """Add memories that name no conversation and were written between a prompt and its answer: those of tools."""
+    if not answers:
+        return
+    since, until = answers[0].calls[0].at, answers[-1].message.created_at
+    unnamed = Not(Comparison("session_id", EXISTS))
+    for each in reversed(memory.list(where=unnamed, state="all", since=since, until=until, limit=MEMORIES)):
+        for turn in answers:
+            if turn.calls[0].at <= each.created_at <= turn.message.created_at:
+                turn.written.append(each)
+                break
 
 
 def _place(at: str, id: str) -> tuple[datetime, str]:

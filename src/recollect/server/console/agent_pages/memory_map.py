@@ -27,6 +27,8 @@ AGES = (
     ("this year", timedelta(days=365)),
 )
 OLDER = "older"
+KINDS = [*map(str, (Kind.NOTE, Kind.JOURNAL, Kind.CORE, Kind.EPISODE, Kind.ITEM))]
+"""Kinds in the order of their colours on other pages."""
 
 router = page_router("/agents/{agent}/map")
 
@@ -53,7 +55,7 @@ def show_map(
     agent, now = tenant.get_agent(memory.owner.agent), request.app.state.recollect.now()
     points = memory.map(limit=POINTS)
     dots = [_place_dot(each, agent.id, by, now) for each in points]
-    groups = [*map(str, Kind)] if by == "kind" else [*(name for name, _ in AGES), OLDER]
+    groups = KINDS if by == "kind" else [*(name for name, _ in AGES), OLDER]
     return page(
         request,
         "map.html",
