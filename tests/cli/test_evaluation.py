@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from recollect import __version__
 from tests.cli.program import Program
 
 LINES: list[dict[str, Any]] = [
@@ -59,3 +60,24 @@ def test_files_are_checked_before_anything_runs(labelled: Program) -> None:
     assert "missing.jsonl" in missing.err
     assert unknown.code != 0
     assert "no question of the split 'tets'" in unknown.err
+
+
+def test_the_speed_of_every_verb_is_printed_beside_its_floor(program: Program) -> None:
+    ended = program("bench", "--seconds", "0", "--memories", "30")
+    header, *rows, machine = [line.split("\t") for line in ended.out.splitlines()]
+
+    assert ended.code == 0, ended
+    assert header == ["Verb", "Calls/s", "CPU ms", "Floor ms", "Ratio", "Floor"]
+    assert [row[0] for row in rows] == ["recall", "context", "remember", "log_turn", "remember_many (100)"]
+    assert all(float(row[2]) > 0 and float(row[3]) > 0 for row in rows)
+    assert f"recollect {__version__}" in machine[0]
+    assert "30 memories" in machine[0]
+    assert not (program.folder / "notes.db").exists(), "the store of the settings is left alone"
+
+
+def test_the_speed_can_be_read_by_programs(program: Program) -> None:
+    found = json.loads(program.ok("bench", "--seconds", "0", "--memories", "30", "--json"))
+
+    assert {each["verb"] for each in found["verbs"]} >= {"recall", "context", "remember", "log_turn"}
+    assert all(each["ratio"] == each["cpu_ms"] / each["floor_cpu_ms"] for each in found["verbs"])
+    assert all(each["calls"] >= 6 for each in found["verbs"])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,64 +11,84 @@ import pytest
 
 import recollect
 from recollect import Recollect
+from tests.cli.program import Program
 
-PLUGIN = Path(__file__).parents[2] / "plugins" / "claude-code"
-SOURCE = Path(__file__).parents[2] / "src"
-HOOK = PLUGIN / "hooks" / "recollect_hook.py"
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """A folder with the program `recollect`, and a store of its own."""
-    program = tmp_path / "bin" / "recollect"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m recollect "$@"\n')
-    program.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    return kept | {"PATH": path, "PYTHONPATH": str(SOURCE), "RECOLLECT_URL": f"sqlite:///{tmp_path}/memory.db"}
+PLUGINS = Path(__file__).parents[2] / "plugins"
+HOSTS = {"claude": "claude-code/hooks/hooks.json", "codex": "codex/hooks.json", "cursor": "cursor/hooks.json"}
+EVENTS = {
+    "claude": {"UserPromptSubmit", "PostToolUse", "SessionEnd"},
+    "codex": {"UserPromptSubmit", "PostToolUse", "Stop"},
+    "cursor": {"sessionStart", "beforeSubmitPrompt", "postToolUse", "sessionEnd"},
+}
+PROMPT = {"claude": "UserPromptSubmit", "codex": "UserPromptSubmit", "cursor": "beforeSubmitPrompt"}
+TOOL = {"claude": "PostToolUse", "codex": "PostToolUse", "cursor": "postToolUse"}
+OUTPUT = "".join(f"line {number}: added package\n" for number in range(2_000))
 
 
-def fire(environment: dict[str, str], event: str, **fields: Any) -> str:
+def read_commands(host: str) -> dict[str, str]:
+    """Return the command of each event in the plugin of a host."""
+    hooks = json.loads((PLUGINS / HOSTS[host]).read_text())["hooks"]
+    return {name: entry.get("command") or entry["hooks"][0]["command"] for name, (entry,) in hooks.items()}
+
+
+def fire(program: Program, host: str, event: str, *options: str, **fields: Any) -> Any:
     sent = {"session_id": "s-1", "cwd": "/", "hook_event_name": event, **fields}
-    done = subprocess.run(
-        [sys.executable, str(HOOK)],
-        input=json.dumps(sent),
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=100,
-    )
-    assert done.stderr == ""
-    return done.stdout
+    done = program("hook", host, *options, given=json.dumps(sent))
+    assert (done.code, done.err) == (0, "")
+    return done.json
 
 
-def context(output: str) -> str:
-    return str(json.loads(output)["hookSpecificOutput"]["additionalContext"])
+def open_store(program: Program) -> Recollect:
+    return Recollect(f"sqlite:///{program.folder}/notes.db")
 
 
-def test_a_prompt_gets_the_notes_that_fit(environment: dict[str, str]) -> None:
-    with Recollect(environment["RECOLLECT_URL"]) as store:
+def context(host: str, answer: Any) -> str:
+    if host == "cursor":
+        return str(answer["additional_context"])
+    return str(answer["hookSpecificOutput"]["additionalContext"])
+
+
+def respond(host: str, output: str) -> dict[str, Any]:
+    """Return the fields by which a host reports the output of a command."""
+    given = {"tool_name": "Shell" if host == "cursor" else "Bash", "tool_input": {"command": "npm install"}}
+    responses: dict[str, dict[str, Any]] = {
+        "claude": {"tool_response": {"stdout": output, "stderr": "", "interrupted": False}},
+        "codex": {"tool_response": output, "turn_id": "t-1", "tool_use_id": "c-1"},
+        "cursor": {"tool_output": json.dumps({"output": output, "exitCode": 0}), "cursor_version": "2026.09.18"},
+    }
+    return given | responses[host]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_prompt_gets_the_notes_that_fit(program: Program, host: str) -> None:
+    with open_store(program) as store:
         store.agent().remember("Prefers tabs over spaces")
 
-    assert "Prefers tabs" in context(fire(environment, "UserPromptSubmit", prompt="tabs or spaces?"))
+    assert "Prefers tabs" in context(host, fire(program, host, PROMPT[host], prompt="tabs or spaces?"))
 
 
-def test_long_output_is_stored(environment: dict[str, str]) -> None:
-    output = "".join(f"line {number}: added package\n" for number in range(2_000))
-    tool = {"tool_name": "Bash", "tool_input": {"command": "npm install"}}
+@pytest.mark.parametrize("host", HOSTS)
+def test_long_output_is_stored(program: Program, host: str) -> None:
+    said = context(host, fire(program, host, TOOL[host], **respond(host, OUTPUT)))
 
-    said = context(fire(environment, "PostToolUse", **tool, tool_response={"stdout": output}))
-    with Recollect(environment["RECOLLECT_URL"]) as store:
+    with open_store(program) as store:
         (kept,) = store.agent().list_details()
     assert kept.key in said
-    assert kept.chars == len(output)
-    assert fire(environment, "PostToolUse", **tool, tool_response={"stdout": "ok"}) == ""
+    assert kept.chars == len(OUTPUT)
+    assert fire(program, host, TOOL[host], **respond(host, "ok")) == {}
 
 
-def test_facts_are_stored_at_the_end(environment: dict[str, str], tmp_path: Path) -> None:
-    lines: list[dict[str, Any]] = [
+def test_a_reference_can_replace_the_output(program: Program) -> None:
+    answers = {host: fire(program, host, TOOL[host], "--replace", **respond(host, OUTPUT)) for host in HOSTS}
+    assert "MemoryRef" in answers["claude"]["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
+    assert answers["claude"]["hookSpecificOutput"]["updatedToolOutput"]["interrupted"] is False
+    assert answers["codex"].keys() == {"decision", "reason"}
+    assert "MemoryRef" in answers["codex"]["reason"]
+    assert "MemoryRef" in answers["cursor"]["additional_context"]
+
+
+TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
+    "claude": [
         {"type": "summary", "summary": "x"},
         {"type": "user", "message": {"role": "user", "content": "I am allergic to penicillin."}},
         {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]}},
@@ -78,33 +96,98 @@ def test_facts_are_stored_at_the_end(environment: dict[str, str], tmp_path: Path
             "type": "user",
             "message": {"role": "user", "content": [{"type": "tool_result", "content": "I live in Rome."}]},
         },
-    ]
-    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    ],
+    "codex": [
+        {"type": "session_meta", "payload": {"id": "s-1"}},
+        {
+            "type": "response_item",
+            "payload": {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": "I live in Rome."}],
+            },
+        },
+        {"type": "event_msg", "payload": {"type": "user_message", "message": "I am allergic to penicillin."}},
+        {"type": "event_msg", "payload": {"type": "agent_message", "message": "Noted."}},
+    ],
+    "cursor": [
+        {
+            "role": "user",
+            "message": {
+                "content": [{"type": "text", "text": "<user_query>\nI am allergic to penicillin.\n</user_query>"}]
+            },
+        },
+        {"role": "assistant", "message": {"content": [{"type": "text", "text": "Noted."}]}},
+    ],
+}
 
-    assert fire(environment, "SessionEnd", transcript_path=str(tmp_path / "t.jsonl"), reason="other") == ""
-    with Recollect(environment["RECOLLECT_URL"]) as store:
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_facts_are_stored_at_the_end(program: Program, host: str, tmp_path: Path) -> None:
+    # The last line is half written.
+    (tmp_path / "t.jsonl").write_text("\n".join([*map(json.dumps, TRANSCRIPTS[host]), '{"type": "us']))
+    (event,) = EVENTS[host] & {"SessionEnd", "Stop", "sessionEnd"}
+    also = {"last_assistant_message": "Noted."} if host == "codex" else {}
+
+    assert fire(program, host, event, transcript_path=str(tmp_path / "t.jsonl"), **also) == {}
+    with open_store(program) as store:
         texts = [each.text for each in store.agent().list()]
     assert any("penicillin" in text for text in texts)
-    assert not any("Rome" in text for text in texts)
+    assert not any("Rome" in text or "<" in text for text in texts)
+    assert fire(program, host, event, transcript_path=None) == {}
 
 
-def test_a_session_goes_on_without_the_program(environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, str(HOOK)],
-        input=json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "x"}),
-        env=environment | {"PATH": "/nowhere"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    assert done.stdout == ""
+def test_a_session_of_cursor_begins_with_the_newest_notes(program: Program) -> None:
+    with open_store(program) as store:
+        store.agent().remember_many([f"Fact {number}: {'long ' * 90}" for number in range(60)])
+
+    said = context("cursor", fire(program, "cursor", "sessionStart", composer_mode="agent"))
+    assert "Fact 59" in said
+    assert len(said) < 10_000
 
 
-def test_the_files_of_the_plugin_are_whole() -> None:
-    manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
-    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+def test_hooks_of_claude_code_do_nothing_in_cursor(program: Program) -> None:
+    with open_store(program) as store:
+        store.agent().remember("Prefers tabs over spaces")
 
+    assert fire(program, "claude", "UserPromptSubmit", prompt="tabs or spaces?", cursor_version="2026.09.18") == {}
+
+
+@pytest.mark.parametrize("program_text", ["exit 2", "", None])
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_session_goes_on_without_the_program(host: str, program_text: str | None, tmp_path: Path) -> None:
+    if program_text is not None:
+        (tmp_path / "recollect").write_text(f"#!/bin/sh\n{program_text}\n")
+        (tmp_path / "recollect").chmod(0o755)
+    for command in read_commands(host).values():
+        done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, capture_output=True, timeout=100)
+        assert (done.returncode, done.stdout) == (0, b"")
+
+
+@pytest.mark.parametrize("sent", ["", "[]", "{}", '{"hook_event_name": "UserPromptSubmit"}', "\xff"])
+def test_something_else_than_an_event_is_refused(program: Program, sent: str) -> None:
+    done = program("hook", "claude", given=sent.encode("latin-1"))
+    assert done.code == 1
+    assert "event" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_event_without_use_for_memory_gets_an_empty_answer(program: Program) -> None:
+    assert fire(program, "codex", "PreCompact") == {}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_each_event_calls_the_same_command(host: str) -> None:
+    commands = read_commands(host)
+    assert set(commands) == EVENTS[host]
+    assert set(commands.values()) == {f"recollect hook {host} || exit 0"}
+
+
+def test_the_files_of_plugins_are_whole() -> None:
+    manifest = json.loads((PLUGINS / "claude-code" / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["version"] == recollect.__version__
-    assert set(hooks) == {"UserPromptSubmit", "PostToolUse", "SessionEnd"}
-    assert json.loads((PLUGIN / ".mcp.json").read_text())["mcpServers"]["recollect"]["args"][0] == "mcp"
+    servers = json.loads((PLUGINS / "claude-code" / ".mcp.json").read_text())["mcpServers"]
+    assert servers["recollect"]["args"][0] == "mcp"
+    assert json.loads((PLUGINS / "cursor" / "hooks.json").read_text())["version"] == 1
+    # Cursor removes what follows two slashes, also inside of texts.
+    assert "//" not in (PLUGINS / "cursor" / "hooks.json").read_text()

@@ -91,3 +91,13 @@ def test_verbs_are_awaited_where_they_should_be() -> None:
 def test_help_shows_the_librarys_words() -> None:
     assert inspect.getdoc(AgentClient.remember) == inspect.getdoc(AgentMemory.remember)
     assert AgentClient.remember.__name__ == "remember"
+
+
+def test_a_verb_that_no_server_offers_says_so() -> None:
+    with Client("http://127.0.0.1:1") as client:
+        for view, name in ((client, "backup"), (client.agent("ann"), "log_failure")):
+            with pytest.raises(AttributeError, match=f"no '{name}'; a server does not offer it"):
+                getattr(view, name)
+        with pytest.raises(AttributeError, match=r"no 'backpu'\.$"):
+            getattr(client, "backpu")  # noqa: B009
+        assert not hasattr(client, "_nothing")

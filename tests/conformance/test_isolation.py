@@ -114,6 +114,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     ),
     "list_aging": lambda store, me, it: store.list_aging(me),
     "count_aging": lambda store, me, it: store.count_aging(me, now=NOW),
+    "count_states": lambda store, me, it: store.count_states(me, now=NOW),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -30,6 +32,27 @@ def test_only_episodes_that_are_not_archived_age(store: Store, ann: Owner, bob: 
     assert store.list_aging(ann) == [Aging(2, 0.25, NOW, EARLIER, LATER), Aging(4, 0.5, NOW, None, None)]
     assert [each.seq for each in store.list_aging(ann, after=2)] == [4]
     assert [each.seq for each in store.list_aging(ann, limit=1)] == [2]
+
+
+def test_memories_are_counted_in_the_states_they_have(store: Store, ann: Owner, bob: Owner) -> None:
+    different: tuple[dict[str, Any], ...] = (
+        {},
+        {"archived_at": NOW},
+        {"archived_at": LATER},
+        {"held_at": EARLIER},
+        {"held_at": EARLIER, "archived_at": EARLIER},
+        {"expires_at": NOW},
+        {"expires_at": LATER},
+        {"valid_to": EARLIER},
+        {"held_at": NOW, "expires_at": EARLIER},
+    )
+    memories = [note(f"{n}", ann, kind=kind, **each) for kind in ALL_KINDS for n, each in enumerate(different)]
+    for memory in memories:
+        store.add_memory(memory)
+    store.add_memory(note("bob's", bob))
+
+    assert store.count_states(ann, now=NOW) == Counter((each.kind, each.state(NOW)) for each in memories)
+    assert store.count_states(bob, now=NOW) == {(Kind.NOTE, State.LIVE): 1}
 
 
 def test_archiving_takes_memories_out_of_every_search_and_keeps_them(store: Store, ann: Owner) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -16,11 +20,11 @@ from recollect.errors import SchemaMismatch, StoreError
 from recollect.model import Kind, Owner, Role
 from recollect.ports import Store
 from recollect.store.migrations import Migration, load_migrations
-from recollect.store.postgres import engine as postgres
+from recollect.store.postgres import schema as postgres
 from recollect.store.sqlite import engine as schema
 from tests.conformance.conftest import Place
 from tests.conformance.examples import EARLIER, NOW, event, messages, note, owner, session
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import PATIENCE, PostgresServer
 from tests.processes import CLEAN
 
 pytestmark = pytest.mark.proves("T2")
@@ -210,6 +214,58 @@ def opened_at_once(place: Place) -> list[int | None]:
 def test_processes_that_open_a_new_database_at_once_all_succeed(new_place: Place) -> None:
     assert opened_at_once(new_place) == [0] * PROCESSES
     assert len(applied(new_place)) == len(load_migrations(new_place.name))
+
+
+@pytest.fixture
+def postgres_place(postgres_server: PostgresServer) -> Iterator[Place]:
+    """A PostgreSQL database nobody has opened yet."""
+    url = postgres_server.create_database()
+    yield Place("postgres", url)
+    postgres_server.drop_database(url)
+
+
+def test_a_migration_that_waits_for_a_long_reader_blocks_nobody_else(
+    postgres_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres_place.open().close()
+    know(monkeypatch, step(next_number(postgres_place), "ALTER TABLE memories ADD COLUMN extra INTEGER"))
+    has_given_way = threading.Event()
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: has_given_way.set())
+    monkeypatch.setattr(postgres, "time", clock)
+
+    with psycopg.connect(postgres_place.url) as reader, ThreadPoolExecutor() as pool:
+        reader.execute("SELECT 1 FROM memories")
+        opened = pool.submit(lambda: postgres_place.open().close())
+        assert has_given_way.wait(PATIENCE)
+        # It gave up its place in the queue, so others are served at once and it still tries.
+        run(postgres_place, "SELECT 1 FROM memories")
+        run(postgres_place, "UPDATE memories SET importance = 0")
+        assert not opened.done()
+        reader.rollback()
+        opened.result()
+
+    run(postgres_place, "SELECT extra FROM memories")
+
+
+def test_a_migration_that_builds_indexes_runs_each_statement_alone_and_continues(
+    postgres_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres_place.open().close()
+    number = next_number(postgres_place)
+    build = "CREATE INDEX CONCURRENTLY memories_extra ON memories (tenant_id, agent_id, importance)"
+    drop = "DROP INDEX memories_by_kind"
+    with monkeypatch.context() as broken:
+        know(broken, step(number, build, drop, "ALTER TABLE no_such_table ADD COLUMN extra INTEGER"))
+        with pytest.raises(StoreError):
+            postgres_place.open()
+    # Each was a transaction of its own, so no lock was held while the next one ran.
+    names = {name for (name,) in run(postgres_place, "SELECT indexname FROM pg_indexes WHERE tablename = 'memories'")}
+    assert "memories_extra" in names
+    assert "memories_by_kind" not in names
+
+    know(monkeypatch, step(number, build, drop))
+    postgres_place.open().close()
+    assert applied(postgres_place)[-1][0] == number
 
 
 # --- conversations from before

@@ -166,6 +166,18 @@ def test_what_belongs_to_nobody_is_read_but_not_changed_by_a_user(store: Store, 
     assert weighed(store, ann)[0] == weighed(store, mine)[0] == [1]
 
 
+def test_a_session_claims_the_details_that_were_stored_before_it_began(store: Store, ann: Owner) -> None:
+    for key, session_id, user in (("early", "s-9", None), ("other", "s-10", None), ("taken", "s-9", "u-8")):
+        add_detail(store, detail(key, ann, session_id=session_id, user=user))
+    store.add_session(session("s-9", ann, user="u-7"))
+    store.add_session(session("s-10", ann))
+
+    users = {key: store.get_detail(ann, key).user for key in ("early", "other", "taken")}
+    assert users == {"early": "u-7", "other": None, "taken": "u-8"}
+    with pytest.raises(NotFound):
+        store.get_detail(replace(ann, user="u-8"), "early")
+
+
 def test_every_process_sees_what_another_added_for_a_user(lasting_place: Place, store: Store, ann: Owner) -> None:
     other = lasting_place.open()
     other.use_embedder(EMBEDDER, DIMENSIONS)
@@ -207,7 +219,7 @@ FOR_ALL_USERS = {
     "erase_.*|clear_.*|messages_of_sessions|traces_in_.*": "by keys that were looked up before",
     "count_memories|any_user": "of whole agents",
     ".*_by_day|count_for_review|count_open_proposals|list_expiring": "of a whole tenant",
-    "find_item": "names its user itself",
+    "find_item|claim_details": "names its user itself",
     "oldest_kept_context_call|prune_context_calls": "the latest calls of an agent are kept",
     "unembedded_.*|count_unembedded.*|drop_memory_vectors|.*unindexed_.*|.*surplus_.*|.*_words.*": "upkeep",
     "list_orphans|count_orphans|count_content_rows|list_known_contents": "by the hash of a text",

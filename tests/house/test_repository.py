@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.house.source import REPOSITORY, reject
 
-FOLDERS = ("src", "tests", "docs", "benchmarks", "tools", ".github")
+FOLDERS = ("src", "tests", "docs", "benchmarks", "tools", "deploy", ".github")
 TEXTS = {".cfg", ".css", ".html", ".js", ".json", ".md", ".py", ".sql", ".toml", ".txt", ".yaml", ".yml"}
 
 # People of examples have homes, too.

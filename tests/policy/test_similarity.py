@@ -221,6 +221,32 @@ def test_a_word_that_only_asks_does_not_outweigh_one_that_names_something() -> N
     assert fit[0] < in_full[0]
 
 
+def test_a_repetition_is_an_echo_and_a_question_with_words_of_its_own_is_not() -> None:
+    query = "Which hotel did Ann book in Oslo?"
+    found, asked = evidence(
+        query,
+        query,
+        "Which hotel in Oslo should Ann book for her brother and the dog?",
+        "Ann booked the hotel Bristol in Oslo",
+    )
+    echo = compute_features(found, asked)["echo"]
+    assert echo[0] > 0.99, "it holds the words of the question and no others"
+    assert 0 < echo[1] < 0.8 * echo[0], "it holds them, too, and says more"
+    assert echo[2] == 0, "it states something"
+
+
+def test_the_same_question_in_other_words_does_not_come_before_the_answer() -> None:
+    asked_before = "Do you happen to know which hotel it was that Ann booked in Oslo, please?"
+    found = evidence(
+        "Which hotel did Ann book in Oslo?",
+        asked_before,
+        "By the way, Ann booked the Bristol for our stay in Oslo.",
+        "Tom likes tea",
+        cosines=[0.7, 0.6, 0.1],
+    )
+    assert order(found)[0] == 2
+
+
 def naming(found: tuple[Evidence, ParsedQuery]) -> tuple[Evidence, ParsedQuery]:
     """The same, had every word of the question named something."""
     known, asked = found

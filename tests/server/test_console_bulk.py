@@ -12,6 +12,7 @@ import pytest
 from recollect import AgentMemory, Recollect
 from recollect.errors import NotFound
 from tests.server.console import Browser, read
+from tests.server.live import serving
 
 
 @pytest.fixture
@@ -98,6 +99,36 @@ def test_memories_are_moved_to_another_agent_and_back(recollect: Recollect, brow
 
     assert "Tea at four" in [each.text for each in ann.list()]
     assert [each.text for each in bob.list()] == ["Milk"]
+
+
+def test_an_undo_of_a_move_leaves_what_the_other_agent_knew(
+    recollect: Recollect, browser: Browser, ann: AgentMemory
+) -> None:
+    bob = recollect.agent(f"bob-{uuid.uuid4().hex[:8]}")
+    bob.remember("Tea at four")
+
+    done = run(browser, ann, "move", ["m-1"], bob.owner.agent)
+    post(browser, ann, "/undo", hidden(done))
+
+    assert [each.text for each in bob.list()] == ["Tea at four"]
+    assert "Tea at four" in [each.text for each in ann.list()]
+
+
+def test_a_key_without_the_right_approves_nothing(recollect: Recollect, ann: AgentMemory) -> None:
+    with serving(recollect, no_auth=False) as address:
+        browser = Browser(address)
+        browser.log_in(recollect.tenant().add_key("write").key)
+        steps = [post(browser, ann, step, {"id": "m-3", "action": "approve"}) for step in ("", "/run")]
+        low = Browser(address)
+        low.log_in(recollect.tenant().add_key("write", trust="tool").key)
+        refused = post(low, ann, "/run", {"id": "m-1", "action": "tag", "value": "mine"})
+        browser.close()
+        low.close()
+
+    assert [each.status_code for each in steps] == [403, 403]
+    assert ann.get("m-3").held_at is not None
+    assert "0 memories tagged" in read(refused)
+    assert ann.get("m-1").tags == ("habit",)
 
 
 def test_what_waits_is_approved_and_an_address_elsewhere_is_not_followed(browser: Browser, ann: AgentMemory) -> None:

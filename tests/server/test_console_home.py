@@ -79,7 +79,8 @@ def test_a_key_of_one_agent_sees_its_numbers_alone(recollect: Recollect) -> None
         home, agents = browser.get("/admin"), browser.get("/admin/agents")
         browser.close()
 
-    assert "Memories 1 1 agents" in read(home)
+    assert "Memories 1 1 agent " in read(home)
+    assert "Vectors missing 0" in read(home), "the size of the store is for the operator"
     assert "bob" not in home.text
     assert links(agents, "ann") == ["/admin/agents/ann"]
     assert "bob" not in agents.text

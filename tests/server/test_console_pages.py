@@ -125,7 +125,8 @@ def test_an_agent_without_memories_says_so(recollect: Recollect, browser: Browse
 
 
 def test_whatever_is_stored_is_shown_as_text(recollect: Recollect, browser: Browser, ann: AgentMemory) -> None:
-    ann.remember(EVIL, tags=["<i>"], kind="episode")
+    ann.remember(EVIL, tags=["<i>"], kind="episode", session_id="s-<i>", metadata={"<i>": EVIL}, category="<i>")
+    ann.put(("<i>",), "<i>", {"<i>": EVIL})
     ann.log_turn("s-<i>", user=EVIL, assistant=EVIL)
     recollect.tenant().update_agent(ann.owner.agent, name=EVIL, icon="<i>")
     call = ann.context("s-<i>", "bold quoted script").id
@@ -133,6 +134,8 @@ def test_whatever_is_stored_is_shown_as_text(recollect: Recollect, browser: Brow
     for path in (
         *("", "/memories/m-1", "/memories/m-1/delete", f"/seen/{call}", "/seen", "/sessions", "/sessions/s-%3Ci%3E"),
         *(f"/why?q={html.escape(EVIL)}&id=m-1", "?q=%22%3E%3Cscript%3E&tag=%22%3E%3Ci%3E", "/proposals"),
+        *("?view=cards&kind=item", "?kind=item", "/memories/m-2", "?where=%3Cb%3E&where=metadata.x+%3D+%27%3Ci%3E%27"),
+        "?review=yes&state=held&sort=text",
     ):
         page = browser.get(home(ann) + path)
         assert page.status_code == 200
@@ -141,6 +144,8 @@ def test_whatever_is_stored_is_shown_as_text(recollect: Recollect, browser: Brow
         assert "<i>" not in page.text
         assert "{{ 7 * 7 }}" in page.text
     assert EVIL in read_text(browser.get(f"{home(ann)}/memories/m-1"))
+    wrong = browser.get(f"{home(ann)}/why?q=x&where=%3Cb%3E&as_of=%3Ci%3E")
+    assert (wrong.status_code, "<b>" in wrong.text, "<i>" in wrong.text) == (400, False, False)
 
 
 def read_text(answer: httpx2.Response) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,12 @@ import pytest
 
 from recollect import __version__
 from recollect.api.recollect import Recollect
+from recollect.server.app import create_app
+from recollect.server.openapi import EXAMPLES
 from recollect.settings import Settings
 from recollect.testing.fake_model import ModelHandler, ModelServer, says
 from tests.server.live import client_of, serving
+from tools.reference_examples import render_examples
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"```sh\n(curl .*?)\n```\n(?:\n```json\n(.*?)\n```)?", re.DOTALL)
@@ -143,28 +145,59 @@ def _like(shown: Any, real: Any) -> Any:
     return pytest.approx(real, abs=0.001) if isinstance(real, float) else real
 
 
-class Links(HTMLParser):
-    """Everything a page would load, and the ids in it."""
+def test_the_reference_is_shown_by_a_script_of_this_server(client: httpx2.Client) -> None:
+    page = client.get("/docs")
+    script = client.get("/docs/viewer.js")
+    again = client.get("/docs/viewer.js", headers={"If-None-Match": script.headers["ETag"]})
+    policy = dict(each.split(" ", 1) for each in page.headers["Content-Security-Policy"].split("; "))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.loaded: list[str] = []
-        self.ids: list[str] = []
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert re.findall(r"(?:src|href|spec-url)=\"(.*?)\"", page.text) == [
+        "/docs/viewer.js",
+        "/openapi.json",
+        "/openapi.json",
+    ]
+    assert "<noscript>" in page.text
+    assert (policy["default-src"], policy["script-src"], policy["connect-src"]) == ("'none'", "'self'", "'self'")
+    assert "OpenAPI Explorer" in script.text[:100]
+    assert script.headers["Content-Type"].startswith("text/javascript")
+    assert (again.status_code, again.content) == (304, b"")
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.loaded += [f"{tag} {value}" for name, value in attrs if name == "src" or (tag, name) == ("link", "href")]
-        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+def test_the_document_names_scopes_errors_tags_and_servers(client: httpx2.Client) -> None:
+    document = client.get("/openapi.json").json()
+    tags, operations = {each["name"]: each["description"] for each in document["tags"]}, 0
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            operations += 1
+            statuses = operation["responses"].keys()
+            assert tags[operation["tags"][0]], (method, path)
+            assert {"400", "429", "503", "default"} <= statuses, (method, path)
+            assert ("404" in statuses) is ("{" in path), (method, path)
+            assert ("413" in statuses) is ("requestBody" in operation), (method, path)
+
+    assert operations > 60
+    assert document["servers"] == [{"url": "/", "description": "This server"}]
+    assert all(
+        each["content"]["application/json"]["example"]["code"] for each in document["components"]["responses"].values()
+    )
 
 
-def test_the_reference_page_needs_no_network_and_shows_every_route(client: httpx2.Client) -> None:
-    answer = client.get("/docs")
-    page = Links()
-    page.feed(answer.text)
+def test_scopes_are_in_the_text_of_each_route(tmp_path: Path) -> None:
+    with Recollect(f"sqlite:///{tmp_path / 'm.db'}", settings=Settings()) as recollect:
+        document = create_app(recollect).openapi()
 
-    assert answer.headers["Content-Type"].startswith("text/html")
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-    assert page.loaded == []
-    assert "<script" not in answer.text
-    assert len(page.ids) == len(set(page.ids)) == len(routes(client))
-    for route in routes(client):
-        assert route.partition(" ")[2] in answer.text
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            scope = operation["x-scope"]
+            assert operation["description"].endswith("Needs no key." if scope == "none" else f"`{scope}`.")
+
+
+def test_examples_of_the_document_are_those_of_the_page(client: httpx2.Client) -> None:
+    """Those of the page are compared with real answers above."""
+    assert EXAMPLES.read_text(encoding="utf-8") == render_examples(PAGE), "Run python -m tools.reference_examples"
+    document = client.get("/openapi.json").json()
+    recall = document["paths"]["/api/agents/{agent}/recall"]["post"]
+
+    assert recall["requestBody"]["content"]["application/json"]["example"]["query"] == "two spaces or tabs?"
+    assert recall["responses"]["200"]["content"]["application/json"]["example"]["hits"][0]["id"] == "m-1"

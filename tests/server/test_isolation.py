@@ -17,7 +17,14 @@ from tests.server.routes import SCOPES
 pytestmark = pytest.mark.proves("E12")
 
 SECRET = "private matter"
-NOT_ABOUT_OTHERS = ("POST /api/keys", "POST /api/maintenance", "GET /docs", "GET /openapi.json", "GET /metrics")
+NOT_ABOUT_OTHERS = (
+    "POST /api/keys",
+    "POST /api/maintenance",
+    "GET /docs",
+    "GET /docs/viewer.js",
+    "GET /openapi.json",
+    "GET /metrics",
+)
 NOBODYS = {
     "agent": "nobodys",
     "memories": "m-1",

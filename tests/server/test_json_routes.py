@@ -24,7 +24,7 @@ BY_THE_FRAMEWORK = {
     *("GET /health", "GET /metrics", "GET /api/export", "POST /agent/run", "POST /mcp"),
     # Take forms and files.
     *("POST /api/import", "POST /api/kb/documents", "POST /agent/vision"),
-    *("GET /", "GET /api", "GET /docs", "GET /openapi.json"),
+    *("GET /", "GET /api", "GET /docs", "GET /docs/viewer.js", "GET /openapi.json"),
 }
 NO_OBJECT = "The body must be a JSON object, sent with the header Content-Type: application/json."
 NOT_JSON = "The body cannot be read; send valid JSON in UTF-8."

@@ -23,7 +23,7 @@ MARKER = "xylophone"
 QUESTION = "what is the launch code"
 SECRET_TEXT = f"The launch code is {MARKER}"
 SHARED = ("/api/workflows", "/api/kb/")
-NOT_ABOUT_AGENTS = ("GET /docs", "GET /openapi.json", "POST /api/keys")
+NOT_ABOUT_AGENTS = ("GET /docs", "GET /docs/viewer.js", "GET /openapi.json", "POST /api/keys")
 WHOLE_TENANT = {
     *("GET /api/keys", "POST /api/keys", "DELETE /api/keys/{id}", "GET /api/export", "POST /api/import"),
     *("POST /api/erase", "POST /api/secrets/scan", "POST /api/secrets/allow"),

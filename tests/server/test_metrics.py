@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -11,6 +12,11 @@ from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.server.test_health import BrokenEmbedder
+
+SECRET = "the key is AKIAQ3EGRD5FJZ7XWB2M"
+LONG = "and so the story went on and on, with many a word. " * 12
+STEPS = ("fold", "drop", "reference")
+MCP_HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
 def numbers(client: httpx2.Client) -> dict[str, float]:
@@ -72,3 +78,78 @@ def test_a_store_that_does_not_answer_is_left_out() -> None:
 
     assert "recollect_store_bytes" not in told
     assert told["recollect_requests_under_way"] == 1
+
+
+def test_recalls_prompts_secrets_and_indexes_are_counted(tmp_path: Path) -> None:
+    settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", tenant="ours")
+    with Recollect(settings=settings) as recollect, serving(recollect) as address, client_of(address) as client:
+        ann = "/api/agents/ann"
+        client.post(f"{ann}/memories", json={"text": "Prefers tabs over spaces", "kind": "note"})
+        assert client.post(f"{ann}/memories", json={"text": SECRET}).status_code == 400
+        assert client.post(f"{ann}/recall", json={"query": "tabs or spaces?"}).json()["hits"]
+        assert not client.post(f"{ann}/recall", json={"query": "quantum chromodynamics"}).json()["hits"]
+        for turn in range(8):
+            recollect.agent("ann").log_turn("s-1", user=f"say {turn} {LONG}", assistant=LONG)
+        prompt = {"session_id": "s-1", "message": "tabs or spaces?", "budget": 1_000}
+        assert client.post(f"{ann}/context", json=prompt).json()["truncations"]
+        recollect.maintain()
+        told = numbers(client)
+
+    assert told['recollect_recalls_total{outcome="found",verb="recall"}'] == 1
+    assert told['recollect_recalls_total{outcome="empty",verb="recall"}'] == 1
+    assert told['recollect_recalls_total{outcome="found",verb="context"}'] == 1
+    assert told['recollect_recall_source_seconds_count{source="memory"}'] >= 3
+    assert told['recollect_recall_unanswered_total{source="memory"}'] == 0
+    assert told['recollect_secrets_total{action="reject"}'] == 1
+    assert told["recollect_prompt_tokens_count"] == told["recollect_prompts_truncated_total"] == 1
+    assert 0 < told["recollect_prompt_tokens_sum"] <= 1_000
+    assert told["recollect_prompt_tokens_removed_total"] > 0
+    assert sum(told[f'recollect_prompt_truncations_total{{step="{step}"}}'] for step in STEPS) >= 1
+    assert told['recollect_index_lookups_total{outcome="loaded"}'] >= 1
+    assert told['recollect_index_lookups_total{outcome="hit"}'] >= 1
+    assert told['recollect_memories{kind="note",state="live"}'] == 1
+    assert told['recollect_memories{kind="core",state="held"}'] == 0
+    assert told["recollect_maintenance_failed"] == 0
+    assert told["recollect_maintenance_timestamp_seconds"] > 1_700_000_000
+    assert not re.search("ours|ann|tabs|quantum|s-1", " ".join(told))
+
+
+def test_recalls_of_a_tool_over_mcp_are_counted() -> None:
+    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect) as address:
+        recollect.agent("ann").remember("Prefers tabs over spaces")
+        with client_of(address) as client:
+            call = {"name": "search_my_memories", "arguments": {"query": "tabs or spaces?"}}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            answer = client.post("/mcp?agent=ann", json=message, headers=MCP_HEADERS)
+            told = numbers(client)
+
+    assert "Prefers tabs" in answer.text
+    assert told['recollect_recalls_total{outcome="found",verb="recall"}'] == 1
+
+
+def test_counts_of_many_threads_add_up() -> None:
+    with Recollect(":memory:", settings=Settings(rate_limit=0)) as recollect, serving(recollect) as address:
+        recollect.agent("ann").remember("Prefers tabs over spaces")
+
+        def recall(_: int) -> None:
+            with client_of(address) as client:
+                for _ in range(10):
+                    assert client.post("/api/agents/ann/recall", json={"query": "tabs?"}).status_code == 200
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(recall, range(8)))
+        with client_of(address) as client:
+            told = numbers(client)
+
+    assert told['recollect_recalls_total{outcome="found",verb="recall"}'] == 80
+    assert told['recollect_recall_source_seconds_count{source="memory"}'] == 80
+
+
+def test_work_outside_of_requests_counts_for_nobody() -> None:
+    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect) as address:
+        recollect.agent("ann").remember("Prefers tabs over spaces")
+        assert recollect.agent("ann").recall("tabs?")
+        with client_of(address) as client:
+            told = numbers(client)
+
+    assert told['recollect_recalls_total{outcome="found",verb="recall"}'] == 0

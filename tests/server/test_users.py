@@ -35,7 +35,7 @@ WHOLE = (
     "/api/maintenance",
 )
 """Routes that do not belong to one user."""
-OPEN = ("GET /docs", "GET /openapi.json", "GET /health", "GET /metrics")
+OPEN = ("GET /docs", "GET /docs/viewer.js", "GET /openapi.json", "GET /health", "GET /metrics")
 MAKES_SESSIONS = {"POST /api/chat/sessions", "POST /agent/run", "POST /agent/vision"}
 
 

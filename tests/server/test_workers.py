@@ -145,3 +145,22 @@ def test_logins_survive_a_restart(tmp_path: Path) -> None:
         store.tenant("acme").revoke_key(key.id)
         with pytest.raises(Exception, match="not valid or has expired"):
             store.logins.key(cookie)
+
+
+def test_recalls_of_all_workers_are_added_up(tmp_path: Path) -> None:
+    with started(tmp_path) as server:
+        with client_of(server.address) as client:
+            client.post("/api/agents/ann/memories", json={"text": "Prefers tabs over spaces"}).raise_for_status()
+
+        def recall(_: int) -> None:
+            # A new connection each time, so that both workers get some.
+            with client_of(server.address) as client:
+                client.post("/api/agents/ann/recall", json={"query": "tabs or spaces?"}).raise_for_status()
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(recall, range(12)))
+        with client_of(server.address) as client:
+            told = client.get("/metrics").text
+
+    assert 'recollect_recalls_total{outcome="found",verb="recall"} 12.0' in told
+    assert 'recollect_recall_source_seconds_count{source="memory"} 12.0' in told

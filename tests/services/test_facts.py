@@ -61,6 +61,69 @@ def test_what_was_asked_is_not_its_own_answer(ann: AgentMemory) -> None:
     assert [hit.text for hit in ann.recall("what is the user allergic to")] == [ALLERGY]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Rome.", "I live in Oslo now."),
+        ("I live in Rome.", "Oh, I moved to Oslo last week!"),
+        ("My phone number is 555 0100.", "My new phone number is 555 0199."),
+        ("The deadline is on 12 May.", "We moved the deadline to 16 May."),
+        ("Ich wohne in Köln.", "Ich wohne jetzt in Bonn."),
+        ("J'habite à Lyon.", "J'habite maintenant à Paris."),
+        ("Vivo en Madrid.", "Ahora vivo en Sevilla."),
+        ("Moro em Lisboa.", "Agora moro em Braga."),
+        ("Abito a Roma.", "Ora abito a Torino."),
+    ],
+)
+def test_a_statement_replaces_what_it_says_has_changed(ann: AgentMemory, old: str, new: str) -> None:
+    (first,) = ann.add(said(old)).added
+    result = ann.add(said(new))
+
+    (fact,) = result.superseded
+    assert (fact.replaces, result.added, [each.id for each in ann.list()]) == (first.id, (), [fact.id])
+    result.undo()
+    assert [(each.id, each.valid_to) for each in ann.list()] == [(first.id, None)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Norway.", "I live in Oslo."),
+        ("I live in Rome.", "I live in a small flat now."),
+        ("I live in Rome.", "My sister lives in Oslo now."),
+        ("My phone number is 555 0100.", "My office phone number is 555 0199."),
+        ("I live in Rome.", "I live in Rome and Oslo now."),
+        ("I live in Rome.", "If I lived in Oslo now, I would ski."),
+        ("The deadline is on 12 May.", "The deadline is on 16 May."),
+    ],
+)
+def test_what_may_both_be_true_stays(ann: AgentMemory, old: str, new: str) -> None:
+    ann.add(said(old))
+
+    assert ann.add(said(new)).superseded == ()
+    assert old in texts(ann)
+
+
+def test_only_ones_own_statement_is_replaced(ann: AgentMemory) -> None:
+    ann.add(said("My birthday is on 3 May."))
+    ann.for_user("u-7").add(said("My birthday is on 4 May."))
+    ann.remember("My birthday is on 6 May.", kind="episode", origin="agent")
+    result = ann.for_user("u-8").add(said("My birthday is on 5 May."))
+
+    assert (len(result.added), result.superseded) == (1, ())
+    assert len(ann.list()) == 4
+    # Nor is one of two that contradict each other.
+    ann.remember("My birthday is on 7 May.", kind="episode")
+    assert ann.add(said("My birthday is on 8 May.")).superseded == ()
+
+
+def test_of_two_statements_in_a_conversation_the_later_stays(ann: AgentMemory) -> None:
+    result = ann.add(said("My name is Ann.", "Sorry, my name is Anna."))
+
+    assert [each.text for each in result.added] == ["my name is Anna."]
+    assert reasons(result)["My name is Ann."] == "replaced later in this conversation"
+
+
 def test_a_dry_run_stores_nothing(ann: AgentMemory) -> None:
     shown = ann.add(TALK, dry_run=True)
 

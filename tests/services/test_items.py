@@ -321,6 +321,21 @@ def test_reading_extends_the_life_of_a_sliding_item(place: Place, clock: Clock, 
         assert ann.search_items() == []
 
 
+def test_a_short_lived_sliding_item_lives_while_it_is_read(place: Place, clock: Clock, tenant_id: str) -> None:
+    """Readings follow each other more quickly than their marks are written."""
+    with place.open(clock) as recollect:
+        ann = recollect.tenant(tenant_id).agent("ann")
+        ann.put(USER, "short", "soon gone", ttl=1, refresh=True)
+        for _ in range(5):
+            clock.forward(seconds=0.7)
+            assert ann.get_item(USER, "short") is not None
+    with place.open(clock) as reopened:
+        ann = reopened.tenant(tenant_id).agent("ann")
+        assert ann.get_item(USER, "short", refresh=False) is not None
+        clock.forward(seconds=1.1)
+        assert ann.get_item(USER, "short") is None
+
+
 @pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), 1e300, True, "60"], ids=str)
 def test_what_is_no_lifetime_is_refused(ann: AgentMemory, ttl: Any) -> None:
     with pytest.raises(Invalid, match="seconds"):

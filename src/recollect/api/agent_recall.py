@@ -8,13 +8,13 @@ from typing import Unpack
 
 from recollect.api.agent_records import MAX_PAGE, AgentView, trace_operation
 from recollect.errors import Invalid
-from recollect.model import Explanation, KindName, MapPoint, Recalled, SourceName
+from recollect.model import Explanation, KindName, MapPoint, Recalled, Source, SourceName
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.recall.purposes import check_purpose
 from recollect.services.memories.drafts import check_moment
 from recollect.services.memories.filters import MemoryFilters, check_filters
 from recollect.services.recall.explain import Explain
-from recollect.services.recall.recall import RecallRequest, check_limit, parse_sources
+from recollect.services.recall.recall import RecallRequest, check_limit
 
 MAP_POINTS = 400
 """Default number of memories on a map."""
@@ -98,3 +98,21 @@ def _build_request(
         min_score=min_score,
         where=check_filters(**filters),
     )
+
+
+def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:
+    """Look up sources by name; None stays None, for the default.
+
+    Raises: Invalid.
+    """
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise Invalid("The sources are a list of names.")
+    known = {each.value: each for each in Source}
+    for name in names:
+        if name not in known:
+            raise Invalid(f"There is no source {str(name)[:40]!r}; choose among {', '.join(known)}.")
+    if not names:
+        raise Invalid(f"Name at least one source: {', '.join(known)}.")
+    return [known[name] for name in dict.fromkeys(names)]

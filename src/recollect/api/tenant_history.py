@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from recollect.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
 from recollect.api.tenant import TenantView
 from recollect.caller import current_caller
-from recollect.errors import Invalid, SecretRejected
+from recollect.errors import Invalid
 from recollect.model import (
     ACTOR,
     AuditEvent,
@@ -127,7 +127,7 @@ class AuditLog(TenantView):
         if found := self._services.guard.findings(self.id, text):
             refused = "An event was refused: it seems to hold a secret."
             self._store.add_event(replace(event, action="secret.refuse", message=refused, meta={}))
-            raise SecretRejected(REJECTED, rule=found[0].rule)
+            raise self._services.guard.refuse(REJECTED, rule=found[0].rule)
         return self._store.add_event(event)
 
 

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import recollect
+from recollect.cli import hooks
 from recollect.cli.commands import (
     agents,
     audit,
@@ -63,7 +64,7 @@ GROUPS: dict[str, Sequence[Command]] = {
         *evaluation.COMMANDS,
     ),
     "Moving memories": transfer.COMMANDS,
-    "For other programs": server.COMMANDS,
+    "For other programs": (*server.COMMANDS, *hooks.COMMANDS),
 }
 """Panels of the help, and the commands in them."""
 

@@ -145,6 +145,8 @@ def _decode_conversation(data: Json, owner: Any) -> Conversation:
 class AgentVerbs(ClientView):
     """Verbs of one agent, by the routes that serve them."""
 
+    _embedded = (AgentMemory,)
+
     remember = Verb(AgentMemory.remember, call(f"POST {AGENT}/memories", one(Memory)))
     remember_many = Verb(AgentMemory.remember_many, _remember_many)
     add = Verb(AgentMemory.add, _add)
@@ -233,8 +235,8 @@ class AgentVerbs(ClientView):
         if not shared:
             raise Invalid("A server always includes what belongs to no user; filter by `where` to leave it out.")
         # The server reads the header as UTF-8.
-        named = check_user(user).encode()
-        return type(self)(self._connection, self.owner, {**self._headers, USER_HEADER: named})
+        headers = {**self._headers, USER_HEADER: check_user(user).encode()}
+        return type(self)(self._connection, replace(self.owner, user=user), headers)
 
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Decorate a tool function so that its output is captured: `recollect.captured` for this agent."""

@@ -122,6 +122,8 @@ class AsyncAuditClient(AuditVerbs, AsyncView):
 class TenantVerbs(ClientView):
     """Verbs of a tenant and of a store, by the routes that serve them."""
 
+    _embedded = (Recollect, TenantMemory)
+
     add_agent = Verb(TenantMemory.add_agent, call("POST /api/agents", one(Agent)))
     get_agent = Verb(TenantMemory.get_agent, call("GET /api/agents/{id}", one(Agent)))
     list_agents = Verb(TenantMemory.list_agents, pages("GET /api/agents", Agent, "agents", start="after"))

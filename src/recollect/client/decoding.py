@@ -65,7 +65,7 @@ HTTP_ERRORS: Mapping[str, type[RecollectError]] = {
 def decode_record(kind: Any, data: Json, owner: Owner) -> Any:
     """Build a record of the class `kind`. `owner` completes what an answer leaves out: its tenant and its agent."""
     agent = data["id"] if kind is Agent else data.get("agent_id")
-    known = {"owner": Owner(owner.tenant, agent) if agent else owner, "tenant": owner.tenant, "path": ""}
+    known = {"owner": Owner(owner.tenant, agent) if agent else owner.whole, "tenant": owner.tenant, "path": ""}
     given: Json = {}
     for each, type_, in_json in _fields_of(kind):
         if in_json in data:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from datetime import datetime
 from functools import update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, overload
 from urllib.parse import quote, urlencode
 
 from recollect.api.agent import MAX_PAGE
@@ -38,6 +38,9 @@ SAFE_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/\\]+")
 class ClientView:
     """Base class of what a client offers: its owner, and the headers of its requests."""
 
+    _embedded: ClassVar[tuple[type, ...]] = ()
+    """Classes of the library with the same verbs, some of which a server does not offer."""
+
     def __init__(self, connection: Connection, owner: Owner, headers: Mapping[str, str | bytes] | None = None) -> None:
         self.owner = owner
         self._connection = connection
@@ -45,6 +48,15 @@ class ClientView:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._connection.address.url!r}, agent={self.owner.agent!r})"
+
+    # Type checkers know the verbs there are.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            sentence = f"{type(self).__name__} has no {name!r}"
+            if not name.startswith("_") and any(hasattr(each, name) for each in self._embedded):
+                sentence += "; a server does not offer it. Use Recollect, or the recollect command, beside the store"
+            raise AttributeError(f"{sentence}.", name=name, obj=self)
 
 
 class PlainView(ClientView):

@@ -52,7 +52,7 @@ NOT_JSON = (
     "The value of an item may hold only what JSON knows: texts, finite numbers, true, false, null, lists, objects."
 )
 
-_STEP = re.compile(r"([^.\[\]]+)|\[(\*|\d{1,6})\]")
+_STEP = re.compile(r"([^.\[\]]+)|\[(\*|-1|\d{1,6})\]")
 _BELOW = chr(ord(SEPARATOR) + 1)
 """Character behind the separator: the paths below "a" are those from "a/" to "a0"."""
 
@@ -173,6 +173,8 @@ def render_text(stored: Mapping[str, Any], index: IndexedFields) -> str:
     'name: Lena\\naddress.city: Oslo\\ntags: a\\ntags: b'
     >>> render_text({"name": "Lena", "address": {"city": "Oslo", "zip": 150}}, ["address.zip"])
     'address.zip: 150'
+    >>> render_text({"tags": ["a", "b", "c"]}, ["tags[0]", "tags[-1]"])
+    'tags: a\\ntags: c'
     """
     if index is False:
         return ""
@@ -218,7 +220,7 @@ def _select(value: Any, field: str) -> Iterator[tuple[str, Any]]:
             if name and isinstance(each, dict) and name in each:
                 inner.append((f"{path}.{name}" if path else name, each[name]))
             elif place and isinstance(each, list):
-                inner += [(path, one) for one in (each if place == ANY_NAME else each[int(place) : int(place) + 1])]
+                inner += [(path, one) for one in (each if place == ANY_NAME else each[int(place) :][:1])]
         found = inner
     yield from found
 

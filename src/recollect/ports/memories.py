@@ -243,6 +243,9 @@ class MaintenanceStore(Protocol):
     def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:
         """Count the episodes that are live at `now`, and those that have expired but are not archived."""
 
+    def count_states(self, owner: Owner, *, now: datetime) -> Mapping[tuple[Kind, State], int]:
+        """Count the memories by kind and state at `now`. Reads all of them."""
+
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
         """Archive memories: remove them from every search without deleting them; return how many."""
 

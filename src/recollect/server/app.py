@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
@@ -18,7 +17,6 @@ from starlette import routing as starlette_routing
 
 from recollect import __version__
 from recollect.api.recollect import Recollect
-from recollect.model import Json, KeyScope
 from recollect.runner import AgentRunner
 from recollect.server import reference
 from recollect.server.console import (
@@ -43,7 +41,7 @@ from recollect.server.console.tenant_pages import upkeep as upkeep_pages
 from recollect.server.http.addresses import Connections, KeyCheck
 from recollect.server.http.auth import AuthMiddleware
 from recollect.server.http.errors import add_error_handlers
-from recollect.server.http.idempotency import PARAMETER, IdempotencyMiddleware
+from recollect.server.http.idempotency import IdempotencyMiddleware
 from recollect.server.http.json_routes import JsonRoutes, reject_unknown_params
 from recollect.server.http.limits import SPARE, BodyLimit, LongJobQueue, RequestLimit
 from recollect.server.http.metrics import Metrics
@@ -57,6 +55,7 @@ from recollect.server.http.requests import (
 )
 from recollect.server.http.routing import Route, RouteTable, check_scopes
 from recollect.server.mcp import mounting
+from recollect.server.openapi import complete_document
 from recollect.server.rest import (
     agent_runs,
     agents,
@@ -138,12 +137,6 @@ PUBLISH_SECONDS = 5.0
 
 DESCRIPTION = "Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt."
 
-REFUSAL: Json = {
-    "description": "The request was refused or failed; the sentence says why.",
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
-}
-SCHEME: Json = {"type": "http", "scheme": "bearer", "description": "A key created with recollect keys create."}
-
 NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 """The framework would write queries and refused bodies, which are content, to traces and logs."""
 
@@ -184,7 +177,7 @@ def create_app(
     recollect.tenant()
     _add_routes(app, recollect)
     add_error_handlers(app)
-    _complete_document(app, no_auth=no_auth)
+    complete_document(app, app.state.routes.scopes, no_auth=no_auth)
     _add_middlewares(app, recollect, no_auth=no_auth, hosts=hosts, shared=shared)
     return app
 
@@ -262,36 +255,6 @@ async def _publish_metrics(metrics: Metrics) -> None:
     while metrics.is_shared:
         metrics.refresh_background()
         await asyncio.sleep(PUBLISH_SECONDS)
-
-
-def _complete_document(app: FastAPI, *, no_auth: bool) -> None:
-    """Add the scope and the refusal of each route to the OpenAPI document."""
-    written, lock, scopes = app.openapi, Lock(), app.state.routes.scopes
-
-    def openapi() -> Json:
-        # Otherwise a second thread could return the document before it is complete.
-        with lock:
-            return completed()
-
-    def completed() -> Json:
-        is_new = app.openapi_schema is None
-        document = written()
-        if is_new:
-            for path, methods in document["paths"].items():
-                for method, operation in methods.items():
-                    if method == "post":
-                        operation.setdefault("parameters", []).append(PARAMETER)
-                    # Also where the answer itself is not JSON.
-                    operation["responses"]["default"] = REFUSAL
-                    if not no_auth:
-                        scope = scopes.get(f"{method.upper()} {path}", KeyScope.ADMIN)
-                        operation["security"] = [] if scope is None else [{"key": []}]
-                        operation["x-scope"] = "none" if scope is None else scope.value
-            if not no_auth:
-                document["components"]["securitySchemes"] = {"key": SCHEME}
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -1,24 +1,28 @@
-"""`/docs`: a reference of every route, rendered from the OpenAPI document.
+"""`/docs`: a reference of every route with search and try-out, shown by the vendored OpenAPI Explorer.
 
-The framework's own page loads scripts from the internet, which may not be reachable; this one is self-contained.
+Everything comes from this server. The viewer's script runs under a policy that allows no other script, no inline script
+and no connection elsewhere; only its styles are inline.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
-from jinja2 import Environment, PackageLoader
 
-from recollect.model import Json
 from recollect.server.http.routing import PUBLIC, Router
 
-CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+VIEWER = Path(__file__).with_name("viewer")
+CACHE_CONTROL = "public, max-age=86400"
 
 PLACES: Mapping[str, str] = {
     "rest": "/api",
@@ -30,37 +34,10 @@ PLACES: Mapping[str, str] = {
 }
 
 router = Router(include_in_schema=False, is_json=False)
-_PAGES = Environment(loader=PackageLoader("recollect.server"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldDoc:
-    """One parameter, or one field of a body."""
-
-    name: str
-    place: str  # path, query, body or answer
-    type: str
-    is_required: bool
-    default: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One route."""
-
-    id: str
-    group: str
-    method: str
-    path: str
-    description: str
-    fields: Sequence[FieldDoc]
-    status: str
-    answer: Sequence[FieldDoc]
 
 
 class ReferencePage:
-    """The page and its document, made once: both are public and each takes half a second."""
+    """The page, its script and its document, made once: all are public."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
@@ -68,8 +45,13 @@ class ReferencePage:
     @cached_property
     def page(self) -> str:
         """HTML."""
-        document = self._app.openapi()
-        return _PAGES.get_template("reference.html").render(about=document["info"], operations=[*operations(document)])
+        return (VIEWER / "index.html").read_text(encoding="utf-8")
+
+    @cached_property
+    def script(self) -> tuple[bytes, str]:
+        """JavaScript of the viewer, and its ETag."""
+        script = (VIEWER / "openapi-explorer.js").read_bytes()
+        return script, f'"{hashlib.sha256(script).hexdigest()[:16]}"'
 
     @cached_property
     def document(self) -> bytes:
@@ -79,9 +61,19 @@ class ReferencePage:
 
 @router.get("/docs", scope=PUBLIC)
 def get_docs(request: Request) -> HTMLResponse:
-    """Return every route on one page."""
+    """Return the page of the reference."""
     page = request.app.state.reference.page
     return HTMLResponse(page, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+
+
+@router.get("/docs/viewer.js", scope=PUBLIC)
+def get_viewer(request: Request) -> Response:
+    """Return the script of the page; 304 if the client has it."""
+    script, tag = request.app.state.reference.script
+    headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(script, media_type="text/javascript", headers=headers)
 
 
 @router.get("/openapi.json", scope=PUBLIC)
@@ -97,81 +89,3 @@ async def get_root(request: Request) -> Response:
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse("/admin", 303)
     return JSONResponse({"name": request.app.title, **PLACES})
-
-
-def operations(document: Json) -> Iterator[Operation]:
-    """Yield the routes of an OpenAPI document."""
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            status, answer = next(iter(operation["responses"].items()))
-            yield Operation(
-                id=operation["operationId"],
-                group=next(iter(operation.get("tags", [])), ""),
-                method=method.upper(),
-                path=path,
-                description=operation.get("description", operation["summary"]),
-                fields=[*_parameters(document, operation), *_body(document, operation.get("requestBody", {}))],
-                status=status,
-                answer=[*_body(document, answer, place="answer")],
-            )
-
-
-def _parameters(document: Json, operation: Json) -> Iterator[FieldDoc]:
-    for each in operation.get("parameters", []):
-        schema = {"description": each.get("description", ""), **each["schema"]}
-        yield _field(document, each["name"], each["in"], schema, is_required=each.get("required", False))
-
-
-def _body(document: Json, described: Json, *, place: str = "body") -> Iterator[FieldDoc]:
-    schema = described.get("content", {}).get("application/json", {}).get("schema", {})
-    yield from _properties(document, schema, place)
-
-
-def _properties(document: Json, schema: Json, place: str, prefix: str = "") -> Iterator[FieldDoc]:
-    """Yield the fields of an object, each followed by its own fields."""
-    schema = _resolved(document, schema)
-    for name, each in schema.get("properties", {}).items():
-        is_required = name in schema.get("required", [])
-        yield _field(document, f"{prefix}{name}", place, each, is_required=is_required)
-        is_list = each.get("type") == "array"
-        yield from _properties(document, each["items"] if is_list else each, place, f"{prefix}{name}{'[]' * is_list}.")
-
-
-def _field(document: Json, name: str, place: str, schema: Json, *, is_required: bool) -> FieldDoc:
-    return FieldDoc(
-        name=name,
-        place=place,
-        type=_type(document, schema),
-        is_required=is_required,
-        default="" if schema.get("default") in (None, "", []) else json.dumps(schema["default"]),
-        description=schema.get("description", ""),
-    )
-
-
-def _type(document: Json, schema: Json) -> str:
-    """
-    >>> _type({}, {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
-    'list of string or null'
-    """
-    schema = _resolved(document, schema)
-    if "enum" in schema:
-        return " | ".join(map(str, schema["enum"]))
-    if "anyOf" in schema:
-        return " or ".join(_type(document, each) for each in schema["anyOf"])
-    if schema.get("type") == "array":
-        return f"list of {_type(document, schema['items'])}"
-    return f"{schema.get('type', '')} {_bounds(schema)}".strip()
-
-
-def _bounds(schema: Mapping[str, Any]) -> str:
-    if schema.get("format"):
-        return f"({schema['format']})"
-    if "maxLength" in schema:
-        return f"(at most {schema['maxLength']:,} characters)"
-    return f"({schema['minimum']} to {schema['maximum']})" if "maximum" in schema else ""
-
-
-def _resolved(document: Json, schema: Json) -> Json:
-    """Return the schema a reference points to."""
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return document["components"]["schemas"][name] if name else schema

@@ -1,8 +1,12 @@
-"""Evaluation: measure what recall finds on files of memories and questions."""
+"""Evaluation: measure what recall finds on files of memories and questions, and the speed of the verbs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import platform
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -10,19 +14,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import recollect
 from recollect.cli.output import Column, Output, Styled
 from recollect.cli.run import Command, Run
 from recollect.cli.text import one_line, safe
 from recollect.lazy import LazyModule
 from recollect.model import Json
 from recollect.policy.recall.evaluation import METRICS, Estimate, Usage
+from recollect.settings import Settings
 
 if TYPE_CHECKING:
     from recollect import evaluation
-    from recollect.evaluation import Evaluation, Scores
+    from recollect.api import recollect as api
+    from recollect.evaluation import Evaluation, Scores, speed
+    from recollect.evaluation.speed import VerbSpeed
+    from recollect.store.sqlite import floor
 else:
     evaluation = LazyModule("recollect.evaluation")
+    api = LazyModule("recollect.api.recollect")
+    speed = LazyModule("recollect.evaluation.speed")
+    floor = LazyModule("recollect.store.sqlite.floor")
 
+SPEED_HEADERS = ("Verb", "Calls/s", "CPU ms", "Floor ms", "Ratio", "Floor")
 HEADERS = ("Family", "Type", "Level", "Questions", *METRICS, "Alive", "No hit")
 NOTHING = "-"
 
@@ -56,7 +69,30 @@ def measure(
     run.show(_render_families(families))
 
 
-COMMANDS = (Command(run=measure, alias="eval", example="recollect eval questions.jsonl"),)
+def measure_verbs(
+    run: Run,
+    memories: Annotated[int, typer.Option(help="Memories in the store before it is measured.", min=1)] = 2_000,
+    seconds: Annotated[float, typer.Option(help="Seconds to measure, after the memories are stored.", min=0)] = 30,
+) -> None:
+    """Measure the speed of remember, remember_many, log_turn, recall and context on this machine.
+
+    The store is a temporary SQLite file with default settings. The floor is one table with a full-text index in SQLite,
+    with the same durability and nothing else."""
+    with (
+        tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder,
+        api.Recollect(f"sqlite:///{folder}/ours.db", settings=Settings()) as opened,
+        closing(floor.BareSqlite(Path(folder, "floor.db"))) as bare,
+        run.printer.progress("verbs", 5) as advance,
+    ):
+        found = speed.measure_speed(opened.agent("bench"), bare, memories=memories, seconds=seconds, progress=advance)
+    machine = f"recollect {recollect.__version__}, Python {platform.python_version()}, {platform.machine()}"
+    run.show(_render_speed(found, f"{machine}, {os.cpu_count()} processors, SQLite, {memories:,} memories"))
+
+
+COMMANDS = (
+    Command(run=measure, alias="eval", example="recollect eval questions.jsonl"),
+    Command(run=measure_verbs, alias="bench", example="recollect bench --seconds 10"),
+)
 
 
 def name_family(file: Path) -> str:
@@ -66,6 +102,27 @@ def name_family(file: Path) -> str:
     'locomo'
     """
     return file.resolve().name.partition(".")[0]
+
+
+def _render_speed(found: Sequence[VerbSpeed], machine: str) -> Output:
+    rows = [
+        (
+            each.verb,
+            f"{each.per_second:,.0f}",
+            f"{each.cpu_ms:.2f}",
+            f"{each.floor_cpu_ms:.2f}",
+            f"{each.ratio:.1f}",
+            each.floor,
+        )
+        for each in found
+    ]
+    return Output(
+        json={"machine": machine, "verbs": [{**asdict(each), "ratio": each.ratio} for each in found]},
+        lines=[SPEED_HEADERS, *rows, machine],
+        columns=[Column(header, whole=True) for header in SPEED_HEADERS],
+        rows=rows,
+        blocks=[Styled(machine, "dim")],
+    )
 
 
 def _render_families(families: Mapping[str, Evaluation]) -> Output:

@@ -70,11 +70,14 @@ class FactCues:
     unreal: str  # starts of conditions
     link: str  # conjunction and subject that start another clause
     pointing: str  # starts with a word for what was said before, so it cannot be understood alone
+    works: str  # stories, games and exercises, whose people and things are not the speaker's
+    slot: str  # starts of statements of which only one can be true: a home, an own number, a date that was moved
+    change: str  # words for something that was different before
 
     @cached_property
     def patterns(self) -> Mapping[str, re.Pattern[str]]:
         """The compiled patterns, by the names of the fields; those of starts match at the start only."""
-        starts = {"subject", "asking", "request", "unreal", "pointing"}
+        starts = {"subject", "asking", "request", "unreal", "pointing", "slot"}
         sources = {name: source for name, source in vars(self).items() if isinstance(source, str)}
         found = {name: re.compile(rf"{'^' if name in starts else ''}(?:{source})") for name, source in sources.items()}
         # Matches the space before a clause, in any case, to split a sentence at it.

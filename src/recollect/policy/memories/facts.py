@@ -8,17 +8,17 @@ kept, and what the user confirms; not what repeats the user.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recollect.model import Role
 from recollect.policy.lexicon import cues
 from recollect.policy.lexicon.entries import Lexicon
 from recollect.policy.lexicon.languages import LEXICONS, find_language
-from recollect.policy.memories import chatter
+from recollect.policy.memories import chatter, fact_slots
+from recollect.policy.memories import fact_signs as signs
 from recollect.policy.memories.categories import Category
-from recollect.policy.memories.gist import LONG_WORDS, PERSONAL_SHARE, is_long_answer
+from recollect.policy.memories.gist import is_long_answer
 from recollect.policy.memories.importance import find_category_of_sentence
 from recollect.policy.text import is_question, terms
 
@@ -29,9 +29,22 @@ MAX_FACT_CHARS = 500
 MAX_TASK_CHARS = 200
 """Characters in which a sentence must announce a text to work on; matching takes cubic time."""
 
+LONG_WORDS = 100
+VERY_LONG_WORDS = 200
+LEAST_OWN = 1 / 25
+LEAST_OWN_VERY_LONG = 1 / 12
+"""Words from which a message may be pasted, and the share of words for the speaker from which it is not: lyrics,
+articles and transcripts have an "I", too, but fewer."""
+
 MIN_WORDS = 3
 MAX_SHORT_CHARS = 40
+MAX_UNTOLD_CHARS = 120
+"""Characters of a sentence that is taken to be in the language of the conversation if it does not show its own."""
+
 MIN_UNSPACED_CHARS = 6
+MAX_SUBJECT_CHARS = 25
+"""Characters within which a statement names the speaker if it is about them."""
+
 
 ENOUGH = 3
 """Points from which a clause is a fact."""
@@ -49,77 +62,6 @@ PASTED = "a pasted text"
 TOO_LONG = f"longer than {MAX_FACT_CHARS} characters"
 UNKNOWN_LANGUAGE = "in a language the rules do not know"
 """Reasons for leaving something out."""
-
-_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_QUOTED = re.compile(r"^\s{0,3}>.*$", re.MULTILINE)
-_SENTENCE = re.compile(
-    r"(?<=[.!?…])[\"'”’»)]*\s+(?=\S)|(?<=[。！？])|(?<=[!?])(?=[^\W\d_])|;\s+|\n+|\s[–—]\s|\s:[)D(]\s?"
-)
-_ABBREVIATION = re.compile(
-    r"\b(?:dr|mr|mrs|ms|st|nr|no|vs|e\.g|i\.e|z\.b|prof|sr|sra|hr|fr|dott|bzw|ca|approx)\.$", re.I
-)
-_OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|oh|ah|yeah|yes|yep|no|nah|sure|well|so|and|but|also|btw|fyi|hm+|ooh|right|true|cool|great"
-    r"|perfect|thanks|thx|thank you|good|nice|hi|hey|hello|morning|actually|anyway|by the way"
-    r"|also|ja|nein|gut|klar|ach|und|aber|danke|hallo|übrigens|eben|moin"
-    r"|oui|non|ah|et|mais|merci|bonjour|alors|bref|bon|d'accord"
-    r"|sí|vale|pues|y|pero|gracias|hola|bueno|mmm|bien|exacto|perfecto"
-    r"|sim|não|pois|e|mas|obrigad[oa]|boa|olá|oi|fixe"
-    r"|sì|ma|grazie|ciao|beh|dai|giusto|bene)(?:[ ,.!:–-]+|$))+",
-    re.IGNORECASE,
-)
-_CODE = re.compile(
-    r"\w\(\)|[;{}]\s*$|^\s*(?:\$ |>>> |def |class |import |SELECT )|\w(?:Error|Exception):|=>|==|::|&&|__|\\_"
-)
-_CLAUSE = re.compile(r",\s+|\s+[-–]\s+|\s+(?=\()")
-_NUMBER = re.compile(r"\d")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_UNSPACED_QUESTION = re.compile(r"(?:吗|ですか|ますか|でしょうか)[。.]?\s*$")
-_NAME = re.compile(r"(?<=[\w,)] )[A-ZÀ-Þ][\w.'’-]+")
-_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
-# "Yes, but not anymore" confirms nothing.
-_RESERVATION = re.compile(
-    r"\b(?:but|except|no longer|not|never|used to|aber|nicht|kein\w*|mais|pas|jamais|pero|ya no|nunca|mas|não|nem"
-    r"|però|non)\b"
-    r"|n['’]t\b",
-    re.IGNORECASE,
-)
-# Asks whether the statement before it is true, so that is a question as well.
-_TAG = re.compile(
-    r"^\W*(?:(?:is|are|am|was|were|do|does|did|has|have|had|can|will|would)(?:n['’]t)? (?:i|it|he|she|we|they"
-    r"|that)(?: not)?"
-    r"|isn['’]t that (?:so|right|true)|innit|right|correct|true|yes|no|or|or not|oder(?: nicht)?|nicht wahr"
-    r"|stimmt['’]?s|richtig|gell"
-    r"|n['’]est-ce pas|non|pas vrai|c['’]est ça|verdad|cierto|no es así|né|não é|certo|verdade|vero|giusto"
-    r"|no è vero)\W*$",
-    re.IGNORECASE,
-)
-_UNWANTED = re.compile(
-    r"^(?:please |bitte |(?:can|could) you )?(?:forget (?:that|about|what|my|i\b|the fact)|delete (?:that|what) i"
-    r"|(?:do not|don't) (?:remember|store|save|keep|note|memori[sz]e|record)|vergiss|(?:merke?"
-    r"|speichere?) (?:dir )?(?:\w+ )?nicht"
-    r"|oublie|ne (?:retiens|mémorise|note|garde) pas|olvida|no (?:recuerdes|guardes|anotes)|esque[cç]|não (?:lembr"
-    r"|guard|anot)"
-    r"|dimentica|non (?:ricordare|salvare|annotare))",
-)
-# Up to a colon, or to a word that points at what follows, without a word for the speaker: "Translate this: …".
-_TASK = re.compile(
-    r"^(?:(?!\b(?:i|we|my|ich|wir|je|yo|eu|io)\b)[^:])*?\b(?:(?:translate|proofread|rewrite|rephrase|paraphrase"
-    r"|summari[sz]e"
-    r"|übersetz\w*|korrigier\w*|formulier\w*|tradui\w*|corrige\w*|reformule\w*|résume\w*|traduce|traduza|traduz"
-    r"|resum[ae]|corrija"
-    r"|traduci|correggi|riassumi)\b[^:]*(?::|\b(?:this|these|following|below|folgende\w*|diese\w*|suivant\w*"
-    r"|siguiente\w*|seguinte\w*"
-    r"|seguente)\b)|(?:correct|improve|polish|shorten|edit|review|check|here is|here's|this is|hier ist|voici"
-    r"|aquí está|ecco)\b"
-    r"[^:]*\b(?:text|(?<!my )e-?mail|(?<!my )mail|letter|essay|paragraph|sentence|message|article|poem|story"
-    r"|novel|excerpt|transcript|draft|grammar|brief|aufsatz|lettre|texte|texto|carta|testo|lettera)\b[^:]*:)",
-)
-_CONFIRMATION = re.compile(
-    r"^(?:yes|yep|yeah|correct|exactly|right|that's right|indeed|ja|genau|stimmt|richtig|oui|exact(?:ement)?"
-    r"|tout à fait|sí|exacto|correcto|así es|sim|exato|certo|isso mesmo|sì|esatto|giusto)\b(?!.{80})",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +84,16 @@ def read_facts(messages: Sequence[tuple[Role, str]]) -> Iterator[Statement]:
     """
     spoken = " ".join(text[:MAX_READ_CHARS] for role, text in messages if role is Role.USER)
     usual = _find_language(spoken)
+    is_own_world = usual is None or _is_own_world(_lower(spoken), usual)
     said: set[str] = set()
     for turn, (role, text) in enumerate(messages):
         if role is Role.USER:
-            yield from _read_message(turn, role, text, usual)
+            for each in _read_message(turn, role, text, usual):
+                yield replace(each, reason=UNSURE) if not is_own_world and _is_about_others(each, usual) else each
             said |= set(terms(text))
         elif role is Role.ASSISTANT:
             answer = next((text for role, text in messages[turn + 1 : turn + 2] if role is Role.USER), "")
-            is_confirmed = _CONFIRMATION.match(answer) and not _RESERVATION.search(answer)
+            is_confirmed = signs.CONFIRMATION.match(answer) and not signs.RESERVATION.search(answer)
             is_confirmed = bool(is_confirmed) and "?" not in text and "？" not in text
             yield from _read_answer(turn, text, usual, said, is_confirmed=is_confirmed)
 
@@ -160,24 +104,24 @@ def find_unfit(text: str) -> str:
     >>> find_unfit("What is my name?"), find_unfit("Thanks!"), find_unfit("Likes tea")
     ('a question', 'small talk', '')
     """
-    if is_question(text) or _UNSPACED_QUESTION.search(text):
+    if is_question(text) or signs.UNSPACED_QUESTION.search(text):
         return QUESTION
     language = _find_language(text)
-    if language is not None and cues.FACTS[language.code].patterns["asking"].match(_lower(_OPENING.sub("", text))):
+    if language is not None and cues.FACTS[language.code].patterns["asking"].match(_lower(signs.OPENING.sub("", text))):
         return QUESTION
     return SMALL_TALK if chatter.is_small_talk(text) else ""
 
 
 def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> Iterator[Statement]:
-    body = _QUOTED.sub("", _FENCE.sub("", text[:MAX_READ_CHARS]))
+    body = signs.QUOTED.sub("", signs.FENCE.sub("", text[:MAX_READ_CHARS]))
     if role is Role.ASSISTANT and is_long_answer(text):
         yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=OWN_WORDS)
         return
     if _is_pasted(body, usual):
         yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=PASTED)
         return
-    for sentence in _split_sentences(body):
-        if role is Role.USER and _TASK.match(_lower(sentence[:MAX_TASK_CHARS])):
+    for sentence in (signs.BULLET.sub("", each) for each in _split_sentences(body)):
+        if role is Role.USER and signs.TASK.match(_lower(sentence[:MAX_TASK_CHARS])):
             # The rest of the message is what to work on, not what the speaker says.
             yield Statement(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
             return
@@ -186,38 +130,56 @@ def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> It
             yield from _read_premise(turn, role, sentence, usual) if reason == QUESTION else ()
             yield Statement(turn=turn, role=role, text=sentence, reason=reason)
         else:
-            yield from _read_sentence(turn, role, sentence, _find_language(sentence) or usual)
+            language = _find_language(sentence) or (usual if len(sentence) <= MAX_UNTOLD_CHARS else None)
+            yield from _read_sentence(turn, role, sentence, language)
+
+
+def _is_own_world(spoken: str, language: Lexicon) -> bool:
+    """Return False if a conversation is about a story, a game or an exercise, or never about the speaker."""
+    patterns = cues.FACTS[language.code].patterns
+    return bool(patterns["self_words"].search(spoken)) and not patterns["works"].search(spoken)
+
+
+def _is_about_others(statement: Statement, language: Lexicon | None) -> bool:
+    """Return True if a fact neither mentions the speaker nor asks to be kept; in a story, it is a part of that."""
+    if statement.reason or language is None or fact_slots.find_slot(statement.text) is not None:
+        return False
+    if find_category_of_sentence(statement.text) is Category.EXPLICIT:
+        return False
+    patterns, lowered = cues.FACTS[language.code].patterns, _lower(statement.text)
+    return not patterns["self_words"].search(lowered) and not patterns["standing"].search(lowered)
 
 
 def _is_pasted(text: str, language: Lexicon | None) -> bool:
-    """Return True if a message is long and nobody speaks of themselves in it."""
-    words = _WORD.findall(_lower(text))
+    """Return True if a message is long and its author hardly speaks of themselves in it."""
+    words = signs.WORD.findall(_lower(text))
     own = language.first_person if language is not None else frozenset[str]()
-    return len(words) > LONG_WORDS and sum(word in own for word in words) < PERSONAL_SHARE * len(words)
+    share = LEAST_OWN if len(words) <= VERY_LONG_WORDS else LEAST_OWN_VERY_LONG
+    return len(words) > LONG_WORDS and sum(word in own for word in words) < share * len(words)
 
 
 def _read_premise(turn: int, role: Role, sentence: str, usual: Lexicon | None) -> Iterator[Statement]:
     """Yield the facts in the clauses before the last of a question."""
     language = _find_language(sentence) or usual
     clauses = _split_clauses(sentence, language)
-    if len(clauses) < 2 or language is None or _TAG.match(clauses[-1]):
+    if len(clauses) < 2 or language is None or signs.TAG.match(clauses[-1]):
         return
-    premise = sentence[: sentence.rindex(clauses[-1])].rstrip(" ,;–-(")
+    premise = signs.DEMAND.sub("", sentence[: sentence.rindex(clauses[-1])].rstrip(" ,;–-("))
     if not set(_lower(premise).split()[:1]) & language.question_words:
         yield from (each for each in _read_sentence(turn, role, premise, language) if not each.reason)
 
 
 def _read_sentence(turn: int, role: Role, sentence: str, language: Lexicon | None) -> Iterator[Statement]:
     """Yield the facts of a sentence, each the longest run of clauses that belong together, or the sentence."""
-    if _UNSPACED.search(sentence):
+    if signs.UNSPACED.search(sentence):
         reason = "" if _is_unspaced_fact(sentence) else UNSURE
         yield Statement(turn=turn, role=role, text=sentence, reason=reason)
         return
-    bare = _OPENING.sub("", sentence)
+    bare = signs.DEMAND.sub("", signs.OPENING.sub("", sentence))
     if language is None or not bare:
         yield Statement(turn=turn, role=role, text=sentence, reason=UNKNOWN_LANGUAGE if bare else SMALL_TALK)
         return
-    if _UNWANTED.match(_lower(bare)):
+    if signs.UNWANTED.match(_lower(bare)):
         yield Statement(turn=turn, role=role, text=bare[:MAX_FACT_CHARS], reason=REQUEST)
         return
     if len(bare) > MAX_FACT_CHARS:
@@ -228,7 +190,8 @@ def _read_sentence(turn: int, role: Role, sentence: str, language: Lexicon | Non
         yield Statement(turn=turn, role=role, text=_cut_tail(bare, language, role))
         return
     for part in _split_links(bare, language) if reason != SMALL_TALK else [bare]:
-        yield Statement(turn=turn, role=role, text=part.rstrip(" ,"), reason=_judge(part, language, role) and reason)
+        text = signs.OPENING.sub("", part).rstrip(" ,") or part
+        yield Statement(turn=turn, role=role, text=text, reason=_judge(part, language, role) and reason)
 
 
 def _cut_tail(fact: str, language: Lexicon, role: Role) -> str:
@@ -251,7 +214,9 @@ def _read_answer(
             yield each
         elif words and len(words & said) >= REPEATED * len(words):
             yield Statement(turn=turn, role=each.role, text=each.text, reason=RESTATED)
-        elif language is not None and (_is_promise(each.text, language) or (is_confirmed and not each.reason)):
+        elif language is not None and (
+            _is_promise(each.text, language) or (is_confirmed and _is_to_you(each, language))
+        ):
             yield Statement(turn=turn, role=each.role, text=each.text)
         else:
             yield Statement(turn=turn, role=each.role, text=each.text, reason=OWN_WORDS)
@@ -260,20 +225,24 @@ def _read_answer(
 def _judge(text: str, language: Lexicon, role: Role) -> str:
     """Return the reason why a clause is no fact; empty if it is one."""
     patterns = cues.FACTS[language.code].patterns
-    lowered = _lower(_OPENING.sub("", text))
-    words = _WORD.findall(lowered)
+    lowered = _lower(signs.OPENING.sub("", text))
+    words = signs.WORD.findall(lowered)
     if chatter.read_text(text).is_chatter:
         return SMALL_TALK
     category = find_category_of_sentence(text)
-    if category is Category.EXPLICIT and len(words) > MIN_WORDS:
+    if category is Category.EXPLICIT and len(words) > MIN_WORDS and not patterns["unreal"].match(lowered):
         return ""
     if patterns["asking"].match(lowered):
         return QUESTION
     if patterns["request"].match(lowered):
         return "" if patterns["standing"].search(lowered) and len(words) > MIN_WORDS else REQUEST
+    if fact_slots.find_slot(text) is not None:
+        return ""
     has_predicate = any(patterns[name].search(lowered) for name in ("predicate", "lasting", "self_words", "subject"))
     is_short = len(words) < MIN_WORDS and not all(patterns[name].search(lowered) for name in ("lasting", "self_words"))
-    if is_short or not has_predicate or patterns["unreal"].match(lowered) or _CODE.search(text):
+    if is_short or not has_predicate or patterns["unreal"].match(lowered):
+        return UNSURE
+    if signs.CODE.search(text) or signs.FORMULA.search(text) or signs.CITED.match(text):
         return UNSURE
     return "" if _count_points(text, lowered, words, language, role, category) >= ENOUGH else UNSURE
 
@@ -286,24 +255,34 @@ def _count_points(
     has = {name: bool(pattern.search(lowered)) for name, pattern in patterns.items()}
     is_decision = category is Category.DECISION
     has_date = not language.dates.isdisjoint(words)
-    has_name = not language.has_capital_nouns and _NAME.search(text) is not None
-    anchors = bool(_NUMBER.search(text)) + has_date + has_name
+    has_name = not language.has_capital_nouns and signs.NAME.search(text) is not None
+    anchors = bool(signs.NUMBER.search(text)) + has_date + has_name
     # "Then I'll sort the files" is a plan of the moment; a promise says to whom, when or how much.
-    is_promise = has["promise"] and not has["trivial"] and anchors > 0
-    is_plan = has["promise"] and anchors == 0
-    anchors += not language.relations.isdisjoint(words)
     # "Your contract", said by an assistant, is the user's.
     is_to_you = not language.second_person.isdisjoint(words)
+    is_bound = anchors > 0 if role is Role.ASSISTANT else has_date or (is_to_you and anchors > has_name)
+    is_promise = has["promise"] and not has["trivial"] and is_bound
+    is_plan = has["promise"] and not is_bound
+    is_definite = anchors > has_name or (has_name and (has["lasting"] or is_decision))
+    anchors += not language.relations.isdisjoint(words)
     is_about = has["self_words"] or has["others"] or (is_to_you and role is Role.ASSISTANT)
+    own = patterns["self_words"].search(lowered)
+    # Not in "The rain made my run better".
+    is_own = own is not None and own.start() < (1 if has["subject"] else MAX_SUBJECT_CHARS)
     # A habit or a decision says most; who and what it is about says the rest.
     points = 2 * (has["lasting"] or is_decision) + is_about + min(anchors, 2)
     # "The warehouse in Leeds has no forklift": a statement about something definite.
     has_verb = has["predicate"] or has["lasting"]
     points += 2 * (has["subject"] and (has_verb or anchors > 1))
     points += has_verb and not has["subject"] and _has_name_first(text, language)
-    points += is_promise + has["standing"]
+    # "From now on always in German, please": without a verb it tells what to do, not what is.
+    is_order = has["standing"] and not has["predicate"]
+    points += is_promise + is_order
     points -= 2 * (has["passing"] and not has["standing"]) + 4 * has["hedge"] + 2 * is_plan + 3 * has["trivial"]
-    points -= has["pointing"] + 2 * (is_to_you and role is Role.USER and not is_promise)
+    # "Every fighter has a story", "Pets brighten our days": about nobody in particular.
+    is_about_them = has["others"] and not has["subject"]
+    points -= 2 * (not is_own and not is_about_them and not is_definite and not is_order)
+    points -= 2 * has["pointing"] + 2 * (is_to_you and role is Role.USER and not is_promise)
     return points - 3 * (category is Category.ERROR)
 
 
@@ -315,10 +294,18 @@ def _has_name_first(text: str, language: Lexicon) -> bool:
 
 
 def _is_promise(text: str, language: Lexicon) -> bool:
-    """Return True if an assistant promises something for a certain time, or in numbers."""
+    """Return True if an assistant promises something for a certain time, or something in numbers to the user."""
     patterns, lowered = cues.FACTS[language.code].patterns, _lower(text)
-    is_anchored = _NUMBER.search(text) is not None or not language.dates.isdisjoint(_WORD.findall(lowered))
-    return is_anchored and bool(patterns["promise"].search(lowered)) and not patterns["trivial"].search(lowered)
+    words = signs.WORD.findall(lowered)
+    is_counted = signs.NUMBER.search(text) is not None and not language.second_person.isdisjoint(words)
+    is_vague = patterns["trivial"].search(lowered) or patterns["hedge"].search(lowered)
+    has_date = not language.dates.isdisjoint(words)
+    return (has_date or is_counted) and bool(patterns["promise"].search(lowered)) and not is_vague
+
+
+def _is_to_you(statement: Statement, language: Lexicon) -> bool:
+    """Return True if an assistant states a fact about the user."""
+    return not statement.reason and not language.second_person.isdisjoint(signs.WORD.findall(_lower(statement.text)))
 
 
 def _is_unspaced_fact(sentence: str) -> bool:
@@ -328,9 +315,9 @@ def _is_unspaced_fact(sentence: str) -> bool:
 
 def _split_sentences(text: str) -> Iterator[str]:
     pending = ""
-    for part in _SENTENCE.split(text):
+    for part in signs.SENTENCE.split(text):
         pending = f"{pending} {part}".strip() if pending else part.strip()
-        if pending and not _ABBREVIATION.search(pending):
+        if pending and not signs.ABBREVIATION.search(pending):
             yield pending
             pending = ""
     if pending:
@@ -338,7 +325,7 @@ def _split_sentences(text: str) -> Iterator[str]:
 
 
 def _split_clauses(sentence: str, language: Lexicon | None) -> list[str]:
-    return [part for piece in _CLAUSE.split(sentence) for part in _split_links(piece, language) if part]
+    return [part for piece in signs.CLAUSE.split(sentence) for part in _split_links(piece, language) if part]
 
 
 def _split_links(text: str, language: Lexicon | None) -> list[str]:
@@ -355,7 +342,7 @@ def _lower(text: str) -> str:
 def _find_language(text: str) -> Lexicon | None:
     """Return the language of a text; of one too short to tell, the first in which somebody speaks of themselves."""
     lowered = _lower(text)
-    found = find_language(lowered, _WORD.findall(lowered))
+    found = find_language(lowered, signs.WORD.findall(lowered))
     if found is not None or len(text) > MAX_SHORT_CHARS:
         return found
     for language in LEXICONS:

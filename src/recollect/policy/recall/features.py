@@ -32,6 +32,8 @@ MIN_TURNS_SHARE = 0.1
 
 FIRST_DAY = 719_163  # date(1970, 1, 1).toordinal()
 
+# `numpy.bitwise_count` needs numpy 2.
+_TRAIT_COUNTS = np.array([bits.bit_count() for bits in range(256)], np.float32)
 _USER, _ASSISTANT = SPEAKERS.index(Role.USER), SPEAKERS.index(Role.ASSISTANT)
 
 
@@ -75,7 +77,7 @@ def compute_features(evidence: Evidence, question: ParsedQuery) -> dict[str, Flo
     return found | {
         "asks": asks,
         "asking": _has(evidence, ASKING),
-        "echo": asks * words.cover,
+        "echo": asks * _find_echoes(evidence, words.cover, len(question.weights)),
         "self": _has(evidence, SELF),
         "asked_time" if question.asks_time else "time": time,
         "asked_number" if question.asks_number else "number": number,
@@ -149,6 +151,15 @@ def _score_meaning(cosines: Floats, near_cover: Floats) -> Floats:
     average = total / (len(known) + DOUBT)
     meaning: Floats = (cosines - np.float32(average)) / np.float32(max(1 - average, 1e-3))
     return meaning if len(known) == len(cosines) else np.where(np.isnan(meaning), near_cover, meaning)
+
+
+def _find_echoes(evidence: Evidence, cover: Floats, words: int) -> Floats:
+    """Return how nearly each record repeats the question: it holds the question's words and hardly any others."""
+    # The length of a record counts its traits, too.
+    own_words = np.maximum(evidence.lengths - _TRAIT_COUNTS[evidence.traits], np.float32(1))
+    # A long request shares the words of a question about its subject, but most of its words are others.
+    echoes: Floats = cover * np.minimum(np.float32(words) / own_words, np.float32(1))
+    return echoes
 
 
 def _find_neighbours(meaning: Floats, conversations: Numbers) -> Floats:

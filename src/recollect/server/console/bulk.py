@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import Form, Request
+from fastapi import Depends, Form, Request
 from fastapi.responses import Response
 from pydantic_core import to_json
 
-from recollect.errors import Invalid, NotFound, RecollectError
+from recollect.errors import Forbidden, Invalid, NotFound, RecollectError
 from recollect.model import KeyScope, Memory, State
 from recollect.policy.keys import is_allowed
 from recollect.server.console.pages import page, page_router, place
@@ -34,8 +34,20 @@ TIMES = ("created_at", "expires_at", "valid_from")
 NO_ITEM = "an item; delete it under its key"
 
 router = page_router("/agents/{agent}/bulk")
-Ids = Annotated[list[str] | None, Form()]
-Word = Annotated[str, Form()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkForm:
+    """Fields of the forms: the selected memories, what to do with them, and where to go back to."""
+
+    id: Annotated[list[str] | None, Form()] = None
+    action: Annotated[str, Form()] = ""
+    value: Annotated[str, Form()] = ""
+    back: Annotated[str, Form()] = ""
+    undo: Annotated[str, Form()] = ""
+
+
+SentForm = Annotated[BulkForm, Depends()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,25 +58,37 @@ class Action:
     done: str
     needs: str = ""  # name of the value it needs
     undo: str = ""  # what an undo does; empty: it cannot be undone
-    refuse: Callable[[Memory, State], str] = lambda memory, state: ""
+    refuse: Callable[[Memory, State, str], str] = lambda memory, state, value: ""
 
 
-def _refuse_item(memory: Memory, state: State) -> str:
+def _refuse_item(memory: Memory, state: State, value: str) -> str:
     return NO_ITEM if memory.item_key is not None else ""
 
 
 ACTIONS: Mapping[str, Action] = {
-    "tag": Action(label="Add the tag", done="tagged", needs="a tag", undo="gives back the former tags"),
-    "untag": Action(label="Remove the tag", done="changed", needs="a tag", undo="gives back the former tags"),
+    "tag": Action(
+        label="Add the tag",
+        done="tagged",
+        needs="a tag",
+        undo="gives back the former tags",
+        refuse=lambda memory, state, value: "it has this tag" if value in memory.tags else "",
+    ),
+    "untag": Action(
+        label="Remove the tag",
+        done="changed",
+        needs="a tag",
+        undo="gives back the former tags",
+        refuse=lambda memory, state, value: "" if value in memory.tags else "it has no such tag",
+    ),
     "restore": Action(
         label="Restore",
         done="restored",
-        refuse=lambda memory, state: "" if state in (State.ARCHIVED, State.EXPIRED) else f"it is {state.value}",
+        refuse=lambda memory, state, value: "" if state in (State.ARCHIVED, State.EXPIRED) else f"it is {state.value}",
     ),
     "approve": Action(
         label="Approve",
         done="approved",
-        refuse=lambda memory, state: "" if memory.flag or memory.held_at else "it does not wait for a review",
+        refuse=lambda memory, state, value: "" if memory.flag or memory.held_at else "it does not wait for a review",
     ),
     "move": Action(
         label="Move to",
@@ -83,104 +107,82 @@ ACTIONS: Mapping[str, Action] = {
 
 
 @router.post("", scope=WRITE)
-def preview_action(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    id: Ids = None,
-    action: Word = "",
-    value: Word = "",
-    back: Word = "",
-) -> Response:
+def preview_action(request: Request, tenant: CurrentTenant, memory: CurrentAgent, form: SentForm) -> Response:
     """Show what an action would do."""
-    chosen, value = _find_action(request, action), value.strip()
-    selected, now = _select(memory, id or []), request.app.state.recollect.now()
+    chosen, value = _find_action(request, form.action), form.value.strip()
+    selected, now = _select(memory, form.id or []), request.app.state.recollect.now()
     problem = ""
     if not selected:
         problem = "Nothing is selected. Check the boxes of the memories first."
     elif chosen.needs and not value:
         problem = f"Enter {chosen.needs} beside the action."
-    elif action == "move":
+    elif form.action == "move":
         value = tenant.get_agent(value).id
-    rows = [(each, chosen.refuse(each, each.state(now))) for each in selected]
+    rows = [(each, chosen.refuse(each, each.state(now), value)) for each in selected]
     return page(
         request,
         "bulk.html",
         status=400 if problem else 200,
         agent=tenant.get_agent(memory.owner.agent),
-        name=action,
+        name=form.action,
         action=chosen,
         value=value,
         rows=rows,
         ready=[each for each, refused in rows if not refused],
-        back=_check_back(memory, back),
+        back=_check_back(memory, form.back),
         problem=problem,
     )
 
 
 @router.post("/run", scope=WRITE)
-def run_action(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    id: Ids = None,
-    action: Word = "",
-    value: Word = "",
-    back: Word = "",
-) -> Response:
+def run_action(request: Request, tenant: CurrentTenant, memory: CurrentAgent, form: SentForm) -> Response:
     """Do it to each memory and report what was refused."""
-    chosen = _find_action(request, action)
-    done, refused, undo = 0, [], []
-    for each in _select(memory, id or []):
+    chosen, value, refused, undo = _find_action(request, form.action), form.value.strip(), [], []
+    for each in _select(memory, form.id or []):
         try:
-            undo.append(_apply(tenant, memory, action, value.strip(), each))
-            done += 1
+            undo.append(_apply(tenant, memory, form.action, value, each))
         except RecollectError as error:
             refused.append((each.id, str(error)))
-    packed = to_json(undo).decode() if chosen.undo else ""
-    return page(
-        request,
-        "bulk_done.html",
-        agent=tenant.get_agent(memory.owner.agent),
-        name=action,
-        action=chosen,
-        value=value,
-        done=done,
-        refused=refused,
-        undo=packed if done and len(packed) <= MAX_UNDO_BYTES else "",
-        back=_check_back(memory, back),
-    )
+    packed = to_json(undo).decode() if chosen.undo and undo else ""
+    kept = packed if len(packed) <= MAX_UNDO_BYTES else ""
+    return _report(request, tenant, memory, form, chosen, done=len(undo), refused=refused, undo=kept)
 
 
 @router.post("/undo", scope=WRITE)
-def undo_action(
+def undo_action(request: Request, tenant: CurrentTenant, memory: CurrentAgent, form: SentForm) -> Response:
+    """Undo an action, as far as its report says."""
+    steps, refused = _parse_undo(form.undo), []
+    for each in steps:
+        try:
+            _revert(tenant, memory, form.action, form.value.strip(), each)
+        except RecollectError as error:
+            refused.append((str(each.get("id", "")), str(error)))
+    done = Action(label="Undo", done="brought back")
+    return _report(request, tenant, memory, form, done, done=len(steps) - len(refused), refused=refused)
+
+
+def _report(
     request: Request,
     tenant: CurrentTenant,
     memory: CurrentAgent,
-    undo: Word = "",
-    action: Word = "",
-    value: Word = "",
-    back: Word = "",
+    form: BulkForm,
+    action: Action,
+    *,
+    done: int,
+    refused: Sequence[tuple[str, str]],
+    undo: str = "",
 ) -> Response:
-    """Undo an action, as far as its report says."""
-    done, refused = 0, []
-    for each in _parse_undo(undo):
-        try:
-            _revert(tenant, memory, action, value, each)
-            done += 1
-        except RecollectError as error:
-            refused.append((str(each.get("id", "")), str(error)))
     return page(
         request,
         "bulk_done.html",
         agent=tenant.get_agent(memory.owner.agent),
-        name=action,
-        action=Action(label="Undo", done="brought back"),
-        value="",
+        name=form.action,
+        action=action,
+        value=form.value,
         done=done,
         refused=refused,
-        undo="",
-        back=_check_back(memory, back),
+        undo=undo,
+        back=_check_back(memory, form.back),
     )
 
 
@@ -197,7 +199,8 @@ def _apply(tenant: CurrentTenant, memory: CurrentAgent, action: str, value: str,
     elif action == "move":
         moved = tenant.agent(value).remember(**_copy(record))
         memory.forget(record.id)
-        return {"id": moved.id}
+        # If the other agent had a note of this text, an undo must not take that one away.
+        return {"id": moved.id} if moved.created_at == record.created_at else {"id": "", **_copy(record)}
     else:
         memory.forget(record.id)
         return {"id": record.id, **_copy(record)}
@@ -208,12 +211,12 @@ def _revert(tenant: CurrentTenant, memory: CurrentAgent, action: str, value: str
     """Raises: RecollectError."""
     if action in ("tag", "untag"):
         memory.update(str(undo.get("id")), tags=undo.get("tags"), version=undo.get("version"))
-    elif action == "move":
+    elif action == "move" and undo.get("id"):
         there = tenant.agent(value)
         record = there.get(str(undo.get("id")))
         memory.remember(**_copy(record))
         there.forget(record.id)
-    elif action == "delete":
+    elif action in ("move", "delete"):
         fields = {name: undo[name] for name in COPIED if undo.get(name) is not None}
         memory.remember(**fields | {name: datetime.fromisoformat(fields[name]) for name in TIMES if name in fields})
 
@@ -234,10 +237,11 @@ def _parse_undo(text: str) -> list[dict[str, Any]]:
 
 
 def _find_action(request: Request, name: str) -> Action:
-    """Raises: Invalid."""
-    scope = request.state.access.scope
-    if name not in ACTIONS or (name == "approve" and not is_allowed(scope, KeyScope.ADMIN)):
+    """Raises: Invalid, Forbidden."""
+    if name not in ACTIONS:
         raise Invalid(f"There is no such action; choose {', '.join(ACTIONS)}.")
+    if name == "approve" and not is_allowed(request.state.access.scope, KeyScope.ADMIN):
+        raise Forbidden("Approving takes a key of the scope admin.")
     return ACTIONS[name]
 
 

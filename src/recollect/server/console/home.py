@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from recollect.model import DayCount, Kind, TenantStats
+from recollect.model import DayCount, KeyScope, Kind, TenantStats
 from recollect.server.console.charts import Chart, describe_bytes, draw_line, stack_areas, stack_columns
 from recollect.server.console.pages import page, page_router
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant
@@ -45,7 +45,7 @@ class AgentCounts:
     """Numbers of one agent on the first page."""
 
     kinds: Counter[str] = field(default_factory=Counter)
-    days: Sequence[int] = ()  # memories written on each day
+    days: list[int] = field(default_factory=list)  # memories written on each day
     review: int = 0
     proposals: int = 0
 
@@ -87,7 +87,8 @@ def show_home(
         day_labels=[] if stats is None else _label_days(stats),
         problems=find_problems(recollect, tenant),
         waiting=tenant.count_waiting(),
-        size=describe_bytes(recollect.count_bytes()),
+        # The size of the whole store is no tenant's business.
+        size=describe_bytes(recollect.count_bytes()) if request.state.access.scope is KeyScope.OPERATOR else "",
         maintenance=recollect.maintenance.refresh(),
     )
 
@@ -121,7 +122,6 @@ def count_agents(stats: TenantStats) -> dict[str, AgentCounts]:
         agent = counts.setdefault(each.agent, AgentCounts(days=[0] * len(places)))
         agent.kinds[each.name] += each.count
         if each.day in places:
-            agent.days = [*agent.days]
             agent.days[places[each.day]] += each.count
     for name, waiting in (("review", stats.review), ("proposals", stats.proposals)):
         for id, count in waiting.items():

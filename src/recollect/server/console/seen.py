@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Path, Query, Request
@@ -13,13 +13,20 @@ from recollect.api.agent import CALLS_PAGE
 from recollect.model import Block, BlockItem, ContextCall
 from recollect.policy.prompt.window import STABLE_BLOCKS
 from recollect.server.console.charts import HEIGHT, WIDTH, shorten
-from recollect.server.console.pages import page, page_router
+from recollect.server.console.pages import clip, page, page_router
 from recollect.server.http.auth import CurrentAgent, CurrentTenant
 from recollect.server.http.routing import READ
 
 SESSION_CALLS = 40
 """Prompts of a conversation in its plot."""
 
+MAX_SHOWN, MAX_LEFT_OUT = 30, 10
+"""Items of a block that the page lists. A block may consider thousands."""
+
+TEXT_BYTES = 40_000
+"""Bytes of texts on one page; the later items of a long prompt are listed without theirs."""
+
+MAX_TEXT = 3_000
 STABLE_LAYOUT = "cache_stable"
 COLOURS: Mapping[str, int] = {
     "system_prompt": 6,
@@ -111,6 +118,7 @@ def show_seen(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id:
         agent=agent,
         call=call,
         bar=draw_bar(call, _count_whole(call)),
+        blocks=list_blocks(call),
         colours=COLOURS,
         earlier=earlier,
         later=later,
@@ -141,6 +149,40 @@ def draw_bar(call: ContextCall, widest: int) -> TokenBar:
         stable=stable,
         stable_width=round(stable * scale, 1),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownBlock:
+    """A block as the page lists it."""
+
+    name: str
+    tokens: int
+    items: tuple[BlockItem, ...]
+    shown: int  # items in the prompt
+    left_out: int
+
+    @property
+    def more(self) -> int:
+        return self.shown + self.left_out - len(self.items)
+
+
+def list_blocks(call: ContextCall) -> list[ShownBlock]:
+    """Return the blocks of a prompt with as many of their items and texts as fit a page."""
+    blocks, room = [], TEXT_BYTES
+    for block in call.blocks:
+        shown = [item for item in block.items if not item.left_out]
+        left_out = [item for item in block.items if item.left_out]
+        items = []
+        for item in (*shown[:MAX_SHOWN], *left_out[:MAX_LEFT_OUT]):
+            text = None if item.text is None else clip(item.text, max(0, min(room, MAX_TEXT)))
+            room -= 0 if text is None else len(text.encode(errors="replace"))
+            items.append(replace(item, text=text))
+        blocks.append(
+            ShownBlock(
+                name=block.name, tokens=block.tokens, items=tuple(items), shown=len(shown), left_out=len(left_out)
+            )
+        )
+    return blocks
 
 
 def _count_whole(call: ContextCall) -> int:

@@ -1,12 +1,15 @@
 """Prometheus metrics.
 
-Labels are declared routes, methods and statuses, never ids, tenants or content, so their number is bounded.
+Labels are declared routes, methods, statuses and names of this program's own parts, never ids, tenants or content, so
+their number is bounded. All but those of the store are `prometheus_client`'s own objects, which are safe for threads
+and are merged over worker processes.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -18,14 +21,24 @@ from prometheus_client.registry import Collector
 
 from recollect.api.recollect import Recollect
 from recollect.errors import RecollectError
+from recollect.meter import Meter
+from recollect.model import Kind, MaintenanceRun, Source, State
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+TOKEN_BUCKETS = (250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
 GaugeMode = Literal["livemin", "livemax", "livesum"]
 STORE_EVERY = timedelta(seconds=30)
 """Maximum age of values read from the store, so that frequent scrapes do not load it."""
 
 
-class Metrics:
+EMBEDDER = "embedder"
+VERBS, OUTCOMES = ("recall", "context"), ("found", "empty")
+STEPS = ("fold", "drop", "reference")
+ACTIONS = ("reject", "redact", "flag")
+INDEX_OUTCOMES = ("hit", "extended", "compared", "loaded", "evicted")
+
+
+class Metrics(Meter):
     """Metrics of one server."""
 
     def __init__(self, recollect: Recollect, shared: Path | None = None) -> None:
@@ -58,6 +71,8 @@ class Metrics:
         self.failed_keys = Counter("recollect_failed_keys", "Keys and logins that opened nothing.", registry=registry)
         for why in ("rate", "load", "failures", "connections"):
             self.refused.labels(why)
+        self._add_recall_metrics()
+        self._add_prompt_metrics()
         self._store = _StoreGauges(recollect)
         self._background = _BackgroundMetrics(recollect, registry)
 
@@ -77,13 +92,100 @@ class Metrics:
         registry.register(self._store)
         return generate_latest(registry)
 
+    def _add_recall_metrics(self) -> None:
+        registry, sources = self.registry, [*(each.value for each in Source), EMBEDDER]
+        recalls = Counter(
+            "recollect_recalls", "Recalls, by verb and by what they found.", ["verb", "outcome"], registry=registry
+        )
+        # Children are made once: looking one up takes longer than counting, and a scrape shows those that are 0.
+        self._recalls = {(verb, outcome): recalls.labels(verb, outcome) for verb in VERBS for outcome in OUTCOMES}
+        seconds = Histogram(
+            "recollect_recall_source_seconds",
+            "Time a recall spent on a source.",
+            ["source"],
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self._source_seconds = {name: seconds.labels(name) for name in sources}
+        unanswered = Counter(
+            "recollect_recall_unanswered",
+            "Sources that failed or did not answer in time, so that a recall went on without them.",
+            ["source"],
+            registry=registry,
+        )
+        self._unanswered = {name: unanswered.labels(name) for name in sources}
+        lookups = Counter(
+            "recollect_index_lookups",
+            "Uses of a search index in memory: as it was, with rows added, compared with the store, or loaded from it.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._lookups = {name: lookups.labels(name) for name in INDEX_OUTCOMES if name != "evicted"}
+        self._lookups["evicted"] = Counter(
+            "recollect_index_evictions", "Search indexes dropped to stay within index_cache_mb.", registry=registry
+        )
+
+    def _add_prompt_metrics(self) -> None:
+        registry = self.registry
+        self._prompt_tokens = Histogram(
+            "recollect_prompt_tokens", "Tokens of assembled prompts.", buckets=TOKEN_BUCKETS, registry=registry
+        )
+        self._removed = Counter(
+            "recollect_prompt_tokens_removed", "Tokens taken out of prompts to fit the budget.", registry=registry
+        )
+        self._truncated = Counter(
+            "recollect_prompts_truncated", "Prompts that had to be shortened to fit the budget.", registry=registry
+        )
+        truncations = Counter(
+            "recollect_prompt_truncations", "Steps that shortened prompts.", ["step"], registry=registry
+        )
+        self._truncations = {step: truncations.labels(step) for step in STEPS}
+        secrets = Counter(
+            "recollect_secrets", "Texts that seemed to hold a secret, by what was done.", ["action"], registry=registry
+        )
+        self._secrets = {action: secrets.labels(action) for action in ACTIONS}
+
+    def count_recall(self, verb: str, *, is_empty: bool) -> None:
+        self._recalls[verb, OUTCOMES[is_empty]].inc()
+
+    def time_source(self, source: str, seconds: float, *, has_answered: bool) -> None:
+        self._source_seconds[source].observe(seconds)
+        if not has_answered:
+            self._unanswered[source].inc()
+
+    def count_prompt(self, tokens: int, removed: int) -> None:
+        self._prompt_tokens.observe(tokens)
+        if removed:
+            self._removed.inc(removed)
+            self._truncated.inc()
+
+    def count_truncation(self, step: str) -> None:
+        self._truncations[step].inc()
+
+    def count_secret(self, action: str) -> None:
+        self._secrets[action].inc()
+
+    def count_index(self, outcome: str) -> None:
+        self._lookups[outcome].inc()
+
+
+@dataclass(frozen=True, slots=True)
+class _StoreCounts:
+    """Values read from the store at one time."""
+
+    at: datetime
+    size: int
+    waiting: int
+    memories: Mapping[tuple[Kind, State], int]
+    maintenance: MaintenanceRun | None
+
 
 class _StoreGauges(Collector):
-    """Size of the store and texts without a vector; left out while the store does not answer."""
+    """Size of the store, texts without a vector and memories; left out while the store does not answer."""
 
     def __init__(self, recollect: Recollect) -> None:
         self._recollect = recollect
-        self._known: tuple[datetime, int, int] | None = None
+        self._known: _StoreCounts | None = None
 
     def describe(self) -> list[GaugeMetricFamily]:
         # Registering must not query the store.
@@ -91,21 +193,40 @@ class _StoreGauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         # Read once: a concurrent scrape may reset it.
-        now, known = self._recollect.now(), self._known
-        if known is None or not timedelta() <= now - known[0] < STORE_EVERY:
+        recollect, now, known = self._recollect, self._recollect.now(), self._known
+        if known is None or not timedelta() <= now - known.at < STORE_EVERY:
             try:
-                known = (now, self._recollect.count_bytes(), self._recollect.count_waiting())
+                known = _StoreCounts(
+                    now,
+                    recollect.count_bytes(),
+                    recollect.count_waiting(),
+                    recollect.maintenance.count_memories(),
+                    recollect.maintenance.refresh().last,
+                )
             except RecollectError:
                 known = None
             self._known = known
         if known is not None:
-            _, size, waiting = known
-            yield GaugeMetricFamily("recollect_store_bytes", "How large the database is.", value=size)
-            yield GaugeMetricFamily("recollect_waiting_vectors", "Texts without a vector yet.", value=waiting)
-        problem = 1 if self._recollect.embedder_problem() else 0
+            yield from _describe_store(known)
+        problem = 1 if recollect.embedder_problem() else 0
         yield GaugeMetricFamily(
             "recollect_embedder_failing", "1 if the embedder failed when last asked.", value=problem
         )
+
+
+def _describe_store(known: _StoreCounts) -> Iterator[GaugeMetricFamily]:
+    yield GaugeMetricFamily("recollect_store_bytes", "How large the database is.", value=known.size)
+    yield GaugeMetricFamily("recollect_waiting_vectors", "Texts without a vector yet.", value=known.waiting)
+    counted = "Memories of all tenants, as the last maintenance counted them."
+    memories = GaugeMetricFamily("recollect_memories", counted, labels=["kind", "state"])
+    for (kind, state), count in known.memories.items():
+        memories.add_metric([kind.value, state.value], count)
+    yield memories
+    if known.maintenance is not None:
+        ended = "When the last maintenance of the whole store ended, in seconds since 1970."
+        at, failed = known.maintenance.at.timestamp(), "1 if the last maintenance failed."
+        yield GaugeMetricFamily("recollect_maintenance_timestamp_seconds", ended, value=at)
+        yield GaugeMetricFamily("recollect_maintenance_failed", failed, value=bool(known.maintenance.error))
 
 
 BACKGROUND: Mapping[str, tuple[str, GaugeMode]] = {

@@ -22,6 +22,7 @@ import prometheus_client
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.deadline import DEADLINE, Deadline
+from recollect.meter import METER
 from recollect.server.http.errors import METHODS, error_response
 from recollect.server.http.metrics import Metrics
 from recollect.server.http.routing import UNKNOWN, is_console
@@ -132,6 +133,7 @@ class RequestMiddleware:
             await send(message)
 
         self._metrics.under_way.inc()
+        token = METER.set(self._metrics)
         try:
             await self._app(scope, receive, send_with_id)
         # No other middleware can answer: log unexpected errors here.
@@ -142,6 +144,7 @@ class RequestMiddleware:
             sentence = f"Something went wrong here; the server's log has it under {request_id}."
             await error_response(500, sentence)(scope, receive, send_with_id)
         finally:
+            METER.reset(token)
             self._metrics.under_way.dec()
             self._count(scope, status, clock() - started_at)
 

@@ -97,7 +97,7 @@ class RecordWorkflows:
             raise Invalid(f"A {what} has 1 to {MAX_NAME_CHARS} characters.")
         if found := self._guard.findings(tenant, name):
             self._record_refusal(tenant, "its name")
-            raise SecretRejected("name appears to contain a secret — not stored", rule=found[0].rule)
+            raise self._guard.refuse("name appears to contain a secret — not stored", rule=found[0].rule)
         return name
 
     def _check_output(self, tenant: str, output: str) -> str:

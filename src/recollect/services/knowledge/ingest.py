@@ -15,7 +15,8 @@ from typing import Any, Literal, NoReturn, TypedDict
 
 from recollect.caller import current_caller
 from recollect.deadline import check_deadline, iter_with_deadline
-from recollect.errors import Conflict, Invalid, SecretRejected
+from recollect.errors import Conflict, Invalid
+from recollect.meter import METER
 from recollect.model import AuditEvent, Chunk, Document
 from recollect.policy.chunking import DocumentPart, retitle_passage, split_passages
 from recollect.policy.documents import (
@@ -294,6 +295,8 @@ class Ingest:
                 self._refuse(
                     document, f"{_describe_place(part, found[0].start)} of {name or 'the text'}", found[0].rule
                 )
+            if found:
+                METER.get().count_secret(mode)
             if found and mode == "flag":
                 document = replace(document, flag=document.flag or f"{FLAG}: {found[0].rule}")
             if found and mode == REDACT:
@@ -319,7 +322,7 @@ class Ingest:
 
     def _refuse(self, document: Document, place: str, rule: str) -> NoReturn:
         self._record(document.tenant, "document.refuse", "A document was refused: it seems to hold a secret.", None)
-        raise SecretRejected(f"{place[:1].upper()}{place[1:]} appears to contain a secret — not stored", rule=rule)
+        raise self._guard.refuse(f"{place[:1].upper()}{place[1:]} appears to contain a secret — not stored", rule=rule)
 
     def _record(self, tenant: str, action: str, message: str, id: str | None) -> None:
         meta = {} if id is None else {"id": id}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.caller import current_caller
@@ -21,7 +20,6 @@ from recollect.model import (
     AddedFacts,
     AuditEvent,
     DroppedFact,
-    Fact,
     FactStep,
     Kind,
     Memory,
@@ -31,24 +29,25 @@ from recollect.model import (
     Role,
 )
 from recollect.policy.memories import trust
-from recollect.policy.memories.categories import Category
 from recollect.policy.names import memory_seq
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store
 from recollect.services.background.resting import GuardedModel
 from recollect.services.history.noting import record_event
-from recollect.services.memories.drafts import Draft, check_own, find_session_user
-from recollect.services.memories.fact_requests import MAX_FACTS, FactsRequest
+from recollect.services.memories.drafts import check_own, find_session_user
+from recollect.services.memories.fact_requests import FactsRequest
+from recollect.services.memories.fact_writing import ORIGINS, FactWriting
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.memories.similar import Similar
 
 if TYPE_CHECKING:
-    from recollect.policy.memories import duplicates, fact_answers, facts
+    from recollect.policy.memories import duplicates, fact_answers, fact_slots, facts
     from recollect.policy.memories.fact_answers import FactChange
 else:
     duplicates = LazyModule("recollect.policy.memories.duplicates")
     fact_answers = LazyModule("recollect.policy.memories.fact_answers")
+    fact_slots = LazyModule("recollect.policy.memories.fact_slots")
     facts = LazyModule("recollect.policy.memories.facts")
 
 MAX_QUERY_CHARS = 2_000
@@ -57,7 +56,9 @@ MAX_QUERY_CHARS = 2_000
 MAX_DROPPED = 200
 """Left-out statements that one call names."""
 
-ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.AGENT}
+CANDIDATES = 20
+"""Memories among which the one is looked for that a statement replaces."""
+
 SAID_TWICE = "said twice in this conversation"
 KNOWN_KINDS = (Kind.EPISODE, Kind.NOTE, Kind.CORE)
 REFUSALS = (Invalid, Forbidden, NotFound)
@@ -192,6 +193,7 @@ class ExtractFacts:
         """Check each operation and carry out those that pass; one that is refused does not affect the others."""
         writing = FactWriting(request, plan.origin)
         for operation in iter_with_deadline(plan.operations):
+            operation = self._find_replaced(owner, operation, plan, writing)
             reason = writing.find_problem(operation) or self._find_known(owner, operation, writing)
             if reason:
                 writing.dropped.append(DroppedFact(text=operation.text, turn=operation.turn, reason=reason))
@@ -239,6 +241,26 @@ class ExtractFacts:
 
         return self._remember.apply(owner, drafts, edits, also=also)
 
+    def _find_replaced(self, owner: Owner, operation: FactChange, plan: _Plan, writing: FactWriting) -> FactChange:
+        """Return an operation that supersedes the older statement of the same user, if rules are sure of it."""
+        slot = fact_slots.find_slot(operation.text) if plan.origin is None else None
+        if slot is None or not slot.is_change or ORIGINS[writing.role_of(operation)] is not Origin.USER:
+            return operation
+        writing.drop_replaced(operation.text)
+        known = self._similar.find_related(owner, operation.text, kinds=self._target_kinds, limit=CANDIDATES)
+        old = [
+            memory
+            for memory in known
+            if memory.user == (owner.user or None)
+            and memory.origin is Origin.USER
+            and memory.valid_to is None
+            and trust.is_within(memory.origin, current_caller().trust)
+            and not writing.is_changed(memory.id)
+            and fact_slots.is_replaced(memory.text, operation.text)
+        ]
+        # Two that contradict each other are for a person to settle.
+        return replace(operation, op=fact_answers.FactOp.SUPERSEDE, target=old[0]) if len(old) == 1 else operation
+
     def _find_known(self, owner: Owner, operation: FactChange, writing: FactWriting) -> str:
         """Return a reason if a fact is remembered already, or an earlier one of this conversation says the same."""
         if operation.op == "drop":
@@ -264,108 +286,6 @@ class ExtractFacts:
             tenant=owner.tenant, at=self._now(), action=action, agent_id=owner.agent, message=message, meta=meta
         )
         record_event(self._store, event) if action == "facts.model_fail" else self._store.add_event(event)
-
-
-class FactWriting:
-    """Drafts and edits of one call, each with its operation."""
-
-    def __init__(self, request: FactsRequest, origin: Origin | None) -> None:
-        self.drafts: list[tuple[Draft, FactChange]] = []
-        self.edits: list[tuple[Memory, FactChange]] = []
-        self.dropped: list[DroppedFact] = []
-        self._heard: set[str] = set()  # hashes of the texts compared so far
-        self._prints: list[duplicates.Fingerprint] = []  # of the drafts and edits
-        self._request = request
-        self._origin = origin
-
-    def has_same(self, text: str) -> bool:
-        """Return True if a draft or an edit says the same."""
-        fingerprint = duplicates.Fingerprint.of(text)
-        return any(duplicates.is_near_duplicate(fingerprint, other) for other in self._prints)
-
-    def is_repeated(self, operation: FactChange) -> bool:
-        """Return True if this new fact was compared before, word for word. That saves a search for each repetition."""
-        mark, count = content_hash(operation.text), len(self._heard)
-        self._heard |= {mark} if operation.op == "add" else set()
-        return operation.op == "add" and len(self._heard) == count
-
-    def find_problem(self, operation: FactChange) -> str:
-        """Return the reason why an operation is refused, without a look at other memories; empty if it is not."""
-        target = operation.target
-        if len(self.drafts) + len(self.edits) >= MAX_FACTS:
-            return f"beyond the first {MAX_FACTS} facts of one call"
-        if target is not None and not trust.is_within(target.origin, current_caller().trust):
-            return f"changes {target.id}, which is trusted more than this key"
-        return "" if operation.op == "drop" else fact_answers.find_text_problem(operation.text)
-
-    def take(self, operation: FactChange, now: datetime) -> None:
-        """Plan an operation."""
-        target = operation.target
-        is_end = target is not None and operation.op == "drop"
-        self._prints.append(duplicates.Fingerprint.of(target.text if target and is_end else operation.text))
-        if target is not None and operation.op == "drop":
-            self.edits.append((replace(target, valid_to=now), operation))
-        # The words of a model never take the place of a trusted text under its id and origin.
-        elif target is not None and operation.op == "update" and trust.is_low(target.origin):
-            self.edits.append((replace(target, text=operation.text), operation))
-        else:
-            self.drafts.append((self._draft(operation, target), operation))
-
-    def refuse(self, item: int, reason: str) -> None:
-        """Leave out the draft or edit at a position that the write path refused."""
-        count = len(self.drafts)
-        _, operation = self.drafts.pop(item) if item < count else self.edits.pop(item - count)
-        self.dropped.append(DroppedFact(text=operation.text, turn=operation.turn, reason=reason))
-
-    def refuse_changes(self, reason: str) -> bool:
-        """Leave out whatever changes a stored memory; return False if there is nothing of that kind."""
-        positions = [place for place, (draft, _) in enumerate(self.drafts) if draft.supersedes is not None]
-        places = [*positions, *range(len(self.drafts), len(self.drafts) + len(self.edits))]
-        for place in reversed(places):
-            self.refuse(place, reason)
-        return bool(places)
-
-    def report(self, stored: Sequence[Memory], changed: Sequence[Memory], *, is_stored: bool) -> AddedFacts:
-        """Return what was done. `changed` are the superseded memories, if they are stored, and then the edited ones."""
-        facts_made = [
-            Fact(memory=memory, turn=operation.turn, replaces=draft.supersedes)
-            for memory, (draft, operation) in zip(stored, self.drafts, strict=True)
-        ]
-        count = len(self.edits)
-        edited, ended = (changed[len(changed) - count :], changed[: len(changed) - count])
-        edits = [
-            (operation.op, Fact(memory=memory, turn=operation.turn))
-            for memory, (_, operation) in zip(edited, self.edits, strict=True)
-        ]
-        steps = [
-            *(FactStep(change="added", id=each.id, version=each.memory.version) for each in facts_made),
-            *(FactStep(change="ended", id=each.id, version=each.version) for each in ended),
-            *(
-                FactStep(change="ended" if op == "drop" else "updated", id=each.id, version=each.memory.version)
-                for op, each in edits
-            ),
-        ]
-        return AddedFacts(
-            added=tuple(each for each in facts_made if each.replaces is None),
-            updated=tuple(each for op, each in edits if op != "drop"),
-            superseded=(
-                *(each for each in facts_made if each.replaces is not None),
-                *(each for op, each in edits if op == "drop"),
-            ),
-            steps=tuple(steps) if is_stored else (),
-        )
-
-    def _draft(self, operation: FactChange, target: Memory | None) -> Draft:
-        role = self._request.messages[operation.turn][0]
-        return Draft(
-            text=operation.text,
-            kind=Kind.EPISODE,
-            role=role,
-            session_id=self._request.session_id,
-            category=Category.FACT.value,
-            origin=self._origin or ORIGINS[role],
-            supersedes=None if target is None else target.id,
-        )
 
 
 def _explain(error: RecollectError) -> str:

@@ -140,9 +140,14 @@ class Items:
         check_whole(offset, "The offset", most=MAX_OFFSET)
         found: list[tuple[Memory, float | None]]
         if query is None or not check_text(query, what="query").strip():
-            numbers = self._store.find_item_numbers(owner, condition, now=now, limit=limit, offset=offset)
-            memories = self._store.find_memories(owner, numbers)
-            found = [(memories[number], None) for number in numbers if number in memories]
+
+            def read() -> list[tuple[Memory, float | None]]:
+                numbers = self._store.find_item_numbers(owner, condition, now=now, limit=limit, offset=offset)
+                memories = self._store.find_memories(owner, numbers)
+                return [(memories[number], None) for number in numbers if number in memories]
+
+            # In one transaction, so that an item deleted meanwhile does not shorten the page.
+            found = self._store.read_together(owner.tenant, read)
         else:
             found = self._rank(owner, check_query(query), condition, offset + limit)[offset:]
         live = [(memory, score) for each, score in found if (memory := self._live(each, now)) is not None]

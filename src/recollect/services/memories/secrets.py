@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Invalid, SecretRejected
 from recollect.lazy import LazyModule
+from recollect.meter import METER
 from recollect.model import Kind, Memory
 from recollect.policy.memories.kinds import check_metadata
 from recollect.ports import AllowanceStore, Clock
@@ -51,6 +52,11 @@ class SecretGuard:
         """True if secrets are stored unchanged and flagged."""
         return self._mode == "flag"
 
+    def refuse(self, message: str, *, rule: str) -> SecretRejected:
+        """Count a refused text and return the exception to raise."""
+        METER.get().count_secret("reject")
+        return SecretRejected(message, rule=rule)
+
     def check(self, memory: Memory) -> Memory:
         """Return the memory unchanged, redacted, or flagged with the matching rule.
 
@@ -60,7 +66,7 @@ class SecretGuard:
         tenant = memory.owner.tenant
         for tag in memory.tags:
             if found := self.findings(tenant, tag):
-                raise SecretRejected(REJECTED, rule=found[0].rule)
+                raise self.refuse(REJECTED, rule=found[0].rule)
         self.check_names(tenant, session_id=memory.session_id, category=memory.category)
         # Joined by "/", its names would read as one long one.
         self.check_names(tenant, namespace=(memory.namespace or "").replace("/", "\n"), key=memory.item_key)
@@ -69,11 +75,13 @@ class SecretGuard:
         rule = found[0].rule if found else rule
         if not rule:
             return memory
+        if self._mode != "reject":
+            METER.get().count_secret(self._mode)
         if self._mode == "redact":
             return replace(memory, text=scan.redact(memory.text, found), metadata=metadata)
         if self._mode == "flag":
             return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {rule}"])))
-        raise SecretRejected(REJECTED, rule=rule)
+        raise self.refuse(REJECTED, rule=rule)
 
     def check_metadata(
         self, tenant: str, metadata: Mapping[str, Any], *, is_item: bool = False
@@ -92,7 +100,7 @@ class SecretGuard:
                 return (cleaned if is_item else check_metadata(cleaned)), found[0].rule
         elif self._mode == "flag":
             return metadata, found[0].rule
-        raise SecretRejected(METADATA_REJECTED, rule=found[0].rule)
+        raise self.refuse(METADATA_REJECTED, rule=found[0].rule)
 
     def check_text(self, tenant: str, text: str) -> str:
         """Return a text that cannot carry a flag: unchanged (also in mode `flag`) or redacted.
@@ -102,8 +110,9 @@ class SecretGuard:
         if self._mode == "flag" or not (found := self.findings(tenant, text)):
             return text
         if self._mode == "redact":
+            METER.get().count_secret("redact")
             return scan.redact(text, found)
-        raise SecretRejected(REJECTED, rule=found[0].rule)
+        raise self.refuse(REJECTED, rule=found[0].rule)
 
     def check_names(self, tenant: str, **names: str | None) -> None:
         """Check ids and other short texts that cannot be redacted, each given by what it is.
@@ -118,7 +127,7 @@ class SecretGuard:
             for found in self.findings(tenant, name):
                 if found.rule != RANDOM_RUN:
                     what = what.replace("_", " ")
-                    raise SecretRejected(f"{what} appears to contain a secret — not stored", rule=found.rule)
+                    raise self.refuse(f"{what} appears to contain a secret — not stored", rule=found.rule)
 
     def redact(self, tenant: str, text: str) -> str:
         """Replace every secret by a mark, in every mode. For descriptions and messages."""
@@ -131,6 +140,8 @@ class SecretGuard:
         """
         found = self.findings(tenant, text)
         rules = tuple(dict.fromkeys(each.rule for each in found))
+        if found:
+            METER.get().count_secret("flag" if self.is_flagging else "redact")
         return (text if self.is_flagging or not found else scan.redact(text, found)), rules
 
     def findings(self, tenant: str, text: str) -> list[scan.SecretFinding]:

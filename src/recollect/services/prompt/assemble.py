@@ -8,6 +8,7 @@ from functools import partial
 from secrets import token_hex
 
 from recollect.errors import Invalid
+from recollect.meter import METER
 from recollect.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
 from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.importance import is_small_talk
@@ -126,6 +127,9 @@ class Assemble:
             stable_messages=stable_messages(window, drawing),
         )
         self._register_shown(request, window)
+        METER.get().count_prompt(made.tokens, sum(each.tokens_removed for each in truncations))
+        for each in truncations:
+            METER.get().count_truncation(each.step)
         if truncations:
             self._record_truncation(request, made)
         self._calls.add(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.errors import Invalid
+from recollect.meter import METER
 from recollect.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.memories.trust import Judge, is_suspicious
@@ -132,6 +133,7 @@ class Gather:
             )
             ranked = self._recall.rank(owner, wanted)
             hits, below = ranked.hits, ranked.below.values()
+            METER.get().count_recall("context", is_empty=not hits)
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _ShownPieces(pieces)
             for part, found in (

@@ -81,7 +81,8 @@ class RetrievalMarks:
         known, end = memory.last_retrieved_at, memory.expires_at
         if known is not None and known >= at:
             return memory
-        if end is not None and end > at and (until := end_of(at, memory.ttl_seconds)) is not None:
+        # The item was alive when it was read, even if the mark of an earlier reading is not stored yet.
+        if end is not None and (until := end_of(at, memory.ttl_seconds)) is not None:
             end = max(end, until)
         return replace(memory, last_retrieved_at=at, expires_at=end)
 

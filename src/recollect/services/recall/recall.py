@@ -19,6 +19,7 @@ from typing import NamedTuple
 from recollect.caller import current_caller
 from recollect.deadline import limit_reads
 from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
+from recollect.meter import METER
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.memories.importance import is_small_talk
@@ -141,6 +142,7 @@ class Recall:
             seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
             self._retrieved.mark(owner, seqs, self._now())
         self._on_recall()
+        METER.get().count_recall("recall", is_empty=not best)
         return Recalled(best, ranked.unanswered, request.purpose.heading if request.purpose is not None else "")
 
     def rank(self, owner: Owner, request: RecallRequest, *, depth: int = 1, most: int | None = None) -> Ranking:
@@ -160,7 +162,9 @@ class Recall:
             sources = keep_user_sources(sources, request.sources)
         vector, is_embedder_late = None, False
         if WITH_MEANING.intersection(sources):
+            began = monotonic()
             vector, is_embedder_late = self._embed(query)
+            METER.get().time_source(EMBEDDER, monotonic() - began, has_answered=not is_embedder_late)
         question = Question(
             owner=owner,
             text=query,
@@ -211,6 +215,7 @@ class Recall:
 
         def search_all() -> None:
             for position, name in enumerate(names):
+                began = monotonic()
                 try:
                     with limit_reads(seconds_for(position)):
                         answers[name] = self._sources[name].find(question, depth=depth)
@@ -219,6 +224,8 @@ class Recall:
                     raise
                 except RecollectError as error:
                     answers[name] = error
+                has_answered = isinstance(answers[name], SourceAnswer)
+                METER.get().time_source(name.value, monotonic() - began, has_answered=has_answered)
 
         try:
             with limit_reads(seconds_for(0)):
@@ -377,21 +384,3 @@ def parse_min_score(text: str) -> float | None:
     except ValueError:
         raise Invalid(MIN_SCORE) from None
     return check_min_score(least)
-
-
-def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:
-    """Look up sources by name; None stays None, for the default.
-
-    Raises: Invalid.
-    """
-    if names is None:
-        return None
-    if isinstance(names, str):
-        raise Invalid("The sources are a list of names.")
-    known = {each.value: each for each in Source}
-    for name in names:
-        if name not in known:
-            raise Invalid(f"There is no source {str(name)[:40]!r}; choose among {', '.join(known)}.")
-    if not names:
-        raise Invalid(f"Name at least one source: {', '.join(known)}.")
-    return [known[name] for name in dict.fromkeys(names)]

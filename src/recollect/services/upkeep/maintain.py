@@ -15,12 +15,12 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from recollect.errors import Cancelled, Conflict, ModelError, NotFound, RecollectError, StoreError
-from recollect.model import AuditEvent, MaintenanceRun, Memory, Owner
+from recollect.model import AuditEvent, MaintenancePreview, Kind, MaintenanceRun, Memory, Owner, State
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
 from recollect.policy.memories.trust import Judge
@@ -31,6 +31,7 @@ from recollect.services.walk import Progress, iter_owners
 
 LEASE = "maintain"
 LAST_RUN = "last maintenance"
+MEMORY_COUNTS = "memory counts"
 STOPPED = "Maintenance was stopped because the program ends; the next run continues."
 LEASE_TIME = timedelta(minutes=2)
 READ_BATCH = 1000
@@ -64,15 +65,6 @@ class MaintenanceReport:
     def changes(self) -> dict[str, int]:
         """Return the counts of what was changed."""
         return {"archived": self.archived, "gisted": self.gisted, "items": self.items, "swept": self.swept}
-
-
-@dataclass(slots=True, kw_only=True)
-class MaintenancePreview:
-    """Episodes that maintenance would archive now, or replace by their gist."""
-
-    counts: Counter[str] = field(default_factory=Counter)  # by reason: expired, faded, over_quota
-    found: list[tuple[Memory, str]] = field(default_factory=list)  # the first ones, with the reason
-    examined: int = 0
 
 
 IsStopped: TypeAlias = Callable[[], bool]
@@ -206,6 +198,20 @@ class Maintain:
         counts = json.loads(found[0])
         return MaintenanceRun(at=found[1], error=counts.pop("error", ""), counts=counts)
 
+    def find_memory_counts(self) -> Mapping[tuple[Kind, State], int]:
+        """Return the number of memories of each kind and state in all tenants, as the last run counted them.
+
+        Counting reads every memory, so it is done with the rest of maintenance. Empty before the first run.
+        """
+        found = self._store.find_record(MEMORY_COUNTS)
+        counts: Mapping[str, int] = {} if found is None else json.loads(found[0])
+        pairs = [(kind, state) for kind in Kind for state in State] if counts else []
+        return {(kind, state): counts.get(f"{kind.value} {state.value}", 0) for kind, state in pairs}
+
+    def _count_states(self, owner: Owner) -> Mapping[str, int]:
+        counts = self._store.count_states(owner, now=self._now())
+        return {f"{kind.value} {state.value}": count for (kind, state), count in counts.items()}
+
     def _save_run(self, tenant: str | None, report: MaintenanceReport, error: str) -> None:
         if tenant is None:
             counts = {name: count for name, count in asdict(report).items() if isinstance(count, int)}
@@ -224,12 +230,15 @@ class Maintain:
         lease.renew()
         try:
             tenants = [tenant] if tenant else self._store.list_tenants()
+            states = Counter[str]()
             total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
             for each in tenants:
                 before = report.changes()
                 try:
                     for owner in iter_owners(self._store, each):
                         self._maintain_agent(owner, lease, report)
+                        if tenant is None:
+                            states.update(self._count_states(owner))
                         if progress is not None:
                             progress(report.agents, total)
                     lease.renew()
@@ -240,6 +249,8 @@ class Maintain:
                     changes = {name: count - before[name] for name, count in report.changes().items()}
                     if not is_automatic or any(changes.values()):
                         self._record(each, changes)
+            if tenant is None:
+                self._store.put_record(MEMORY_COUNTS, json.dumps(states), at=self._now())
         finally:
             lease.end()
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 
 from recollect.errors import Cancelled, Conflict, RecollectError
-from recollect.model import MaintenanceStatus, Owner
+from recollect.model import Kind, MaintenanceStatus, Owner, State
 from recollect.ports import Clock
 from recollect.services.upkeep.maintain import Maintain
 
@@ -89,6 +89,13 @@ class MaintenanceSchedule:
             if not self._is_closed:
                 self._waiting[owner] = None
                 self._wake()
+
+    def count_memories(self) -> Mapping[tuple[Kind, State], int]:
+        """Return the number of memories of each kind and state in all tenants, as the last run counted them.
+
+        Raises: StoreError.
+        """
+        return self._maintain.find_memory_counts()
 
     def status(self) -> MaintenanceStatus:
         """Return what is known about the last and the next run, without asking the store."""

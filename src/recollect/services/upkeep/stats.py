@@ -29,13 +29,14 @@ MAX_KEPT = 100
 
 
 class CountTenant:
-    """Service that counts, and keeps what took long to count. The lock guards the dictionary only."""
+    """Service that counts, and keeps what took long to count. Its lock is not held while it counts."""
 
     def __init__(self, store: AgentStore, now: Clock) -> None:
         self._store = store
         self._now = now
         self._lock = threading.Lock()
         self._erasures = 0
+        self._counting: set[tuple[str, int]] = set()
         self._kept: OrderedDict[tuple[str, int], tuple[float, TenantStats]] = OrderedDict()
 
     def __call__(self, tenant: str, days: int = DAYS) -> TenantStats:
@@ -44,13 +45,22 @@ class CountTenant:
         key, began = (tenant, days), monotonic()
         with self._lock:
             until, kept = self._kept.get(key, (0.0, None))
+            # While one thread counts anew, the others repeat the former result.
+            if kept is not None and (began < until or key in self._counting):
+                return kept
             erasures = self._erasures
-        if kept is not None and began < until:
-            return kept
-        now = self._now()
-        since = datetime.combine(now.astimezone(UTC).date() - timedelta(days=days - 1), time(), UTC)
-        counted = self._store.count_days(tenant, since=since, now=now, expiring=EXPIRING)
-        took = monotonic() - began
+            self._counting.add(key)
+        try:
+            now = self._now()
+            since = datetime.combine(now.astimezone(UTC).date() - timedelta(days=days - 1), time(), UTC)
+            counted = self._store.count_days(tenant, since=since, now=now, expiring=EXPIRING)
+            self._keep(key, counted, took=monotonic() - began, erasures=erasures)
+        finally:
+            with self._lock:
+                self._counting.discard(key)
+        return counted
+
+    def _keep(self, key: tuple[str, int], counted: TenantStats, *, took: float, erasures: int) -> None:
         with self._lock:
             self._kept.pop(key, None)
             # An erasure while it was counted may have removed what it lists.
@@ -58,7 +68,6 @@ class CountTenant:
                 self._kept[key] = (monotonic() + REST * took, counted)
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-        return counted
 
     def forget(self, tenant: str) -> None:
         """Drop what is kept of a tenant: it lists texts that expire next."""

@@ -151,6 +151,7 @@ class SqlDelegate:
     put_record = delegate(SqlStore.put_record)
     find_record = delegate(SqlStore.find_record)
     count_bytes = delegate(SqlStore.count_bytes)
+    count_states = delegate(SqlStore.count_states)
 
     # CheckupStore
     back_up = delegate(SqlStore.back_up)

@@ -8,14 +8,14 @@ ends; without it no row is visible. Roles that bypass row-level security (superu
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
@@ -35,7 +35,6 @@ from recollect.errors import (
 )
 from recollect.model import BackupReport
 from recollect.policy.names import check_tenant
-from recollect.store import adopt_chat_tables
 from recollect.store.engine import (
     FORKED,
     SCHEMA_INCOMPLETE,
@@ -45,17 +44,14 @@ from recollect.store.engine import (
     Snapshots,
     Unit,
 )
-from recollect.store.migrations import CONCURRENTLY, Migration, check_applied, list_created, load_migrations
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres.link import Connection, PostgresLink
+from recollect.store.postgres.schema import migrate
 from recollect.store.postgres.scrub import scrub_tables
 from recollect.store.postgres_unit import PostgresUnit
 from recollect.store.queries import as_pyformat, load_queries
 
 T = TypeVar("T")
-
-MIGRATION_LOCK = 7_263_554_201
-"""Key of the advisory lock held while migrating."""
 
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -98,7 +94,7 @@ class PostgresEngine:
             with translate_errors():
                 with self._link.connect() as connection:
                     _check_role(connection)
-                    _migrate(connection)
+                    migrate(connection)
                     _check_tables(connection)
                 self._link.open()
         except BaseException:
@@ -231,81 +227,6 @@ class PostgresEngine:
                         if has_begun:
                             raise StoreError(BROKEN) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
-
-
-def _migrate(connection: Connection) -> None:
-    """Apply pending migrations. One server migrates; others that start meanwhile wait for it."""
-    migrations = load_migrations("postgres")
-    if not check_applied(migrations, _applied(connection)) and not adopt_chat_tables.lacks_summary(
-        _columns(connection)
-    ):
-        return
-    connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
-    try:
-        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
-            _add_pgvector(connection)
-        applied = _applied(connection)
-        before, after = adopt_chat_tables.adoption_statements(
-            "postgres", applied, _columns(connection), _columns(connection, adopt_chat_tables.MESSAGES)
-        )
-        for place, migration in enumerate(check_applied(migrations, applied) or [None]):
-            if applied and migration is not None and migration.is_concurrent:
-                _build_indexes(connection, migration)
-            with connection.transaction():
-                connection.execute("SET LOCAL citus.multi_shard_modify_mode TO 'sequential'")
-                _apply(connection, migration, *((before, after) if place == 0 else ((), ())))
-    finally:
-        connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
-
-
-def _applied(connection: Connection) -> Mapping[int, str]:
-    if connection.execute("SELECT to_regclass('schema_migrations')").fetchone() == (None,):
-        return {}
-    return dict(connection.execute("SELECT number, checksum FROM schema_migrations").fetchall())
-
-
-def _add_pgvector(connection: Connection) -> None:
-    try:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    except (errors.InsufficientPrivilege, errors.UndefinedFile, errors.FeatureNotSupported) as error:
-        raise StoreError(
-            "The database has no pgvector. Install it on the server and, as a superuser, run in this database: "
-            "CREATE EXTENSION vector"
-        ) from error
-
-
-def _columns(connection: Connection, table: str = adopt_chat_tables.SESSIONS) -> set[str]:
-    rows = connection.execute(
-        "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped", [table]
-    ).fetchall()
-    return {name for (name,) in rows}
-
-
-def _apply(connection: Connection, migration: Migration | None, before: Sequence[str], after: Sequence[str]) -> None:
-    for statement in before:
-        connection.execute(statement)
-    if migration is None:
-        return
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS schema_migrations "
-        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)"
-    )
-    for statement in (*migration.statements, *after):
-        # What `_build_indexes` has not built belongs to a new database, where it need not be concurrent.
-        connection.execute(statement.replace(f"{CONCURRENTLY} ", " IF NOT EXISTS "))
-    connection.execute(
-        "INSERT INTO schema_migrations (number, name, checksum) VALUES (%s, %s, %s)",
-        (migration.number, migration.name, migration.checksum),
-    )
-
-
-def _build_indexes(connection: Connection, migration: Migration) -> None:
-    """Build the indexes of a migration while others write; rebuild one that an interrupted run left unfinished."""
-    for name, created in list_created([migration]).items():
-        unfinished = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"
-        if connection.execute(unfinished, [name]).fetchone():
-            connection.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.Identifier(name)))
-        connection.execute(created.statement.replace(CONCURRENTLY, f"{CONCURRENTLY} IF NOT EXISTS"))
 
 
 def _check_role(connection: Connection) -> None:

@@ -24,6 +24,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from recollect.deadline import hold_in_time
+from recollect.meter import METER
 from recollect.model import NO_USER, Kind, Match, Owner
 from recollect.policy.filters.conditions import Comparison, Condition
 from recollect.policy.passages import PassageEvidence
@@ -167,29 +168,32 @@ class IndexCache:
         connection and its snapshot, so no two threads wait for each other.
         """
         held = cached.held
-        if unit.began <= held.as_of:
-            return held.index
-        state = shelf.state(unit)
-        if held.state is not None and state == held.state:
-            return held.index
-        with hold_in_time(cached.lock):
-            held = cached.held
-            return held.index if unit.began <= held.as_of else self._refresh(cached, shelf, unit, state)
+        if unit.began > held.as_of:
+            state = shelf.state(unit)
+            if held.state is None or state != held.state:
+                with hold_in_time(cached.lock):
+                    held = cached.held
+                    if unit.began > held.as_of:
+                        return self._refresh(cached, shelf, unit, state)
+        METER.get().count_index("hit")
+        return held.index
 
     def _refresh(self, cached: _Cached, shelf: IndexKey, unit: Unit, state: Row | None) -> OwnerIndex:
         """Bring the index up to date with the database and return it."""
-        index, known = cached.held.index, cached.held.state
+        index, known, outcome = cached.held.index, cached.held.state, "extended"
         # Start over for a new owner, which may have the name of an earlier one.
         if state is None or known is None or state[0] != known[0]:
-            index = OwnerIndex(index.embedder, self._encoding)
+            # Of an owner without rows there is nothing to load.
+            index, outcome = OwnerIndex(index.embedder, self._encoding), "hit" if state is None else "loaded"
         elif state[2] != known[2]:
-            index = self._replace_changed(index, shelf, unit)
+            index, outcome = self._replace_changed(index, shelf, unit), "compared"
         if state is not None and state != known:
             # A state without a revision equals no other, so after a failure the next search continues from here.
             cached.held = _Held(index, (state[0], None, state[2]))
             for rows in shelf.rows_after(unit, index.last_seq):
                 index.append(rows)
         cached.held = _Held(index, state, unit.began)
+        METER.get().count_index(outcome)
         return index
 
     def _replace_changed(self, index: OwnerIndex, shelf: IndexKey, unit: Unit) -> OwnerIndex:
@@ -213,6 +217,7 @@ class IndexCache:
             while self._total > self._max_bytes and next(iter(self._cached)) != shelf:
                 _, oldest = self._cached.popitem(last=False)
                 self._total -= oldest.nbytes
+                METER.get().count_index("evicted")
 
 
 class MemorySearch:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from recollect.model import Owner
+from recollect.model import Kind, Owner, State
 from recollect.policy.items import end_of
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import prolong
@@ -41,6 +41,10 @@ class MaintenanceRows(Units):
             owner.tenant, lambda unit: unit.all("count_aging", **owner_params(owner), now=now)
         )
         return int(live), int(expired)
+
+    def count_states(self, owner: Owner, *, now: datetime) -> Mapping[tuple[Kind, State], int]:
+        rows = self._read(owner.tenant, lambda unit: unit.all("count_states", **owner_params(owner), now=now))
+        return {(Kind(kind), State(state)): int(count) for kind, state, count in rows}
 
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
         numbers = self._engine.numbers(seqs)

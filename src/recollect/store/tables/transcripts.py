@@ -31,7 +31,11 @@ class TranscriptRows(Units):
         def add(unit: Unit) -> int:
             now = session.created_at
             make_agent(unit, Agent(owner=session.owner, name=session.owner.agent, created_at=now, updated_at=now))
-            return unit.run("add_session", **values)
+            count = unit.run("add_session", **values)
+            if count and session.user is not None:
+                names = ("tenant_id", "agent_id", "user_id", "id")
+                unit.run("claim_details", **{name: values[name] for name in names})
+            return count
 
         if not self._write(session.owner.tenant, add):
             raise Conflict(f"Session {session.id!r} already exists; choose another id.")

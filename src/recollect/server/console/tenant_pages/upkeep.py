@@ -12,11 +12,12 @@ from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
 
 from recollect.errors import Conflict
+from recollect.model import MaintenancePreview
 from recollect.server.console.charts import describe_bytes
 from recollect.server.console.pages import page, page_router
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant
 from recollect.server.http.routing import ADMIN, OPERATOR
-from recollect.services.upkeep.maintain import MaintenancePreview, MaintenanceReport
+from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.settings.origins import describe_settings
 from recollect.store import is_postgres
 

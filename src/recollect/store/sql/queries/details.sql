@@ -4,6 +4,10 @@ INSERT INTO details ({detail}, folded) VALUES ({:detail}, :folded)
 -- name: find_detail
 SELECT {detail} FROM details WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND key = :key
 
+-- Details that were stored for a session before it began.
+-- name: claim_details
+UPDATE details SET user_id = :user_id WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND session_id = :id AND user_id = ''
+
 -- name: set_detail_active
 UPDATE details SET is_active = :is_active WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND key = :key
 

@@ -17,6 +17,13 @@ FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode' AND archived_at IS NULL
   AND (valid_to IS NULL OR valid_to > :now)
 
+-- The state as `model.Memory.state` computes it.
+-- name: count_states
+SELECT kind, CASE WHEN archived_at <= :now THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+  WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END AS state, count(*)
+FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+GROUP BY 1, 2
+
 -- name: prolong_memory
 UPDATE memories SET expires_at = :until
 WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = :seq AND archived_at IS NULL AND expires_at < :until

@@ -179,7 +179,7 @@ DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent{owned_e
 -- name: ending_memories
 SELECT seq, category, created_at, last_retrieved_at, expires_at, ttl_seconds FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND (kind = 'episode' OR ttl_seconds IS NOT NULL)
-  AND archived_at IS NULL AND valid_to IS NULL AND expires_at > :now AND seq = ANY(:seqs)
+  AND archived_at IS NULL AND valid_to IS NULL AND (expires_at > :now OR ttl_seconds IS NOT NULL) AND seq = ANY(:seqs)
 
 -- Lock rows in order, so that servers that mark the same memories cannot deadlock.
 -- name: mark_retrieved

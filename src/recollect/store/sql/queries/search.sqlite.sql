@@ -107,7 +107,7 @@ WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq IN (SELEC
 -- name: ending_memories
 SELECT seq, category, created_at, last_retrieved_at, expires_at, ttl_seconds FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND (kind = 'episode' OR ttl_seconds IS NOT NULL)
-  AND archived_at IS NULL AND valid_to IS NULL AND expires_at > :now AND seq IN (SELECT value FROM json_each(:seqs))
+  AND archived_at IS NULL AND valid_to IS NULL AND (expires_at > :now OR ttl_seconds IS NOT NULL) AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: mark_retrieved
 UPDATE memories SET last_retrieved_at = :at

@@ -1,0 +1,205 @@
+"""`python -m benchmarks.peers FILE…`: the same memories and questions in recollect and in other stores.
+
+All stores but recollect get the vectors of recollect's built-in embedder, so that stores are compared and not models,
+and no model is downloaded. mem0 stores texts as they are (`infer=False`). A store that is not installed is left out
+with a sentence. Each runs in this process, with files in a temporary folder if it has any.
+
+Install them beside recollect: pip install mem0ai langgraph chromadb
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import mean, median
+from time import process_time
+from typing import Any, Protocol
+
+from recollect import Recollect, Settings
+from recollect.evaluation import LabelledSet, read_sets
+from recollect.policy.recall.evaluation import compute_metrics
+from recollect.providers.embedders import open_embedder
+
+LIMIT = 10
+METRIC_NAMES = ("recall@5", "recall@10", "mrr")
+HEADERS = ("Store", "Version", "R@5", "R@10", "MRR", "Store, ms", "Search, ms")
+
+
+class Peer(Protocol):
+    """A store under comparison."""
+
+    def add(self, id: str, text: str) -> None: ...
+
+    def search(self, question: str) -> Sequence[str]:
+        """Return the ids of the best memories."""
+
+
+class _Recollect:
+    """recollect with default settings, except that no text is refused and notes are not limited."""
+
+    def __init__(self, folder: Path, embed: Callable[[str], list[float]]) -> None:
+        settings = Settings(secrets="flag", max_total=1_000_000, recall_deadline=60)
+        self._opened = Recollect(f"sqlite:///{folder / 'recollect.db'}", settings=settings)
+        self._agent = self._opened.agent("bench")
+        self._ids: dict[str, str] = {}
+
+    def add(self, id: str, text: str) -> None:
+        self._ids[self._agent.remember(text[:500], kind="note").id] = id
+
+    def search(self, question: str) -> Sequence[str]:
+        return [self._ids[hit.id] for hit in self._agent.recall(question, limit=LIMIT, sources=["memory"])]
+
+    def close(self) -> None:
+        self._opened.close()
+
+
+class _Mem0:
+    """mem0's `Memory` over a local Qdrant, without a language model."""
+
+    def __init__(self, folder: Path, embed: Callable[[str], list[float]]) -> None:
+        # It asks for a key although it calls no model here.
+        os.environ.update(MEM0_TELEMETRY="False", MEM0_DIR=str(folder / "mem0"), OPENAI_API_KEY="unused")
+        dimensions = len(embed("a"))
+        place = {"path": str(folder / "qdrant"), "embedding_model_dims": dimensions, "on_disk": True}
+        config = {
+            "vector_store": {"provider": "qdrant", "config": place},
+            "history_db_path": str(folder / "history.db"),
+        }
+        self._memory: Any = importlib.import_module("mem0").Memory.from_config(config)
+        self._memory.embedding_model = _Mem0Embedder(embed)
+
+    def add(self, id: str, text: str) -> None:
+        message = [{"role": "user", "content": text}]
+        self._memory.add(message, user_id="bench", infer=False, metadata={"label": id})
+
+    def search(self, question: str) -> Sequence[str]:
+        found = self._memory.search(question, filters={"user_id": "bench"}, top_k=LIMIT, threshold=0.0)
+        return [each["metadata"]["label"] for each in found["results"]]
+
+
+class _Mem0Embedder:
+    """The methods that mem0 calls of an embedder."""
+
+    def __init__(self, embed: Callable[[str], list[float]]) -> None:
+        self._embed = embed
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        return self._embed(text)
+
+    def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:
+        return [self._embed(text) for text in texts]
+
+
+class _LangGraph:
+    """LangGraph's `InMemoryStore`, which keeps nothing on disk: its other stores need a server or SQLite extensions."""
+
+    def __init__(self, folder: Path, embed: Callable[[str], list[float]]) -> None:
+        module: Any = importlib.import_module("langgraph.store.memory")
+
+        def embed_all(texts: Sequence[str]) -> list[list[float]]:
+            return [embed(text) for text in texts]
+
+        self._store: Any = module.InMemoryStore(index={"dims": len(embed("a")), "embed": embed_all, "fields": ["text"]})
+
+    def add(self, id: str, text: str) -> None:
+        self._store.put(("bench",), id, {"text": text})
+
+    def search(self, question: str) -> Sequence[str]:
+        return [each.key for each in self._store.search(("bench",), query=question, limit=LIMIT)]
+
+
+class _Chroma:
+    """Chroma's persistent client, by cosine."""
+
+    def __init__(self, folder: Path, embed: Callable[[str], list[float]]) -> None:
+        chroma: Any = importlib.import_module("chromadb")
+        options = chroma.config.Settings(anonymized_telemetry=False)
+        client = chroma.PersistentClient(path=str(folder / "chroma"), settings=options)
+        self._collection = client.create_collection("bench", embedding_function=None, metadata={"hnsw:space": "cosine"})
+        self._embed = embed
+
+    def add(self, id: str, text: str) -> None:
+        self._collection.add(ids=[id], documents=[text], embeddings=[self._embed(text)])
+
+    def search(self, question: str) -> Sequence[str]:
+        found = self._collection.query(query_embeddings=[self._embed(question)], n_results=LIMIT)
+        return list(found["ids"][0])
+
+
+PEERS: dict[str, tuple[str, type]] = {
+    "recollect": ("recollect", _Recollect),
+    "mem0": ("mem0ai", _Mem0),
+    "LangGraph store": ("langgraph-checkpoint", _LangGraph),
+    "Chroma": ("chromadb", _Chroma),
+}
+"""By name: the package, and the class that uses it."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="memories and questions for `recollect eval`"
+    )
+    parser.add_argument("--sets", type=int, default=1_000_000, help="use the first sets of each file only")
+    given = parser.parse_args(arguments)
+    sets = [one for path in given.files for one in [*read_sets(path)][: given.sets]]
+    asked = [question for one in sets for question in one.questions if question.expected and question.is_headline]
+    print(f"{datetime.now(UTC).date()}, {platform.machine()}, Python {platform.python_version()};")
+    print(f"{sum(len(one.memories) for one in sets):,} memories in {len(sets)} stores, {len(asked):,} questions.\n")
+    print(f"| {' | '.join(HEADERS)} |\n|{'---|' * len(HEADERS)}")
+    for name, (package, peer) in PEERS.items():
+        try:
+            installed = version(package)
+        except PackageNotFoundError:
+            print(f"{name} is left out: run pip install {package}", file=sys.stderr)
+            continue
+        print(f"| {' | '.join((name, installed, *measure_peer(peer, sets)))} |", flush=True)
+    return 0
+
+
+def measure_peer(peer: Callable[[Path, Callable[[str], list[float]]], Peer], sets: Sequence[LabelledSet]) -> list[str]:
+    """Return the cells of a store: what it finds, and the processor time of an add and of a search."""
+    scores, adds, searches = list[dict[str, float]](), list[float](), list[float]()
+    embed = make_embed()
+    for one in sets:
+        with tempfile.TemporaryDirectory(prefix="recollect-peers-", ignore_cleanup_errors=True) as folder:
+            store = peer(Path(folder), embed)
+            adds += [_timed(store.add, each.id, each.spoken)[0] for each in one.memories]
+            for question in one.questions:
+                if question.expected and question.is_headline:
+                    seconds, found = _timed(store.search, question.text)
+                    searches.append(seconds)
+                    scores.append(compute_metrics(found, question.expected))
+            if isinstance(store, _Recollect):
+                store.close()
+    shares = [f"{mean(each[name] for each in scores):.3f}".removeprefix("0") for name in METRIC_NAMES]
+    return [*shares, f"{1_000 * median(adds):.2f}", f"{1_000 * median(searches):.2f}"]
+
+
+def _timed(work: Callable[..., Any], *arguments: str) -> tuple[float, Any]:
+    began = process_time()
+    result = work(*arguments)
+    return process_time() - began, result
+
+
+def make_embed() -> Callable[[str], list[float]]:
+    """Return a function that embeds a text as recollect does by default."""
+    embedder = open_embedder("static")
+    assert embedder is not None
+
+    def embed(text: str) -> list[float]:
+        return [float(each) for each in embedder.embed([text])[0]]
+
+    return embed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

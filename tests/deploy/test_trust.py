@@ -1,0 +1,118 @@
+"""Workflows, release notes and the list of components: pinned, complete, and about this version."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from recollect import __version__
+from tools.release_notes import main, read_notes
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+USES = re.compile(r"uses: (\S+)(.*)")
+
+
+def steps(workflow: Path) -> list[dict[str, Any]]:
+    jobs = yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"].values()
+    return [step for job in jobs for step in job["steps"]]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_by_commit_and_name_their_version(workflow: Path) -> None:
+    used = USES.findall(workflow.read_text(encoding="utf-8"))
+
+    assert used
+    for action, comment in used:
+        assert re.fullmatch(r"[\w-]+/[\w./-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_may_do_little(workflow: Path) -> None:
+    whole = yaml.safe_load(workflow.read_text(encoding="utf-8"))
+
+    assert whole["permissions"] == {"contents": "read"}
+    assert all("timeout-minutes" in job for job in whole["jobs"].values())
+    checkouts = [step for step in steps(workflow) if "actions/checkout" in step.get("uses", "")]
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+    # Text of others must not become part of a command.
+    assert not any("${{" in step.get("run", "") for step in steps(workflow))
+
+
+def test_one_action_has_one_version() -> None:
+    used = {action for path in WORKFLOWS for action, _ in USES.findall(path.read_text(encoding="utf-8"))}
+
+    assert len({action.partition("@")[0] for action in used}) == len(used)
+
+
+def test_targets_of_the_workflow_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    runs = [step["run"] for path in WORKFLOWS for step in steps(path) if "run" in step]
+    targets = {name for run in runs for name in re.findall(r"\bmake ([a-z-]+)", run)}
+
+    assert targets >= {"test", "test-all", "audit", "sbom"}
+    assert all(re.search(rf"(?m)^{target}:", makefile) for target in targets)
+
+
+def test_the_version_has_notes() -> None:
+    notes = read_notes(CHANGES, __version__)
+
+    assert len(notes) > 1_000
+    assert "## " not in re.sub("###+ ", "", notes)
+    assert main([f"v{__version__}"]) == 0
+    assert main(["v9.9.9"]) == 1
+    with pytest.raises(ValueError, match="says nothing about 9"):
+        read_notes(CHANGES, "9.9.9")
+
+
+def test_the_newest_version_comes_first_and_is_the_one_of_the_package() -> None:
+    headings = re.findall(r"(?m)^## (\S+)", CHANGES)
+
+    assert headings[:2] == ["Unreleased", __version__]
+
+
+def test_other_files_name_the_same_version() -> None:
+    server = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))
+    plugin = json.loads(
+        (ROOT / "plugins" / "claude-code" / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8")
+    )
+
+    assert {server["version"], *(each["version"] for each in server["packages"]), plugin["version"]} == {__version__}
+
+
+@pytest.mark.slow
+def test_the_list_of_components_has_every_locked_package(tmp_path: Path) -> None:
+    """`make sbom`, in an environment of its own."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=120)
+    pip = [str(tmp_path / "venv" / "bin" / "pip"), "install", "--quiet", "cyclonedx-bom>=7,<8"]
+    subprocess.run(pip, check=True, capture_output=True, timeout=250)
+    command = [str(tmp_path / "venv" / "bin" / "cyclonedx-py"), "requirements", "--output-format", "JSON"]
+    done = subprocess.run(
+        [*command, "--pyproject", "pyproject.toml", "deploy/requirements.lock"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    listed = {each["name"] for each in json.loads(done.stdout)["components"]}
+    locked = set(re.findall(r"(?m)^([\w.-]+)==", (ROOT / "deploy" / "requirements.lock").read_text(encoding="utf-8")))
+
+    assert json.loads(done.stdout)["bomFormat"] == "CycloneDX"
+    assert listed == locked
+
+
+def test_security_policy_names_what_is_out_of_scope() -> None:
+    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+    assert [*re.findall(r"(?m)^## (.+)$", policy)][-1] == "Out of scope"
+    for target in re.findall(r"\]\((docs/[\w-]+\.md)", policy):
+        assert (ROOT / target).exists(), target
