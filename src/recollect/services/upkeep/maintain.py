@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from recollect.errors import Cancelled, Conflict, ModelError, NotFound, RecollectError, StoreError
-from recollect.model import AuditEvent, MaintenancePreview, Kind, MaintenanceRun, Memory, Owner, State
+from recollect.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
 from recollect.policy.memories.trust import Judge
