@@ -110,7 +110,7 @@ def recollect(tmp_path: Path) -> Iterator[Recollect]:
 @pytest.fixture
 def console(recollect: Recollect, chromium: BrowserContext) -> Iterator[Console]:
     """Nobody is logged in yet."""
-    key = recollect.tenant().add_key("admin").key
+    key = recollect.tenant().add_key("operator").key
     with serving(recollect, no_auth=False) as address:
         page = chromium.new_page()
         console = Console(address, key, page)

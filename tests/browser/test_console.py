@@ -26,6 +26,9 @@ NO_PAGES = {
     "/admin/open/{code}",
     "/admin/login",
     "/admin/agents/{agent}/shown",
+    "/admin/agents/{agent}/details/{id}/text",
+    "/admin/backup/file",
+    "/admin/user",
 }
 PATHS = [path for method, _, path in (route.partition(" ") for route in CONSOLE) if method == "GET"]
 PAGES = [path for path in PATHS if path not in NO_PAGES]
@@ -57,10 +60,19 @@ def fill(recollect: Recollect) -> dict[str, str]:
     ann.consolidate()
     ann.log_turn("monday", user="When does the office open?", assistant="At nine.")
     ann.context("monday", "which indentation?")
+    ann.log_turn("monday", user="which indentation?", assistant="Tabs, as you told me.", remember=True)
     (call,) = ann.context_calls()
     tenant.ingest_text("The office is closed on Friday.", title="Whiteboard: Friday", category="whiteboard")
     document = tenant.ingest_text("Refunds take 14 days.", title="Refund policy", category="policy").documents[0]
-    return {"memories": "m-1", "sessions": "monday", "seen": call.id, "documents": document.document.id}
+    detail = ann.store_detail(
+        "\n".join(f"line {number} of the log" for number in range(400)), description="npm install"
+    )
+    workflow = tenant.add_workflow("Release 2.4")
+    for step, status in (("build", "completed"), ("test", "failed"), ("ship", "completed")):
+        tenant.record_step(workflow=workflow.id, step=step, output=f"The output of {step}", agent="ann", status=status)
+    ann.for_user("mara").remember("Mara prefers tea at four")
+    ids = {"details": detail.key, "workflows": workflow.id}
+    return {"memories": "m-1", "sessions": "monday", "seen": call.id, "documents": document.document.id, **ids}
 
 
 def address_of(path: str, ids: dict[str, str]) -> str:
@@ -98,6 +110,12 @@ def test_every_page_opens(recollect: Recollect, console: Console, has_memories: 
         console.open(address_of(path, ids))
         assert console.page.locator("h1").count() == 1
         photograph(console, f"{name_of(path)}-{state}")
+    if has_memories:
+        console.open("/admin/user?id=mara")
+        photograph(console, "user-filled")
+        console.page.get_by_role("button", name="Erase this user").click()
+        console.page.get_by_role("button", name="Erase permanently").wait_for()
+        photograph(console, "erasure-previewed")
     console.open("/admin/agents/ann/why?q=which+indentation%3F&id=m-6" if has_memories else "/docs")
 
     photograph(console, "why-answered" if has_memories else "reference")

@@ -14,10 +14,12 @@ from recollect.client.client import AsyncAuditClient, AuditClient
 
 FILES = "moves files of the server's machine: run the command there, or call the route"
 OPERATOR = "for the operator on the server's machine"
+CONSOLE = "no route: the console shows it"
 PROCESS = "concerns the process that has the store open"
 
 NOT_OFFERED: dict[type, dict[str, str]] = {
     AgentMemory: {
+        "map": CONSOLE,
         "log_failure": "no route: a server logs the failures of its own agents",
         "render_recalled": "`recall_block` renders on the server, which knows what is forged",
         "count_tokens": "the tokenizer is the server's",
@@ -28,6 +30,7 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
         "count_memories_by_agent": "no route for several agents: `count_memories` counts those of one",
         "count_waiting": PROCESS,
         "stats": "no route: the console shows them",
+        **dict.fromkeys(("list_users", "browse_documents", "count_categories", "preview_maintenance"), CONSOLE),
         "export": FILES,
         "import_": FILES,
         "import_formats": FILES,

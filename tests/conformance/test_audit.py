@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import apsw
 import psycopg
@@ -13,6 +14,8 @@ import pytest
 from recollect.caller import acting_as
 from recollect.errors import StoreError
 from recollect.model import Owner
+from recollect.policy.filters.conditions import EVENT_FIELDS
+from recollect.policy.filters.language import parse_filter
 from recollect.ports import Store
 from recollect.store.search import words
 from recollect.store.search.words import SPARE
@@ -65,6 +68,26 @@ def test_events_are_listed_by_agent(store: Store, tenant: str) -> None:
     assert [each.id for each in store.list_events(tenant, agents=["ann"])] == [4, 1]
     assert [each.id for each in store.list_events(tenant, agents=["ann", "bob"], before=4, limit=1)] == [2]
     assert store.list_events(tenant, agents=["'"], needle="strasse") == []
+
+
+def test_events_are_filtered_by_action_agent_actor_and_time(store: Store, place: Place, tenant: str) -> None:
+    with acting_as("key-1"):
+        store.add_event(event("one", tenant, action="tea.made", agent_id="ann"))
+    store.add_event(event("two", tenant, action="tea.spilt", agent_id="bob", at=LATER))
+    store.add_event(event("three", tenant, action="tea.made"))
+
+    def find(where: str, **options: Any) -> list[int]:
+        return [each.id for each in store.list_events(tenant, where=parse_filter(where, EVENT_FIELDS), **options)]
+
+    assert find("action = 'tea.made'") == [3, 1]
+    assert find("action = 'tea.made' and agent = 'ann'") == [1]
+    assert find("agent = 'ann' or agent = 'bob'", agents=["bob"]) == [2]
+    assert find("not agent exists") == [3]
+    assert find("actor = 'key-1'") == [1]
+    assert find(f"at >= '{LATER.isoformat()}'") == [2]
+    if place.name != "memory":
+        tamper(place, tenant, "UPDATE audit_log SET meta = 'broken' WHERE tenant_id = '{tenant}' AND id = 2")
+        assert find("actor = 'key-1'") == [1]
 
 
 def test_events_name_the_actor_they_were_written_for(store: Store, tenant: str) -> None:

@@ -132,6 +132,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "update_summary": lambda store, me, it: store.update_summary(me, it.session_id, "mine", covers=1, instead_of=0),
     "list_tool_results": lambda store, me, it: store.list_tool_results(me, it.session_id, now=NOW),
     "search_memories": lambda store, me, it: store.search_memories(me, "secret", kinds=ALL_KINDS, now=NOW),
+    "sample_vectors": lambda store, me, it: store.sample_vectors(me, limit=9),
     "nearest_memories": lambda store, me, it: store.nearest_memories(me, vector(1), kinds=ALL_KINDS, now=NOW),
     "weigh_memories": lambda store, me, it: weighed(store, me),
     "begin_content": lambda store, me, it: store.begin_content(me.tenant).close(),
@@ -158,6 +159,9 @@ BY_A_TENANT: dict[str, Attempt] = {
         {**each} for each in store.count_memories_by_agent(me.tenant, [it.agent]).values()
     ],
     "count_days": lambda store, me, it: store.count_days(me.tenant, since=LONG_AGO, now=NOW, expiring=9),
+    "count_users": lambda store, me, it: store.count_users(me.tenant),
+    "list_documents_by_title": lambda store, me, it: store.list_documents_by_title(me.tenant),
+    "count_categories": lambda store, me, it: store.count_categories(me.tenant),
     "put_document": lambda store, me, it: store.put_document(document(it.document_id, me.tenant), ["mine"], [None]),
     "prepare_document": lambda store, me, it: store.prepare_document(
         document(it.document_id, me.tenant), ["mine"], [None]

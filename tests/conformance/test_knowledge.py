@@ -58,6 +58,22 @@ def test_a_document_comes_back_as_it_was_put(store: Store, tenant: str) -> None:
     assert store.get_document(tenant, "guide") == wanted
 
 
+def test_documents_are_listed_by_title_with_their_sizes(store: Store, tenant: str) -> None:
+    put(store, tenant, "d-3", "one", "three", title="apples", category="fruit")
+    put(store, tenant, "d-1", "four", title="Bananas", category="fruit")
+    put(store, tenant, "d-2", "seven", title="Apples", category="")
+    put(store, tenant, "d-4", "nine", title="Cherries", category="fruit")
+
+    listed = store.list_documents_by_title(tenant)
+    assert [each.document.id for each in listed] == ["d-2", "d-3", "d-1", "d-4"]
+    assert (listed[1].document.title, listed[1].passages, listed[1].chars) == ("apples", 2, 8)
+    after = store.list_documents_by_title(tenant, after=("Apples", "d-2"), limit=2)
+    assert [each.document.id for each in after] == ["d-3", "d-1"]
+    fruit = store.list_documents_by_title(tenant, where=Comparison("category", "=", "fruit"))
+    assert [each.document.id for each in fruit] == ["d-3", "d-1", "d-4"]
+    assert store.count_categories(tenant) == {"": 1, "fruit": 3}
+
+
 def test_passages_keep_their_order_and_get_numbers_of_the_tenant(store: Store, tenant: str) -> None:
     put(store, tenant, "a", "zero", "one")
     put(store, tenant, "b", "two")

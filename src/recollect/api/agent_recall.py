@@ -6,15 +6,18 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Unpack
 
-from recollect.api.agent_records import AgentView, trace_operation
+from recollect.api.agent_records import MAX_PAGE, AgentView, trace_operation
 from recollect.errors import Invalid
-from recollect.model import Explanation, KindName, Recalled, Source, SourceName
+from recollect.model import Explanation, KindName, MapPoint, Recalled, Source, SourceName
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.recall.purposes import check_purpose
 from recollect.services.memories.drafts import check_moment
 from recollect.services.memories.filters import MemoryFilters, check_filters
 from recollect.services.recall.explain import Explain
-from recollect.services.recall.recall import RecallRequest
+from recollect.services.recall.recall import RecallRequest, check_limit
+
+MAP_POINTS = 400
+"""Default number of memories on a map."""
 
 
 class RecallOptions(MemoryFilters, total=False):
@@ -47,6 +50,16 @@ class AgentRecall(AgentView):
         Raises: Invalid, Forbidden; StoreError when no source answered.
         """
         return self._services.recall(self._narrow(user), _build_request(query, **options))
+
+    def map(self, *, limit: int = MAP_POINTS) -> Sequence[MapPoint]:
+        """Return live memories with places in the unit square, near each other for similar meanings.
+
+        If there are more than `limit`, they are evenly spread from the oldest to the newest. Memories without a vector,
+        and notes of a workspace's file, are left out.
+
+        Raises: Invalid.
+        """
+        return self._services.similar.project(self.owner, limit=check_limit(limit, most=MAX_PAGE))
 
     def explain(
         self, query: str, id: str | None = None, *, user: str | None = None, **options: Unpack[RecallOptions]

@@ -23,10 +23,12 @@ from recollect.model import (
     IssuedKey,
     KeyScope,
     Kind,
+    MaintenancePreview,
     Owner,
     Receipt,
     Session,
     TenantStats,
+    UserCount,
 )
 from recollect.policy.agents import AgentFields, check_agent_fields
 from recollect.policy.filters.conditions import SESSION_FIELDS
@@ -269,6 +271,16 @@ class TenantTranscripts(TenantView):
 class TenantUpkeep(TenantView):
     """Maintenance of one tenant."""
 
+    def list_users(self, *, after: str = "", limit: int = PAGE) -> Sequence[UserCount]:
+        """List end users by id, starting after the id `after`, with the number of their memories and sessions.
+
+        Raises: Invalid; Forbidden when the caller is limited to a user.
+        """
+        caller = current_caller()
+        caller.check_all_users()
+        limit, after = check_limit(limit, most=MAX_PAGE), check_text(after, what="after")
+        return self._store.count_users(self.id, agents=caller.agents, after=after, limit=limit)
+
     def stats(self, *, days: int = DAYS) -> TenantStats:
         """Count memories by kind, events by action and prompts of each of the last `days`, and what waits for a
         decision; list what expires next.
@@ -286,6 +298,17 @@ class TenantUpkeep(TenantView):
     def count_waiting(self) -> int:
         """Count the texts without a vector."""
         return self._store.count_unembedded(self.id)
+
+    def preview_maintenance(self, *, limit: int = PAGE) -> MaintenancePreview:
+        """Return which episodes `maintain` would archive now; list the first `limit`. Changes nothing.
+
+        Expired items and unused texts of details, which it deletes, are not counted.
+
+        Raises: Invalid, Forbidden.
+        """
+        current_caller().check_whole_tenant()
+        self._services.retrieved.flush(self.id)
+        return self._services.maintain.preview(self.id, limit=check_limit(limit, most=MAX_PAGE))
 
     def maintain(self, *, progress: Progress | None = None) -> MaintenanceReport:
         """Run `Recollect.maintain` for this tenant alone.

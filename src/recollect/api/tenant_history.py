@@ -20,6 +20,7 @@ from recollect.model import (
     AuditReport,
     Chunk,
     Document,
+    DocumentSize,
     HeadCheck,
     Hit,
     Json,
@@ -27,7 +28,7 @@ from recollect.model import (
     WorkflowStep,
 )
 from recollect.policy.documents import check_category
-from recollect.policy.filters.conditions import DOCUMENT_FIELDS, EQUAL, Comparison, join_conditions
+from recollect.policy.filters.conditions import DOCUMENT_FIELDS, EQUAL, EVENT_FIELDS, Comparison, join_conditions
 from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.history import COMPLETED, OWN_AREAS
 from recollect.policy.json_values import check_storable
@@ -62,15 +63,20 @@ class AuditLog(TenantView):
         """
         return self.search("", before=before, limit=limit)
 
-    def search(self, query: str, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
+    def search(
+        self, query: str, *, where: Where = None, before: int | None = None, limit: int = SEARCH_LIMIT
+    ) -> Sequence[AuditEvent]:
         """List events with `query` in their message, ignoring case, newest first. `recall` finds them by words.
+
+        `where` filters by action, agent, actor and at (docs/filters.md).
 
         Raises: Invalid.
         """
         current_caller().check_all_users()
         agents, limit, before = current_caller().agents, check_limit(limit, most=MAX_PAGE), check_before(before)
         needle = check_text(query, what="query")
-        return self._store.list_events(self.id, needle=needle, agents=agents, before=before, limit=limit)
+        chosen = parse_filter(where, EVENT_FIELDS)
+        return self._store.list_events(self.id, needle=needle, where=chosen, agents=agents, before=before, limit=limit)
 
     def verify(self) -> AuditReport:
         """Verify the hash chain: report changed and missing events. Raises: Forbidden."""
@@ -333,6 +339,27 @@ class TenantKnowledge(TenantView):
             after=check_text(after, what="after"),
             limit=check_limit(limit, most=MAX_PAGE),
         )
+
+    def browse_documents(
+        self, *, category: str = "", after: tuple[str, str] = ("", ""), limit: int = PAGE
+    ) -> Sequence[DocumentSize]:
+        """List documents with their sizes by title, ignoring case, optionally of one category.
+
+        `after` (the title and id of a document) continues a listing.
+
+        Raises: Invalid.
+        """
+        title, id = (check_text(each, what="after") for each in after)
+        return self._store.list_documents_by_title(
+            self.id,
+            where=Comparison("category", EQUAL, check_category(category)) if category else None,
+            after=(title, id),
+            limit=check_limit(limit, most=MAX_PAGE),
+        )
+
+    def count_categories(self) -> Mapping[str, int]:
+        """Count the documents of each category; an empty one stands for none."""
+        return self._store.count_categories(self.id)
 
     def update_document(
         self,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from recollect.model.records import Json, Origin, Owner, Role
+from recollect.model.records import Json, Memory, Origin, Owner, Role
 
 SUMMARY_HEADING = "Summary of the conversation so far (background, not instructions):\n"
 
@@ -205,6 +206,25 @@ class Item:
     version: int = 1  # incremented by every other value
     user: str | None = None  # end user it belongs to
     score: float | None = None  # relevance to the query of a search, 0 to 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCount:
+    """Number of records of one end user."""
+
+    user: str
+    agents: int  # agents with any of them
+    memories: int  # archived ones, too
+    sessions: int
+
+
+@dataclass(slots=True, kw_only=True)
+class MaintenancePreview:
+    """Episodes that maintenance would archive now, or replace by their gist."""
+
+    counts: Counter[str] = field(default_factory=Counter)  # by reason: expired, faded, over_quota
+    found: list[tuple[Memory, str]] = field(default_factory=list)  # the first ones, with the reason
+    examined: int = 0
 
 
 ACTOR = "actor"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from recollect.model.records import Hit, Json, Owner
+from recollect.model.records import Hit, Json, Memory, Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,15 @@ class Outcome(StrEnum):
     NOT_EMBEDDED = "not_embedded"
     NO_MATCH = "no_match"
     UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapPoint:
+    """Place of a memory on a map: near those of similar meaning. Both coordinates are from 0 to 1."""
+
+    memory: Memory
+    x: float
+    y: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

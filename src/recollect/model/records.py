@@ -279,6 +279,15 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentSize:
+    """A document with the size of its passages."""
+
+    document: Document
+    passages: int
+    chars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """One passage of a document, small enough to enter a prompt."""
 

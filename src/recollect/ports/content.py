@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from recollect.model import Chunk, Detail, Document, Owner, Skill
+from recollect.model import Chunk, Detail, Document, DocumentSize, Owner, Skill
 from recollect.policy.chunking import DocumentPart
 from recollect.ports.history import Place
 from recollect.ports.providers import Vector
@@ -166,6 +166,14 @@ class KnowledgeStore(Protocol):
         self, tenant: str, *, where: Condition | None = None, after: str = "", limit: int = 100
     ) -> Sequence[Document]:
         """List documents that meet `where` by id, starting after `after`."""
+
+    def list_documents_by_title(
+        self, tenant: str, *, where: Condition | None = None, after: tuple[str, str] = ("", ""), limit: int = 100
+    ) -> Sequence[DocumentSize]:
+        """List documents that meet `where` by title, ignoring case, starting after the title and id in `after`."""
+
+    def count_categories(self, tenant: str) -> Mapping[str, int]:
+        """Count the documents of each category; an empty one stands for none."""
 
     def delete_document(self, tenant: str, id: str) -> None:
         """Delete a document and its passages. Raises: NotFound."""

@@ -27,6 +27,9 @@ from recollect.model import (
 if TYPE_CHECKING:
     from recollect.policy.filters.conditions import Condition
 
+if TYPE_CHECKING:
+    from recollect.policy.filters.conditions import Condition
+
 Place: TypeAlias = tuple[datetime, str]
 """Cursor of a listing by time: continue after this time and id, even if that record has been deleted."""
 
@@ -93,12 +96,19 @@ class AuditStore(Protocol):
         """
 
     def list_events(
-        self, tenant: str, *, needle: str = "", agents: Collection[str] = (), before: int | None = None, limit: int = 20
+        self,
+        tenant: str,
+        *,
+        needle: str = "",
+        where: Condition | None = None,
+        agents: Collection[str] = (),
+        before: int | None = None,
+        limit: int = 20,
     ) -> Sequence[AuditEvent]:
         """List events, newest first.
 
-        `needle` matches anywhere in the message, ignoring case; `agents` limits the listing to these agents. Damaged
-        events are marked.
+        `needle` matches anywhere in the message, ignoring case; `where` is a condition on action, agent, actor and at;
+        `agents` limits the listing to these agents. Damaged events are marked.
         """
 
     def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:

@@ -19,6 +19,7 @@ from recollect.model import (
     ProposalState,
     State,
     TenantStats,
+    UserCount,
 )
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.ports.providers import Vector
@@ -58,6 +59,14 @@ class AgentStore(Protocol):
         """Count memories, events and prompts of each day from `since`, and what waits; list what expires next.
 
         Notes of a workspace's file are left out.
+        """
+
+    def count_users(
+        self, tenant: str, *, agents: Collection[str] = (), after: str = "", limit: int = 100
+    ) -> Sequence[UserCount]:
+        """Count the memories and sessions of each end user, by id, starting after the id `after`.
+
+        `agents` limits the count to these agents.
         """
 
 
@@ -162,6 +171,12 @@ class MemoryStore(Protocol):
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
         """Find live memories by cosine similarity to `vector`, nearest first."""
+
+    def sample_vectors(self, owner: Owner, *, limit: int) -> tuple[Sequence[int], Sequence[Vector]]:
+        """Return the numbers and vectors of memories in the search index, evenly spread if there are more than `limit`.
+
+        For one user, that many of the user and that many of nobody. Notes of a workspace's file are left out.
+        """
 
     def weigh_memories(
         self,

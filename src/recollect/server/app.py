@@ -33,7 +33,11 @@ from recollect.server.console import (
 )
 from recollect.server.console import knowledge as knowledge_pages
 from recollect.server.console import memories as memory_pages
+from recollect.server.console.agent_pages import details as detail_pages
+from recollect.server.console.agent_pages import memory_map
 from recollect.server.console.guard import ConsoleGuard
+from recollect.server.console.tenant_pages import documents, history, users
+from recollect.server.console.tenant_pages import upkeep as upkeep_pages
 from recollect.server.http.addresses import Connections, KeyCheck
 from recollect.server.http.auth import AuthMiddleware
 from recollect.server.http.errors import add_error_handlers
@@ -110,8 +114,14 @@ PAGES = (
     seen,
     conversations,
     proposals,
+    detail_pages,
+    memory_map,
+    documents,
     knowledge_pages,
+    history,
+    users,
     tenant,
+    upkeep_pages,
 )
 """The modules with the pages of the console."""
 

@@ -17,8 +17,10 @@ from recollect.store.tables.rows import TAG_BORDER
 STATE_SQL = """CASE WHEN archived_at <= {now} THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
   WHEN expires_at <= {now} OR valid_to <= {now} THEN 'expired' ELSE 'live' END"""
 
-COLUMNS = {"tags": "folded_tags", "user": "user_id"}
+COLUMNS = {"tags": "folded_tags", "user": "user_id", "agent": "agent_id"}
 """Columns that have another name than their field."""
+
+ACTOR = "actor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,9 @@ def compile_field(comparison: Comparison, engine: str) -> Clause:
 class _Writer:
     """SQL of conditions that is the same on both engines."""
 
+    actor: str
+    """Expression for the actor of an event."""
+
     def __init__(self, now: datetime | None) -> None:
         self._now = now
         self.values: dict[str, object] = {}
@@ -77,6 +82,8 @@ class _Writer:
 
     def _write_column(self, comparison: Comparison) -> str:
         column, op, value = COLUMNS.get(comparison.field, comparison.field), comparison.op, comparison.value
+        if comparison.field == ACTOR:
+            column = self.actor
         if comparison.field == STATE:
             column = f"({STATE_SQL.format(now=self.bind(self._now))})"
         # These columns are empty where a record has no such value.
@@ -96,6 +103,9 @@ class _Writer:
 
 
 class _SQLITE(_Writer):
+    # A damaged row may hold anything.
+    actor = "(CASE WHEN json_valid(meta) THEN meta ->> 'actor' END)"
+
     def _write_json(self, comparison: Comparison) -> str:
         path, value = self.bind("$" + join_keys(comparison.path)), comparison.value
         if comparison.op == EXISTS:
@@ -113,6 +123,8 @@ class _SQLITE(_Writer):
 
 
 class _POSTGRES(_Writer):
+    actor = "(CASE WHEN meta IS JSON THEN meta::jsonb ->> 'actor' END)"
+
     def _write_json(self, comparison: Comparison) -> str:
         keys, value = comparison.path, comparison.value
         if comparison.op == EQUAL:

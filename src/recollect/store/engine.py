@@ -95,6 +95,8 @@ class SearchIndex(Protocol):
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]: ...
 
+    def sample_vectors(self, owner: Owner, limit: int) -> tuple[Sequence[int], Sequence[Vector]]: ...
+
     def weigh_memories(
         self,
         owner: Owner,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import Agent, ApiKey, AuditEvent, KeyScope, Kind, Memory, Origin, Owner
+from recollect.model import Agent, ApiKey, AuditEvent, KeyScope, Kind, Memory, Origin, Owner, Session
 from recollect.ports import Store
 from recollect.ports.history import ConsoleLogin
 
@@ -223,6 +223,17 @@ class AgentConformance:
         assert counted.review == {"ann": 1}
         assert (counted.proposals, counted.prompts) == ({}, ())
         assert [(each.owner.agent, each.id) for each in counted.expiring] == [("bob", sooner.id), ("ann", soon.id)]
+
+    def test_users_are_counted_with_their_records(self, store: Store, ann: Owner, bob: Owner) -> None:
+        for home, user in ((ann, "u-1"), (ann, "u-1"), (bob, "u-1"), (ann, "u-2"), (ann, None)):
+            store.add_memory(note("x", home, user=user))
+        store.add_session(Session(id="s-1", owner=ann, user="u-3", created_at=NOW, updated_at=NOW))
+
+        counted = [(each.user, each.agents, each.memories, each.sessions) for each in store.count_users(ann.tenant)]
+
+        assert counted == [("u-1", 2, 3, 0), ("u-2", 1, 1, 0), ("u-3", 1, 0, 1)]
+        assert [each.user for each in store.count_users(ann.tenant, after="u-1", limit=1)] == ["u-2"]
+        assert [(each.user, each.memories) for each in store.count_users(ann.tenant, agents=["bob"])] == [("u-1", 1)]
 
     def test_the_database_has_a_size(self, store: Store, ann: Owner) -> None:
         store.add_agent(agent(ann))

@@ -62,6 +62,9 @@ def audit(
             metavar="COMMAND", help="Write the heads to this program's standard input instead.", show_default=False
         ),
     ] = "",
+    where: Annotated[
+        str, typer.Option(help="A filter by action, agent, actor and at (docs/filters.md).", show_default=False)
+    ] = "",
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
     before: Annotated[
         int | None, typer.Option(metavar="EVENT", help="Continue after this one.", show_default=False)
@@ -70,10 +73,10 @@ def audit(
     """Show what was done in the tenant, newest first."""
     is_anchored = anchor is not None or bool(anchor_command)
     if not verify and not is_anchored:
-        found = run.tenant.audit.search(query, before=before, limit=limit)
+        found = run.tenant.audit.search(query, where=where, before=before, limit=limit)
         run.show(_render_events(found, next_cursor=found[-1].id if len(found) == limit else None))
         return
-    if query:
+    if query or where:
         raise typer.BadParameter("--verify and --anchor check the whole log and take no query.")
     if is_anchored:
         _anchor_logs(run, anchor, anchor_command)

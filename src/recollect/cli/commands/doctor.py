@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,8 @@ from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, mark, one_line, plain_time
 from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch, StoreAway, StoreDamaged
 from recollect.model import CheckResult, MaintenanceRun, RefusedText
-from recollect.settings import MASK, SettingRow, Settings, masked, table
+from recollect.settings import Settings, masked
+from recollect.settings.origins import SettingValue, describe_settings
 
 if TYPE_CHECKING:
     from recollect.ports import Model
@@ -47,22 +48,9 @@ MODELS = {"main": "openai_model", "summary": "openai_summary_model", "fast": "op
 """Settings that name a model, by the purpose it serves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingValue:
-    """A setting's current value, without secrets, and its origin."""
-
-    name: str
-    value: str | float | list[str]
-    source: str
-    default: str
-    environment: str
-    meaning: str
-
-
 def settings(run: Run) -> None:
     """Show every setting, its value and where the value comes from. Secrets are masked."""
-    current, in_files = run.settings, Settings.load(environment={})
-    values = [_read_setting(row, current, in_files, run.flags) for row in table()]
+    values = describe_settings(run.settings, run.flags)
     run.show(_render_settings(values, is_wide=run.printer.width >= WIDE))
 
 
@@ -86,33 +74,6 @@ COMMANDS = (
     Command(run=settings, example="recollect settings --url sqlite:///notes.db"),
     Command(run=doctor, example="recollect doctor --quick"),
 )
-
-
-def _read_setting(row: SettingRow, current: Settings, in_files: Settings, flags: Mapping[str, object]) -> SettingValue:
-    value = getattr(current, row.name)
-    if flags.get(row.name) is not None:
-        source = "flag"
-    elif value != getattr(in_files, row.name):
-        source = "environment"
-    else:
-        source = "default" if value == getattr(Settings(), row.name) else "file"
-    return SettingValue(
-        name=row.name,
-        # An empty URL says little; the store has a default place.
-        value=_mask_secrets(current.store_url if row.name == "url" else value, row),
-        source=source,
-        default=row.default,
-        environment=row.environment[0],
-        meaning=row.meaning,
-    )
-
-
-def _mask_secrets(value: str | float | tuple[str, ...], row: SettingRow) -> str | float | list[str]:
-    if row.is_secret and value:
-        return MASK
-    if isinstance(value, str):
-        return masked(value)
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[CheckResult]:

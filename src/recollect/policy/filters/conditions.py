@@ -75,6 +75,7 @@ DOCUMENT_FIELDS: Fields = {
     "updated_at": _TIME,
     METADATA: _METADATA,
 }
+EVENT_FIELDS: Fields = {"action": _TEXT, "agent": _TEXT, "actor": _TEXT, "at": _TIME}
 SESSION_FIELDS: Fields = {"user": _TEXT, "created_at": _TIME, "updated_at": _TIME, METADATA: _METADATA}
 ALIASES: Mapping[str, str] = {
     "tag": "tags",

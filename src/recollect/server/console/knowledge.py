@@ -1,4 +1,4 @@
-"""Knowledge that the agents of a tenant share: documents, skills and the whiteboard.
+"""Knowledge that the agents of a tenant share besides documents: skills and the whiteboard.
 
 Each area of the whiteboard is a document of the category `whiteboard`.
 """
@@ -19,42 +19,7 @@ from recollect.server.http.auth import CurrentRecollect, CurrentTenant
 from recollect.server.http.routing import READ, WRITE
 from recollect.server.paging import read_page
 
-DOCUMENTS = 50
-PASSAGES = 50
-
 router = page_router()
-
-
-@router.get("/documents", scope=READ)
-def list_documents(
-    request: Request, tenant: CurrentTenant, category: Annotated[str, Query()] = "", after: Annotated[str, Query()] = ""
-) -> Response:
-    """Show documents by id, of one category if it is given."""
-    found = tenant.list_documents(category=category, after=after, limit=DOCUMENTS + 1)
-    listed = found[:DOCUMENTS]
-    more = listed[-1].id if len(found) > DOCUMENTS else ""
-    return page(request, "documents.html", documents=listed, category=category, more=more, is_first=not after)
-
-
-@router.get("/documents/{id}", scope=READ)
-def show_document(
-    request: Request,
-    tenant: CurrentTenant,
-    id: Annotated[str, Path()],
-    begin: Annotated[int, Query(ge=0, lt=10**9)] = 0,
-) -> Response:
-    """Show the passages of a document, in order, a page at a time."""
-    document, passages = tenant.get_document(id), tenant.list_passages(id)
-    more = begin + PASSAGES if len(passages) > begin + PASSAGES else 0
-    return page(
-        request,
-        "document.html",
-        document=document,
-        passages=passages[begin : begin + PASSAGES],
-        count=len(passages),
-        more=more,
-        begin=begin,
-    )
 
 
 @router.get("/skills", scope=READ)

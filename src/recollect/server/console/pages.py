@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from fastapi import Request
@@ -23,6 +24,10 @@ from recollect.policy.memories.trust import is_within
 from recollect.server.console.logins import PATH
 from recollect.server.http.auth import Access
 from recollect.server.http.routing import Router
+
+T = TypeVar("T")
+PAGE_BYTES = 60_000
+"""Bytes of stored texts on a page, so that with their markup it stays below 100 KB."""
 
 OUTCOMES: Mapping[Outcome, str] = {
     Outcome.RECALLED: "Recalled",
@@ -51,6 +56,7 @@ def _load_static() -> Mapping[str, bytes]:
 STATIC_TYPES: Mapping[str, str] = {
     "console.css": "text/css",
     "pages.css": "text/css",
+    "areas.css": "text/css",
     "console.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "icons.svg": "image/svg+xml",
@@ -122,6 +128,30 @@ def clip(text: str, most: int) -> str:
     return text if len(encoded) <= most else encoded[:most].decode(errors="ignore").rstrip() + "…"
 
 
+def fit_bytes(items: Sequence[T], text_of: Callable[[T], str], most: int = PAGE_BYTES) -> Sequence[T]:
+    """Return the first items, at least one, whose texts together take at most so many bytes of HTML.
+
+    >>> fit_bytes(["tea", "at", "four"], str, most=5)
+    ['tea', 'at']
+    """
+    room = most
+    for number, each in enumerate(items):
+        room -= _count_html(text_of(each))
+        if room < 0:
+            return items[: max(number, 1)]
+    return items
+
+
+def clip_long(text: str) -> str:
+    """Return the beginning of a text that fits on a page by itself."""
+    size = _count_html(text)
+    return text if size <= PAGE_BYTES else clip(text, len(text.encode(errors="replace")) * PAGE_BYTES // size)
+
+
+def _count_html(text: str) -> int:
+    return len(escape(text).encode(errors="replace"))
+
+
 def _is_colour(text: str) -> bool:
     """Return True for a colour that a page can show, such as "teal" or "#2f6fdb"; people may write anything."""
     return re.fullmatch(r"[a-zA-Z]+|#[0-9a-fA-F]{3,8}", text) is not None
@@ -167,4 +197,5 @@ _PAGES.globals |= {
     "kinds": [*Kind],
     "states": [*State],
     "outcomes": OUTCOMES,
+    "clip_long": clip_long,
 }

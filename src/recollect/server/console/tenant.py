@@ -1,4 +1,4 @@
-"""Pages about the whole tenant: the audit log, keys, export and import."""
+"""Keys, export and import of a tenant."""
 
 from __future__ import annotations
 
@@ -17,39 +17,17 @@ from recollect.errors import Conflict, Forbidden, Invalid
 from recollect.model import ImportReport, KeyScope, Origin
 from recollect.policy.keys import is_allowed
 from recollect.policy.memories.trust import is_within
-from recollect.policy.numbers import MAX_PLACE
 from recollect.server.console.logins import PATH
 from recollect.server.console.pages import page, page_router
 from recollect.server.http.auth import CurrentTenant
-from recollect.server.http.routing import ADMIN, READ
+from recollect.server.http.routing import ADMIN
 from recollect.server.rest import transfer
 from recollect.server.rest.transfer import Compression, ExportParameters
 
-EVENTS = 50
 TRY, MERGE = "try", "merge"
 MAX_FIELDS = 8
 
 router = page_router()
-
-
-@router.get("/audit", scope=READ)
-def list_events(
-    request: Request,
-    tenant: CurrentTenant,
-    q: Annotated[str, Query()] = "",
-    before: Annotated[int | None, Query(ge=1, le=MAX_PLACE)] = None,
-) -> Response:
-    """Show audit events, newest first."""
-    found = tenant.audit.search(q, before=before, limit=EVENTS + 1)
-    listed = found[:EVENTS]
-    older = listed[-1].id if len(found) > EVENTS else None
-    return page(request, "audit.html", events=listed, q=q, older=older, report=None)
-
-
-@router.get("/audit/verify", scope=READ)
-def verify_audit(request: Request, tenant: CurrentTenant) -> Response:
-    """Verify the whole log."""
-    return page(request, "audit.html", events=[], q="", older=None, report=tenant.audit.verify())
 
 
 @router.get("/keys", scope=ADMIN)

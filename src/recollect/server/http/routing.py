@@ -29,11 +29,17 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 LONG_JOBS: Mapping[str, str] = {
     "POST /api/kb/documents": "documents",
+    "POST /admin/documents": "documents",
     "POST /api/import": "transfer",
     "POST /admin/import": "transfer",
     "GET /api/export": "transfer",
     "GET /admin/export": "transfer",
+    "GET /admin/backup/file": "transfer",
     "POST /api/erase": "upkeep",
+    "POST /admin/erasure": "upkeep",
+    "POST /admin/erasure/preview": "upkeep",
+    "POST /admin/maintenance": "upkeep",
+    "GET /admin/maintenance/preview": "upkeep",
     "POST /api/maintenance": "upkeep",
     "POST /api/secrets/scan": "upkeep",
     "GET /api/audit/verify": "upkeep",

@@ -14,13 +14,14 @@ from recollect.model import AuditEvent, AuditReport
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import decode_number, next_cursor, read_page
-from recollect.server.rest.shapes import Paging, RecordBody, RequestBody
+from recollect.server.rest.shapes import Paging, RecordBody, RequestBody, WhereText
 
 
 class EventFilter(Paging):
     """Filter for audit events."""
 
     q: Annotated[str, Field(description="Only events with this in the message, ignoring case.")] = ""
+    where: WhereText = ""
 
 
 class NewEvent(RequestBody):
@@ -92,7 +93,7 @@ def list_events(tenant: CurrentTenant, filters: Annotated[EventFilter, Query()])
     """List audit events, newest first."""
     before = decode_number(LISTING, filters.cursor) if filters.cursor else None
     page = read_page(
-        lambda before, limit: tenant.audit.search(filters.q, before=before, limit=limit),
+        lambda before, limit: tenant.audit.search(filters.q, where=filters.where, before=before, limit=limit),
         attrgetter("id"),
         before,
         limit=filters.limit,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import RecollectError
 from recollect.lazy import LazyModule
-from recollect.model import Kind, Match, Memory, Owner
+from recollect.model import Kind, MapPoint, Match, Memory, Owner, State
 from recollect.policy.memories.kinds import UNIQUE
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, MemoryStore
@@ -20,8 +20,10 @@ from recollect.services.background.embedding import Embedding
 
 if TYPE_CHECKING:
     from recollect.policy.memories import duplicates
+    from recollect.policy.recall import similarity
 else:
     duplicates = LazyModule("recollect.policy.memories.duplicates")
+    similarity = LazyModule("recollect.policy.recall.similarity")
 
 CANDIDATES = 10
 """Candidates to compare; a near-duplicate ranks among the very nearest, by its vector as by its words."""
@@ -57,6 +59,15 @@ class Similar:
         others = self._store.find_memories(owner, sorted(seqs)).values()
         alike = [other for other in others if duplicates.is_near_duplicate(fingerprint, other.text)]
         return sorted(alike, key=lambda other: -duplicates.compute_similarity(fingerprint, other.text))
+
+    def project(self, owner: Owner, *, limit: int) -> Sequence[MapPoint]:
+        """Return places for live memories, near each other for similar meanings; evenly spread ones if there are more
+        than `limit`."""
+        seqs, vectors = self._store.sample_vectors(owner, limit=limit)
+        places = dict(zip(seqs, similarity.project_vectors(vectors), strict=True))
+        found = self._store.find_memories(owner, seqs)
+        live = ((seq, memory) for seq, memory in found.items() if memory.state(self._now()) is State.LIVE)
+        return [MapPoint(memory=memory, x=places[seq][0], y=places[seq][1]) for seq, memory in sorted(live)]
 
     def find_related(self, owner: Owner, text: str, *, kinds: Collection[Kind], limit: int) -> Sequence[Memory]:
         """Return live memories that share words with a text or are near to it in meaning, oldest first."""

@@ -13,14 +13,14 @@ import heapq
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from recollect.errors import Cancelled, Conflict, ModelError, NotFound, RecollectError, StoreError
-from recollect.model import AuditEvent, Kind, MaintenanceRun, Memory, Owner, State
+from recollect.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
 from recollect.policy.memories.trust import Judge
@@ -173,6 +173,23 @@ class Maintain:
             self._record(owner.tenant, report.changes(), agent=owner.agent)
         return report
 
+    def preview(self, tenant: str, *, limit: int) -> MaintenancePreview:
+        """Return what a run over one tenant would archive; list the first `limit` memories. Changes nothing."""
+        preview, now = MaintenancePreview(), self._now()
+        for owner in iter_owners(self._store, tenant):
+            quota, reasons = _Quota(now), dict[int, str]()
+            for batch in self._batches(owner):
+                preview.examined += len(batch)
+                fates = [(episode, _decide(episode, now)) for episode in batch]
+                reasons |= {episode.seq: fate.name.lower() for episode, fate in fates if fate is not Fate.KEPT}
+                quota.add(episode for episode, fate in fates if fate is Fate.KEPT)
+            reasons |= dict.fromkeys(quota.find_excess(self._find_quota), "over_quota")
+            preview.counts.update(reasons.values())
+            listed = list(reasons)[: limit - len(preview.found)]
+            memories = self._store.find_memories(owner, listed) if listed else {}
+            preview.found += [(memories[seq], reasons[seq]) for seq in listed if seq in memories]
+        return preview
+
     def find_last(self) -> MaintenanceRun | None:
         """Return the last run over all tenants."""
         found = self._store.find_record(LAST_RUN)
@@ -239,8 +256,8 @@ class Maintain:
 
     def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
         report.agents += 1
-        now, live = self._now(), Counter[str]()
-        evictable: dict[str, list[tuple[tuple[int, float], int]]] = {}
+        now = self._now()
+        quota = _Quota(now)
         for batch in self._batches(owner, lease):
             report.examined += len(batch)
             fates = [(episode, _decide(episode, now)) for episode in batch]
@@ -251,23 +268,12 @@ class Maintain:
                 report.expired += part
             for part in self._archive(owner, lease, [e.seq for e, f in fates if f is Fate.FADED], now):
                 report.faded += part
-            # Corrected episodes are no longer live and do not count towards the quota.
-            kept = [e for e, f in fates if f is Fate.KEPT and not _is_corrected(e, now)]
-            live.update(episode.user for episode in batch if episode.seq in gisted)
-            live.update(episode.user for episode in kept)
-            for episode in kept:
-                if (rank := _rank(episode, now)) is not None:
-                    evictable.setdefault(episode.user, []).append((rank, episode.seq))
+            quota.live.update(episode.user for episode in batch if episode.seq in gisted)
+            quota.add(episode for episode, fate in fates if fate is Fate.KEPT)
         while deleted := self._store.delete_expired_items(owner, now=now, limit=WRITE_BATCH):
             report.items += deleted
             lease.renew()
-        # Each user has a quota of its own, and so have the episodes of no user.
-        excess = [
-            seq
-            for user, ranked in evictable.items()
-            for _, seq in heapq.nsmallest(max(0, live[user] - self._find_quota(user)), ranked)
-        ]
-        for part in self._archive(owner, lease, excess, now):
+        for part in self._archive(owner, lease, quota.find_excess(self._find_quota), now):
             report.over_quota += part
 
     def _find_quota(self, user: str | None) -> int:
@@ -305,10 +311,11 @@ class Maintain:
                 with suppress(Conflict, NotFound):
                     write(place, place + 1)
 
-    def _batches(self, owner: Owner, lease: _Lease) -> Iterator[Sequence[Aging]]:
+    def _batches(self, owner: Owner, lease: _Lease | None = None) -> Iterator[Sequence[Aging]]:
         after = 0
         while batch := self._store.list_aging(owner, after=after, limit=READ_BATCH):
-            lease.renew()
+            if lease is not None:
+                lease.renew()
             yield batch
             after = batch[-1].seq
 
@@ -333,6 +340,33 @@ class Maintain:
                 tenant=tenant, at=self._now(), action="maintenance.run", agent_id=agent, message=message, meta=meta
             )
         )
+
+
+class _Quota:
+    """Live episodes of an agent by user, to find those beyond the quota.
+
+    Each user has a quota of its own, and so have the episodes of no user.
+    """
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self._evictable: dict[str, list[tuple[tuple[int, float], int]]] = {}
+        self.live = Counter[str]()
+
+    def add(self, kept: Iterable[Aging]) -> None:
+        # Corrected episodes are no longer live and do not count towards the quota.
+        for episode in (each for each in kept if not _is_corrected(each, self._now)):
+            self.live[episode.user] += 1
+            if (rank := _rank(episode, self._now)) is not None:
+                self._evictable.setdefault(episode.user, []).append((rank, episode.seq))
+
+    def find_excess(self, quota_of: Callable[[str], int]) -> list[int]:
+        """Return the numbers of the episodes that are archived first, as many as there are too many."""
+        return [
+            seq
+            for user, ranked in self._evictable.items()
+            for _, seq in heapq.nsmallest(max(0, self.live[user] - quota_of(user)), ranked)
+        ]
 
 
 def _decide(episode: Aging, now: datetime) -> Fate:

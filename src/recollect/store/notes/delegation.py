@@ -41,9 +41,11 @@ class SqlDelegate:
     list_agents = delegate(SqlStore.list_agents)
     update_agent = delegate(SqlStore.update_agent)
     count_days = delegate(SqlStore.count_days)
+    count_users = delegate(SqlStore.count_users)
 
     # MemoryStore
     prune_memories = delegate(SqlStore.prune_memories)
+    sample_vectors = delegate(SqlStore.sample_vectors)
 
     # ItemStore
     find_item = delegate(SqlStore.find_item)
@@ -84,6 +86,8 @@ class SqlDelegate:
     get_document = delegate(SqlStore.get_document)
     find_documents = delegate(SqlStore.find_documents)
     list_documents = delegate(SqlStore.list_documents)
+    list_documents_by_title = delegate(SqlStore.list_documents_by_title)
+    count_categories = delegate(SqlStore.count_categories)
     delete_document = delegate(SqlStore.delete_document)
     list_chunks = delegate(SqlStore.list_chunks)
     find_chunks = delegate(SqlStore.find_chunks)

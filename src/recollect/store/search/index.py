@@ -188,6 +188,14 @@ class OwnerIndex:
         scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
+    def sample(self, limit: int) -> tuple[Numbers, Floats]:
+        """Return the numbers and vectors of at most `limit` rows, evenly spread from the oldest to the newest."""
+        rows = self._rows
+        ready = np.flatnonzero(rows.is_kept & rows.embedded[: rows.count])
+        if len(ready) > limit:
+            ready = ready[np.linspace(0, len(ready) - 1, limit).round().astype(np.int64)]
+        return rows.seqs[ready], rows.matrix[ready]
+
     def evidence(
         self,
         terms: Sequence[str],

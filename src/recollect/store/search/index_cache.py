@@ -257,6 +257,11 @@ class MemorySearch:
         row_filter = RowFilter(kinds, now.timestamp())
         return merge_matches([each.nearest(vector, row_filter, limit) for each in self._find_indexes(owner)], limit)
 
+    def sample_vectors(self, owner: Owner, limit: int) -> tuple[Sequence[int], Sequence[Vector]]:
+        parts = [each.sample(limit) for each in self._find_indexes(owner)]
+        seqs = np.concatenate([numbers for numbers, _ in parts])
+        return [int(each) for each in seqs], [vector for _, vectors in parts for vector in vectors]
+
     def weigh_memories(
         self,
         owner: Owner,

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from random import getrandbits
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import Agent, DayCount, Kind, Owner, TenantStats
+from recollect.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
 from recollect.store.engine import Unit, Units
 from recollect.store.tables.rows import agent_from, agent_values, memory_from, owner_params
 
@@ -96,6 +96,17 @@ class AgentRows(Units):
             )
 
         return self._read(tenant, read)
+
+    def count_users(
+        self, tenant: str, *, agents: Collection[str] = (), after: str = "", limit: int = 100
+    ) -> Sequence[UserCount]:
+        names = self._engine.texts(sorted(agents))
+        values = {"tenant": tenant, "after": after, "is_any": not agents, "names": names, "limit": limit}
+        rows = self._read(tenant, lambda unit: unit.all("count_users", **values))
+        return [
+            UserCount(user=user, agents=count, memories=int(memories), sessions=int(sessions))
+            for user, count, memories, sessions in rows
+        ]
 
 
 def _day_count(agent: str | None, name: str, day: str, count: int) -> DayCount:

@@ -11,8 +11,10 @@ from recollect.deadline import check_deadline
 from recollect.errors import ReadOnly
 from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
 from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed, seal_event
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
+from recollect.store.conditions import compile_filter
 from recollect.store.engine import Row, Unit
 from recollect.store.search.words import HistoryShelf, WordSearchRows, encode_words
 from recollect.store.tables.rows import (
@@ -71,7 +73,14 @@ class AuditRows(WordSearchRows):
         return self._write(event.tenant, add)
 
     def list_events(
-        self, tenant: str, *, needle: str = "", agents: Collection[str] = (), before: int | None = None, limit: int = 20
+        self,
+        tenant: str,
+        *,
+        needle: str = "",
+        where: Condition | None = None,
+        agents: Collection[str] = (),
+        before: int | None = None,
+        limit: int = 20,
     ) -> Sequence[AuditEvent]:
         pattern = f"%{like_literal(fold(needle))}%"
         if len(pattern.encode()) > MAX_PATTERN_BYTES:
@@ -86,7 +95,8 @@ class AuditRows(WordSearchRows):
                 "names": self._engine.texts(sorted(agents)),
             },
         )
-        return [readable_event(row) for row in self._read(tenant, lambda unit: unit.all(name, **values))]
+        clause = compile_filter(where, self._engine.name)
+        return [readable_event(row) for row in self._read(tenant, lambda unit: unit.all(name, clause, **values))]
 
     def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
         if not ids:

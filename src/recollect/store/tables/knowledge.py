@@ -9,7 +9,7 @@ from typing import Any
 
 from recollect.deadline import check_deadline
 from recollect.errors import NotFound
-from recollect.model import Chunk, Document
+from recollect.model import Chunk, Document, DocumentSize
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.text import terms
@@ -136,6 +136,20 @@ class KnowledgeRows(Units):
         params, clause = {"tenant": tenant, "after": after, "limit": limit}, compile_filter(where, self._engine.name)
         rows = self._read(tenant, lambda unit: unit.all("list_documents", clause, **params))
         return [document_from(row) for row in rows]
+
+    def list_documents_by_title(
+        self, tenant: str, *, where: Condition | None = None, after: tuple[str, str] = ("", ""), limit: int = 100
+    ) -> Sequence[DocumentSize]:
+        params = {"tenant": tenant, "title": after[0], "after": after[1], "limit": limit}
+        clause = compile_filter(where, self._engine.name)
+        rows = self._read(tenant, lambda unit: unit.all("list_documents_by_title", clause, **params))
+        return [
+            DocumentSize(document=document_from(row), passages=passages, chars=int(chars or 0))
+            for *row, passages, chars in rows
+        ]
+
+    def count_categories(self, tenant: str) -> Mapping[str, int]:
+        return dict(map(tuple, self._read(tenant, lambda unit: unit.all("count_categories", tenant=tenant))))
 
     def delete_document(self, tenant: str, id: str) -> None:
         def delete(unit: Unit) -> None:

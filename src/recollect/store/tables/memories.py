@@ -301,6 +301,9 @@ class MemoryRows(Units):
             return []
         return self._search(owner.tenant).nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
 
+    def sample_vectors(self, owner: Owner, *, limit: int) -> tuple[Sequence[int], Sequence[Vector]]:
+        return self._search(owner.tenant).sample_vectors(owner, limit)
+
     def weigh_memories(
         self,
         owner: Owner,

@@ -9,12 +9,12 @@ INSERT INTO audit_log ({event}, folded_message) VALUES ({:event}, :folded)
 
 -- name: list_events
 SELECT {event} FROM audit_log
-WHERE tenant_id = :tenant AND id < :before AND folded_message LIKE :needle ESCAPE '!'
+WHERE tenant_id = :tenant AND id < :before AND folded_message LIKE :needle ESCAPE '!' AND {where}
 ORDER BY id DESC LIMIT :limit
 
 -- name: list_events_of_agents
 SELECT {event} FROM audit_log
-WHERE tenant_id = :tenant AND id < :before AND folded_message LIKE :needle ESCAPE '!' AND agent_id {in_names}
+WHERE tenant_id = :tenant AND id < :before AND folded_message LIKE :needle ESCAPE '!' AND agent_id {in_names} AND {where}
 ORDER BY id DESC LIMIT :limit
 
 -- name: events_after

@@ -28,6 +28,17 @@ SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id = :id
 -- name: list_documents
 SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id > :after AND {where} ORDER BY id LIMIT :limit
 
+-- name: list_documents_by_title
+SELECT {document},
+  (SELECT COUNT(*) FROM kb_chunks c WHERE c.tenant_id = :tenant AND c.document_id = kb_documents.id),
+  (SELECT SUM(LENGTH(c.text)) FROM kb_chunks c WHERE c.tenant_id = :tenant AND c.document_id = kb_documents.id)
+FROM kb_documents
+WHERE tenant_id = :tenant AND ({by_title} > lower(:title) OR ({by_title} = lower(:title) AND id > :after)) AND {where}
+ORDER BY {by_title}, id LIMIT :limit
+
+-- name: count_categories
+SELECT category, COUNT(*) FROM kb_documents WHERE tenant_id = :tenant GROUP BY category ORDER BY category
+
 -- name: chunks_where
 SELECT c.id FROM kb_documents d JOIN kb_chunks c ON c.tenant_id = d.tenant_id AND c.document_id = d.id
 WHERE d.tenant_id = :tenant AND {where}

@@ -3,3 +3,6 @@ CASE WHEN created_at < :since THEN '' ELSE to_char(created_at AT TIME ZONE 'UTC'
 
 -- fragment: event_day
 to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD')
+
+-- fragment: by_title
+lower(title) COLLATE "C"

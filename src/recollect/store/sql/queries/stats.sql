@@ -25,3 +25,14 @@ SELECT agent_id, count(*) FROM proposals WHERE tenant_id = :tenant AND state = '
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND archived_at IS NULL AND held_at IS NULL AND valid_to IS NULL AND expires_at > :now
 ORDER BY expires_at, agent_id, seq LIMIT :limit
+
+-- name: count_users
+SELECT user_id, COUNT(DISTINCT agent_id), SUM(memories), SUM(sessions) FROM (
+  SELECT agent_id, user_id, COUNT(*) AS memories, 0 AS sessions FROM memories
+  WHERE tenant_id = :tenant AND user_id > :after GROUP BY agent_id, user_id
+  UNION ALL
+  SELECT agent_id, user_id, 0, COUNT(*) FROM chat_sessions
+  WHERE tenant_id = :tenant AND user_id > :after GROUP BY agent_id, user_id
+) AS counted
+WHERE :is_any OR agent_id {in_names}
+GROUP BY user_id ORDER BY user_id LIMIT :limit

@@ -4,3 +4,6 @@ CASE WHEN created_at < :since THEN '' ELSE substr(created_at, 1, 10) END
 
 -- fragment: event_day
 substr(at, 1, 10)
+
+-- fragment: by_title
+lower(title)

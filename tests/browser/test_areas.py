@@ -1,0 +1,121 @@
+"""Documents, chat, details, the map and the audit log in a real browser, with the mouse and with the keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext
+
+from recollect import Recollect, Settings
+from recollect.testing.fake_model import ModelServer, calls, says
+from tests.browser.conftest import Console
+from tests.browser.test_console import go_to, photograph
+from tests.server.live import serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+TOPICS = ("tea in the morning", "ships in the harbour", "the build server", "holidays in Norway", "invoices and taxes")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def talking(endpoint: ModelServer, tmp_path: Path, chromium: BrowserContext) -> Iterator[tuple[Recollect, Console]]:
+    """A store with a model, and its console."""
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    settings = Settings(url=url, openai_model="small", openai_base_url=endpoint.url)
+    with Recollect(settings=settings) as store, serving(store, no_auth=False) as address:
+        page = chromium.new_page()
+        console = Console(address, store.tenant().add_key("operator").key, page)
+        console.watch()
+        yield store, console
+        page.close()
+        chromium.clear_cookies()
+    assert console.problems == []
+
+
+def test_somebody_chats_with_the_keyboard(endpoint: ModelServer, talking: tuple[Recollect, Console]) -> None:
+    store, console = talking
+    ann = store.agent("ann")
+    ann.remember("Prefers tabs over spaces", tags=["style"])
+    ann.remember("The office opens at nine")
+    endpoint.script.extend(
+        [calls("memory_store", text="Lives in Oslo"), says("Tabs. And I noted that you live in Oslo.")]
+    )
+    console.log_in()
+    console.open("/admin/agents/ann/sessions")
+    photograph(console, "chat-begun")
+
+    go_to(console, "textbox", "Message")
+    console.page.keyboard.type("Which indentation do I like? I live in Oslo, by the way.")
+    go_to(console, "button", "Send")
+    console.page.keyboard.press("Enter")
+
+    console.page.get_by_text("Tabs. And I noted").wait_for()
+    assert console.page.locator(".is-written a").count()
+    assert console.page.locator(".is-used a").count()
+    photograph(console, "chat-answered")
+
+
+def test_a_file_is_uploaded_found_and_deleted(recollect: Recollect, console: Console, tmp_path: Path) -> None:
+    file = tmp_path / "refunds.md"
+    file.write_text("# Refunds\n\nRefunds are paid within 14 days.\n\n# Fees\n\nThe fee is 7 euro.\n")
+    console.log_in()
+    console.open("/admin/documents")
+    page = console.page
+    page.get_by_label("Drop files here").set_input_files(file)
+    page.get_by_label("Category").fill("policy")
+    page.get_by_role("button", name="Upload").click()
+    page.get_by_text("added, 2 passages").or_(page.get_by_text("added, 1 passage")).wait_for()
+
+    page.get_by_label("Ask the documents").fill("how long does a refund take?")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="for “how long").wait_for()
+    assert page.get_by_text("paid within 14 days").is_visible()
+    photograph(console, "documents-searched")
+    page.get_by_role("link", name="Refunds").first.click()
+    page.get_by_text("Edit or delete").click()
+    page.get_by_role("button", name="Delete permanently").click()
+    page.wait_for_url("**/documents?category=policy")
+    assert not recollect.tenant().browse_documents()
+
+
+def test_a_dot_of_the_map_opens_its_memory(recollect: Recollect, console: Console) -> None:
+    ann = recollect.agent("ann")
+    ann.remember_many([f"Number {number}: something about {TOPICS[number % 5]}" for number in range(220)])
+    for number in range(30):
+        ann.remember(f"Spoke about {TOPICS[number % 5]}, part {number}", kind="episode")
+    console.log_in()
+    console.open("/admin/agents/ann/map")
+    photograph(console, "map-many")
+
+    console.page.set_viewport_size({"width": 1440, "height": 900})
+    console.page.locator(".map a").last.focus()
+    console.page.keyboard.press("Enter")
+
+    console.page.wait_for_url("**/memories/m-*")
+
+
+def test_a_user_is_erased_with_the_mouse(recollect: Recollect, console: Console) -> None:
+    ann = recollect.agent("ann")
+    ann.for_user("mara").remember("Mara prefers tea at four")
+    console.log_in()
+    page = console.page
+    page.get_by_role("link", name="Users").click()
+    page.get_by_role("link", name="mara").click()
+    page.get_by_role("button", name="Erase this user").click()
+    page.get_by_role("button", name="Erase permanently").click()
+    page.get_by_role("heading", name="Receipt").wait_for()
+    photograph(console, "erasure-receipt")
+
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+
+    assert download.value.suggested_filename.startswith("erasure-")
+    assert not ann.for_user("mara").list()
