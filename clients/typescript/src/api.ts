@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:6eb8fedb9ffaa3e1fda6427b4d1f9e91176ca5c7cd389d7046f9aab7458d46bf
+// sha256:aeb9d78408a087ee8c0cb811de0d230a42c01610f5130b0fa647b43f0dce1c2a
 
 export interface paths {
     "/agent/run": {
@@ -4029,6 +4029,7 @@ export interface operations {
                 cursor?: string;
                 limit?: number;
                 q?: string;
+                where?: string;
             };
             header?: never;
             path?: never;
