@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import recollect
-from recollect.cli import hooks
+from recollect.cli import database, hooks
 from recollect.cli.commands import (
     agents,
     audit,
@@ -99,7 +99,7 @@ SUBCOMMANDS = {
         about="Secrets in what is stored.", commands=maintenance.SECRET_COMMANDS, panel="Looking after the store"
     ),
     "db": Subcommands(
-        about="The database behind the store.", commands=maintenance.DB_COMMANDS, panel="Looking after the store"
+        about="The database behind the store.", commands=database.DB_COMMANDS, panel="Looking after the store"
     ),
     "keys": Subcommands(
         about="The keys that let programs use the server.", commands=server.KEY_COMMANDS, panel="For other programs"

@@ -26,6 +26,12 @@ class Settings:
     """
 
     url: str = setting("", "URL or path of the database; empty means a SQLite file in the user's data folder.")
+    owner_url: str = setting(
+        "",
+        "URL of the role that owns the tables of PostgreSQL and upgrades them at start, if the one in `url` owns "
+        "nothing; never shown.",
+        is_secret=True,
+    )
     tenant: str = setting("default", "Default tenant.")
     agent: str = setting("default", "Default agent.")
     embedder: str = setting(
