@@ -6,6 +6,7 @@ again, and only those are run that change something for roles and tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ def _run(connection: Connection, statements: Sequence[sql.Composed]) -> list[str
         for statement in statements:
             connection.execute(statement)
     shown = (statement.as_string(connection) for statement in statements)
-    return [text.partition(" PASSWORD ")[0] for text in shown]
+    return [re.sub(r" PASSWORD '.*", " PASSWORD '…'", text) for text in shown]
 
 
 def _check_application(connection: Connection, owner: str, application: str) -> None:
