@@ -11,8 +11,9 @@ import pytest
 from recollect import Recollect, Settings
 from recollect.errors import Invalid, StoreError
 from recollect.store.migrations import load_migrations
-from recollect.store.postgres import citus, migrate, schema
+from recollect.store.postgres import citus, migrate
 from recollect.store.postgres.failures import translate_admin_errors
+from recollect.store.postgres.roles import unforce_statements
 from tests.postgres_server import PostgresServer
 
 # The catalogue and the functions of Citus that are called, as far as statements can tell.
@@ -44,7 +45,7 @@ def fill(url: str) -> None:
 
 
 def unforce(connection: psycopg.Connection) -> None:
-    for statement in schema.unforce_statements(connection):
+    for statement in unforce_statements(connection):
         connection.execute(statement)
 
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from typing import Any
 
 import psycopg
 import pytest
@@ -35,12 +36,12 @@ class Database:
         report = initialize(self.admin, owner=OWNER, application=application, passwords=PASSWORDS, dry_run=dry_run)
         return list(report.statements)
 
-    def open(self, url: str = "", **chosen: str) -> Recollect:
-        return Recollect(settings=Settings(url=url or self.serving, embedder="off", **chosen))
+    def open(self, url: str = "", *, owner_url: str = "") -> Recollect:
+        return Recollect(settings=Settings(url=url or self.serving, embedder="off", owner_url=owner_url))
 
-    def ask(self, statement: str, url: str = "") -> list[tuple[object, ...]]:
+    def ask(self, statement: str, url: str = "") -> list[tuple[Any, ...]]:
         with psycopg.connect(url or self.admin, autocommit=True) as connection:
-            return connection.execute(sql.SQL(statement)).fetchall()  # type: ignore[arg-type]
+            return connection.execute(sql.SQL(statement)).fetchall()
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def database(postgres_server: PostgresServer) -> Iterator[Database]:
     postgres_server.drop_database(database.single)
     with psycopg.connect(postgres_server.admin_url("postgres"), autocommit=True) as admin:
         for role in (OWNER, SERVING):
-            admin.execute(f"DROP ROLE IF EXISTS {role}")  # type: ignore[arg-type]
+            admin.execute(f"DROP ROLE IF EXISTS {role}")
 
 
 def test_a_fresh_database_serves_an_application_that_owns_nothing(database: Database) -> None:
@@ -117,7 +118,9 @@ def test_passwords_are_set_and_never_shown(database: Database) -> None:
     said = "\n".join([*database.init(dry_run=True), *database.init()])
 
     assert "pass" not in said.replace("PASSWORD", "")
-    stored = dict(database.ask(f"SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE '{OWNER[:6]}%'"))  # type: ignore[arg-type]
+    stored: dict[object, object] = dict(
+        database.ask(f"SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE '{OWNER[:6]}%'")
+    )
     assert {*stored} == {OWNER, SERVING}
     assert all(str(each).startswith("SCRAM-SHA-256$") for each in stored.values())
 
@@ -129,7 +132,7 @@ def test_an_application_with_powers_is_refused(database: Database) -> None:
         initialize(database.admin, owner=OWNER, application="postgres")
     database.init()
     with psycopg.connect(database.admin, autocommit=True) as admin:
-        admin.execute(f"GRANT {OWNER} TO {SERVING}")  # type: ignore[arg-type]
+        admin.execute(f"GRANT {OWNER} TO {SERVING}")
     with pytest.raises(Invalid, match=f"is a member of '{OWNER}'"):
         database.init()
     # And at start, whoever granted it.
@@ -150,7 +153,6 @@ def test_an_older_schema_is_upgraded_by_the_owner_while_the_application_serves(
     every = load_migrations("postgres")
     with monkeypatch.context() as older:
         older.setattr(schema, "load_migrations", lambda engine: every[:-1])
-        older.setattr("recollect.store.postgres.migrate.load_migrations", lambda engine: every[:-1])
         database.init()
         serving = database.open()
 
@@ -213,7 +215,7 @@ def test_an_operator_without_superuser_can_do_it(database: Database) -> None:
         with psycopg.connect(database.admin, autocommit=True) as admin:
             admin.execute(sql.SQL("ALTER DATABASE {} OWNER TO postgres").format(name))
             admin.execute("DROP OWNED BY roles_operator CASCADE")
-            admin.execute(f"REVOKE {OWNER}, {SERVING} FROM roles_operator CASCADE")  # type: ignore[arg-type]
+            admin.execute(f"REVOKE {OWNER}, {SERVING} FROM roles_operator CASCADE")
             admin.execute("DROP ROLE roles_operator")
 
 

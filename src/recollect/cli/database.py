@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -99,7 +99,7 @@ def _read_password(file: Path) -> str:
 
 def _render_init(report: Any) -> Output:
     statements = [f"{each};" for each in report.statements]
-    done: Mapping[str, object] = {
+    done = {
         "ok": True,
         "is_dry_run": report.is_dry_run,
         "statements": list(report.statements),

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import psycopg
-
 from recollect.errors import Invalid
 from recollect.store.postgres.failures import translate_admin_errors
-from recollect.store.postgres.link import Connection
+from recollect.store.postgres.link import Connection, connect_once
 
 FIRST = "agents"
 """Table with which the others are colocated."""
@@ -39,7 +37,7 @@ def distribute(url: str) -> Sequence[str]:
 
     Raises: Invalid when the database has no Citus; StoreError.
     """
-    with translate_admin_errors(), psycopg.connect(url, autocommit=True) as connection:
+    with translate_admin_errors(), connect_once(url) as connection:
         if not connection.execute(HAS_CITUS).fetchone():
             raise Invalid(
                 "This database has no Citus. On the coordinator of a cluster run CREATE EXTENSION citus, add the "

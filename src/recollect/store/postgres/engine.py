@@ -30,7 +30,7 @@ from recollect.store.engine import (
 )
 from recollect.store.postgres.failures import is_from_node, translate_admin_errors, translate_errors
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
-from recollect.store.postgres.link import Connection, PostgresLink
+from recollect.store.postgres.link import Connection, PostgresLink, connect_once
 from recollect.store.postgres.migrate import prepare_schema
 from recollect.store.postgres.roles import check_role, check_tables
 from recollect.store.postgres.scrub import scrub_tables
@@ -153,7 +153,7 @@ class PostgresEngine:
             except errors.InsufficientPrivilege:
                 # The statements return the same rows without the index, only slower.
                 if self._owner_url:
-                    with psycopg.connect(self._owner_url, autocommit=True) as owner:
+                    with connect_once(self._owner_url) as owner:
                         owner.execute(self._queries["make_nearest_index"])
             except (errors.UniqueViolation, errors.DuplicateTable):
                 # Another server created it at the same moment.

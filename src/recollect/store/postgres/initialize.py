@@ -10,13 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import psycopg
 from psycopg import sql
 
 from recollect.errors import Invalid
 from recollect.store.migrations import list_created, load_migrations
 from recollect.store.postgres.failures import translate_admin_errors
-from recollect.store.postgres.link import Connection
+from recollect.store.postgres.link import Connection, connect_once
 from recollect.store.postgres.migrate import migrate_and_distribute
 from recollect.store.postgres.roles import MIGRATIONS_TABLE, unforce_statements
 
@@ -46,7 +45,7 @@ def initialize(
     """
     if owner == application:
         raise Invalid("The owner and the application need two different roles.")
-    with translate_admin_errors(), psycopg.connect(url, autocommit=True) as connection:
+    with translate_admin_errors(), connect_once(url) as connection:
         _check_application(connection, owner, application)
         if dry_run:
             shown = [

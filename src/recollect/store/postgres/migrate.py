@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import psycopg
-
 from recollect.errors import SchemaMismatch, StoreError
-from recollect.store.migrations import check_applied, load_migrations
 from recollect.store.postgres import citus
 from recollect.store.postgres.failures import translate_admin_errors
-from recollect.store.postgres.link import Connection
+from recollect.store.postgres.link import Connection, connect_once
 from recollect.store.postgres.roles import check_role, find_owner, is_owner
-from recollect.store.postgres.schema import list_applied, migrate
+from recollect.store.postgres.schema import list_pending, migrate
 
 MIGRATE_FIRST = (
     "The database needs {} migrations, and the role {!r} does not own its tables. Run `recollect db migrate --url …` "
@@ -29,7 +26,7 @@ def prepare_schema(connection: Connection, *, owner_url: str = "") -> None:
         migrate_database(owner_url)
     elif is_owner(connection):
         migrate_and_distribute(connection)
-    pending = check_applied(load_migrations("postgres"), list_applied(connection))
+    pending = list_pending(connection)
     if pending:
         owner = find_owner(connection)
         raise SchemaMismatch(MIGRATE_FIRST.format(len(pending), connection.info.user, f" ({owner})" if owner else ""))
@@ -40,7 +37,7 @@ def migrate_database(url: str) -> Sequence[str]:
 
     Raises: StoreError when this role does not own them, SchemaMismatch.
     """
-    with translate_admin_errors(), psycopg.connect(url, autocommit=True, application_name="recollect") as connection:
+    with translate_admin_errors(), connect_once(url) as connection:
         check_role(connection)
         if not is_owner(connection, by_name=True):
             owner = find_owner(connection) or "another role, or nobody yet: run `recollect db init` first"

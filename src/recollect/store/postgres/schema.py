@@ -31,7 +31,7 @@ def migrate(connection: Connection) -> Sequence[str]:
     each migration ends by lifting that.
     """
     migrations = load_migrations("postgres")
-    if not check_applied(migrations, list_applied(connection)) and not adopt_chat_tables.lacks_summary(
+    if not check_applied(migrations, _applied(connection)) and not adopt_chat_tables.lacks_summary(
         _columns(connection)
     ):
         return []
@@ -39,7 +39,7 @@ def migrate(connection: Connection) -> Sequence[str]:
     try:
         if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
             _add_pgvector(connection)
-        applied = list_applied(connection)
+        applied = _applied(connection)
         is_forced = not has_unforced_tables(connection)
         before, after = adopt_chat_tables.adoption_statements(
             "postgres", applied, _columns(connection), _columns(connection, adopt_chat_tables.MESSAGES)
@@ -55,8 +55,12 @@ def migrate(connection: Connection) -> Sequence[str]:
         connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
 
 
-def list_applied(connection: Connection) -> Mapping[int, str]:
-    """Return the checksum of each applied migration, by number."""
+def list_pending(connection: Connection) -> Sequence[Migration]:
+    """Return the migrations that are not applied yet. Raises: SchemaMismatch when the database is newer."""
+    return check_applied(load_migrations("postgres"), _applied(connection))
+
+
+def _applied(connection: Connection) -> Mapping[int, str]:
     if connection.execute("SELECT to_regclass('schema_migrations')").fetchone() == (None,):
         return {}
     return dict(connection.execute("SELECT number, checksum FROM schema_migrations").fetchall())
