@@ -12,7 +12,7 @@ FRAMEWORKS := .venv-integrations
 CREWAI := .venv-crewai
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-all test-integrations coverage lint format bench soak crash fuzz model browser apt-chromium lock sbom audit release-notes clean
+.PHONY: help run test test-failed test-all test-integrations coverage lint format docs bench soak crash fuzz model browser apt-chromium lock sbom audit release-notes clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -47,6 +47,12 @@ lint: $(VENV)/installed-dev ## check style, format and types
 format: $(VENV)/installed-dev ## mend style and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+docs: $(VENV)/installed-docs ## check spelling and links, run the examples, and build the site into build/site
+	$(BIN)/python tools/site/spelling.py
+	$(BIN)/python -m pytest -q -n $(WORKERS) tests/docs -m "not slow"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in build/site; to read it while you write: $(BIN)/mkdocs serve"
 
 bench: $(VENV)/installed-dev ## measure speed and recall quality
 	$(BIN)/python -m benchmarks
@@ -112,6 +118,9 @@ $(VENV)/installed-run: pyproject.toml | $(BIN)/python
 
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	$(call install,all$(comma)dev)
+
+$(VENV)/installed-docs: pyproject.toml | $(BIN)/python
+	$(call install,all$(comma)dev$(comma)docs)
 
 $(FRAMEWORKS)/installed: pyproject.toml | $(FRAMEWORKS)/bin/python
 	$(call install,client$(comma)integrations-test$(comma)postgres$(comma)server)

@@ -22,6 +22,7 @@ from benchmarks import (
     recalls,
     searches,
     server,
+    starts,
     transfers,
     users,
     writes,
@@ -43,6 +44,7 @@ PARTS = {
     "server": server,
     "hostile": hostile,
     "users": users,
+    "starts": starts,
     "migrations": migrations,
 }
 

@@ -11,11 +11,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
-from benchmarks.floors import BareSqlite, bare_nearest
+from benchmarks.floors import BareSqlite, BareWords, bare_nearest
 from benchmarks.measure import Line, processor_seconds, seconds
-from recollect import Recollect, Settings
+from recollect import AgentMemory, Recollect, Settings
 from recollect.model import AuditEvent, Document, Owner, Workflow, WorkflowStep
 from recollect.ports import Vector
+from recollect.providers.embedders import open_embedder
 
 MEMORIES, EVENTS, STEPS, CHUNKS = 10_000, 10_000, 5_000, 20_000
 CHUNKS_EACH = 100
@@ -44,6 +45,40 @@ class Fixed:
 
 
 def measured(folder: Path) -> Iterator[Line]:
+    yield from _own_memories(folder)
+    yield from _with_many_tenants(folder)
+
+
+def _own_memories(folder: Path) -> Iterator[Line]:
+    """Recall with the built-in embedder, against a bare product and a bare inverted list."""
+    embedder = open_embedder("static")
+    assert embedder is not None
+    queries = sentences(QUERIES, seed=9, words=8)
+    for count, most in ((1_000, 6), (10_000, 2)):
+        texts = sentences(count)
+        matrix, words = embedder.embed(texts), BareWords(texts)
+        with Recollect(settings=Settings(url=f"sqlite:///{folder / f'own-{count}.db'}")) as recollect:
+            agent = recollect.agent("atlas")
+            agent.remember_many([{"text": text, "kind": "episode"} for text in texts])
+
+            def bare(query: str, matrix: Vector = matrix, words: BareWords = words) -> None:
+                bare_nearest(matrix, matrix[0], LIMIT)
+                words.search(query, LIMIT)
+
+            def own(query: str, agent: AgentMemory = agent) -> None:
+                agent.recall(query, sources=["memory"])
+
+            def everything(query: str, agent: AgentMemory = agent) -> None:
+                agent.recall(query)
+
+            ours, whole, least = (_middle(processor_seconds, work, queries) for work in (own, everything, bare))
+            name = f"recall of {count:,} own memories, of the processor"
+            yield Line(name, _ms(ours), _ms(least), ours / least, f"<= {most}", ours <= most * least)
+            name = f"recall from 4 sources, {count:,} memories, against own"
+            yield Line(name, _ms(whole), _ms(ours), whole / ours, "<= 1.5", whole <= 1.5 * ours)
+
+
+def _with_many_tenants(folder: Path) -> Iterator[Line]:
     settings = Settings(url=f"sqlite:///{folder / 'recalls.db'}", index_cache_mb=512, recall_deadline=60)
     queries = sentences(QUERIES, seed=9, words=8)
     with Recollect(settings=settings, embedder=Fixed(), clock=lambda: NOW) as recollect:

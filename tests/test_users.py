@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from recollect import AsyncRecollect
 from recollect.api.agent import AgentMemory
 from recollect.api.recollect import Recollect
 from recollect.caller import Caller, use_caller
-from recollect.errors import Conflict, Forbidden, Invalid, NotFound, RecollectError
+from recollect.errors import Conflict, Forbidden, Invalid, NotFound, RecollectError, Unauthorized
 from recollect.model import NO_USER, FactStep, Owner, ProposalState
 from recollect.settings import Settings
 
@@ -253,6 +254,22 @@ def test_what_is_nobodys_is_not_changed_through_a_user(agent: AgentMemory) -> No
             change()
     assert own.get(shared.id) == shared
     assert own.messages("s-all") == agent.messages("s-all") != []
+
+
+@pytest.mark.parametrize("begin", ["add_session", "log_turn"])
+def test_a_user_who_guesses_a_session_takes_over_no_long_texts(agent: AgentMemory, begin: str) -> None:
+    handbook = agent.store_detail("Everybody reads this. " * 40, description="handbook", session_id="s-early")
+    bob, said = agent.for_user("u-8"), {"user": "Hi", "assistant": "Hello."}
+    getattr(bob, begin)("s-early", **(said if begin == "log_turn" else {}))
+
+    assert agent.for_user("u-7").get_detail(handbook.key).user is None
+    with pytest.raises(Forbidden):
+        bob.delete_detail(handbook.key)
+    # The agent says whose conversation it is.
+    mine = agent.store_detail("Only mine. " * 40, description="mine", session_id="s-mine")
+    extra = {**said, "user_id": "u-7"} if begin == "log_turn" else {"user": "u-7"}
+    getattr(agent, begin)("s-mine", **extra)
+    assert agent.get_detail(mine.key).user == "u-7"
 
 
 def test_another_user_cannot_be_named(agent: AgentMemory) -> None:
@@ -536,3 +553,16 @@ async def use_async_view(tmp_path: Any) -> None:
         await own.log_turn("s-1", user="hello", assistant="hello")
         assert (await store.agent("atlas").for_session("s-1")).owner.user == "u-7"
         assert (await store.agent("atlas").for_session("s-2")).owner.user == NO_USER
+
+
+def test_an_erased_user_writes_nothing_by_a_key_that_another_process_knows(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with Recollect(url) as one, Recollect(url) as other:
+        key = one.tenant("acme").add_key("write", user="u-7").key
+        one.agent("atlas", "acme").remember("Lives in Oslo", user="u-7")
+        # Both processes have verified the key within the last second.
+        assert other.verify_key(key).user == one.verify_key(key).user == "u-7"
+        assert one.tenant("acme").erase("user:u-7").removed["memories"] == 1
+        assert other.recent_key(key) is None
+        with pytest.raises(Unauthorized):
+            other.verify_key(key)

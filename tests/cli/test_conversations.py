@@ -40,6 +40,8 @@ def test_a_conversation_is_logged_listed_shown_and_deleted(talked: Program) -> N
         f"{word} {n}" for n in range(3) for word in ("question", "answer")
     ]
     assert talked.ok("conversation", "monday").count("\n") == 6
+    newest = talked("conversation", "monday", "--limit", "1", "--json").json
+    assert ([each["content"] for each in newest["messages"]], newest["omitted_count"]) == (["answer 2"], 5)
     assert "question 2" in talked.on_terminal(80, "messages", "monday").out
     assert "monday" in talked.on_terminal(80, "sessions").out
     assert talked.ok("delete-session", "monday") == "Deleted: monday\n"

@@ -1,4 +1,4 @@
-"""docs/cli.md names every command and option, and its examples show what really happens."""
+"""docs/cli.md names every command and option, and the examples of pages show what really happens."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
 
 from recollect.cli.app import program as whole_program
 from tests.cli.program import Program, shared_warm
+from tests.documentation import DOCS, read_blocks
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+PAGE = (DOCS / "cli.md").read_text("utf-8")
+# Pages whose commands can be run one after the other in an empty folder.
+PAGES = [
+    DOCS / "cli.md",
+    *(page for folder in ("tutorials", "how-to") for page in sorted((DOCS / folder).glob("*.md"))),
+]
 PROMISED = {
     *"serve mcp chat remember recall search forget context capture ingest explain maintain export import erase".split(),
     *"keys doctor reembed demo".split(),
@@ -48,10 +55,9 @@ def sections() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def examples() -> list[tuple[str, str]]:
-    """Each command of the page that can be run, with what it prints."""
-    blocks = re.findall(r"^```console\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-    parts = re.split(r"^\$ (.*)\n", "".join(blocks), flags=re.MULTILINE)
+def examples(page: Path) -> list[tuple[str, str]]:
+    """Each command of a page that can be run, with what it prints."""
+    parts = re.split(r"^\$ (.*)\n", "".join(read_blocks(page, "console")), flags=re.MULTILINE)
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -101,15 +107,20 @@ def test_the_options_of_the_program_are_documented() -> None:
         assert option in PAGE
 
 
-def test_the_examples_print_what_the_page_says(program: Program) -> None:
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda page: page.stem)
+def test_the_examples_print_what_the_page_says(program: Program, page: Path) -> None:
     environment = program.environment(PATH=f"{shared_warm().bin}:{os.environ['PATH']}")
-    script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(examples()))
+    shown = examples(page)
+    script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(shown))
 
     done = subprocess.run(
         ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=280
     )
 
     printed = re.split(r"^== \d+\n", done.stdout.decode(), flags=re.MULTILINE)[1:]
-    for (line, expected), real in zip(examples(), printed, strict=True):
+    for (line, expected), real in zip(shown, printed, strict=True):
         assert unchanging(real) == unchanging(expected), line
-    assert len(printed) > 15
+
+
+def test_examples_are_found() -> None:
+    assert len(examples(DOCS / "cli.md")) > 15

@@ -49,6 +49,7 @@ TOML_TEXTS = [
     '[mcp_servers."recollect"]\ncommand = "old"\n\n[mcp_servers.recollect.env]\nA = "b"\n\n[z]\na = 1\n',
     'a = """\n[mcp_servers.recollect]\n"""\n',
     "x = 1\r\n",
+    '[mcp_servers.other]\r\ncommand = "x"\r\n\r\n# about tools\r\n[tools]\r\nweb = true\r\n',
 ]
 
 
@@ -135,7 +136,10 @@ def test_toml_keeps_every_other_byte(text: str) -> None:
         with pytest.raises(Invalid):
             remove_toml(edited, "mcp_servers", "recollect")
         return
-    assert "recollect" not in tomllib.loads(remove_toml(edited, "mcp_servers", "recollect")).get("mcp_servers", {})
+    removed = remove_toml(edited, "mcp_servers", "recollect")
+    assert "recollect" not in tomllib.loads(removed).get("mcp_servers", {})
+    # Ends of lines are not mixed.
+    assert "\r" not in text or removed.count("\n") == removed.count("\r\n")
 
 
 @pytest.mark.parametrize(
@@ -193,6 +197,17 @@ def test_a_link_stays_a_link(home: Path) -> None:
     assert run("claude", "--yes").exit_code == 0
     assert (home / ".claude.json").is_symlink()
     assert "recollect" in (home / "dotfiles.json").read_text()
+
+
+def test_a_read_only_file_is_not_replaced(home: Path) -> None:
+    (home / ".claude.json").write_text("{}")
+    (home / ".claude.json").chmod(0o444)
+
+    refused = run("claude", "--yes")
+    assert refused.exit_code == 1
+    assert "is read-only" in refused.output
+    assert (home / ".claude.json").read_text() == "{}"
+    assert not (home / ".claude.json.recollect-backup").exists()
 
 
 def test_a_broken_file_is_not_touched(home: Path) -> None:

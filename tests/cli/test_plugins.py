@@ -172,6 +172,49 @@ def test_something_else_than_an_event_is_refused(program: Program, sent: str) ->
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize("prompt", [None, 5, "", " \n"])
+def test_a_prompt_without_a_text_gets_nothing(program: Program, prompt: Any) -> None:
+    with open_store(program) as store:
+        store.agent().remember("Prefers tabs over spaces")
+
+    assert fire(program, "claude", "UserPromptSubmit", prompt=prompt) == {}
+
+
+def test_a_prompt_with_characters_that_no_store_takes_is_answered(program: Program) -> None:
+    with open_store(program) as store:
+        store.agent().remember("Prefers tabs over spaces")
+
+    prompt = "tabs \ud800 or \x00 spaces?" + " and a pasted log" * 20_000
+    assert "Prefers tabs" in context("claude", fire(program, "claude", "UserPromptSubmit", prompt=prompt))
+
+
+def test_an_event_nested_too_deeply_is_refused(program: Program) -> None:
+    done = program("hook", "claude", given='{"prompt": ' + "[" * 100_000)
+    assert (done.code, "Traceback" in done.err) == (1, False)
+
+
+def test_odd_entries_of_a_transcript_hide_no_fact_and_are_none(program: Program, tmp_path: Path) -> None:
+    """Only what the user wrote is learned: no prompts for helpers, summaries or texts that the host added."""
+    written: list[Any] = [
+        {"message": {"content": [{"type": "text"}, {"type": "text", "text": None}, 5]}},
+        {"message": 5},
+        {"message": {"content": "I prefer\u2028dark mode in my editor.\x00"}},
+        {"isSidechain": True, "message": {"content": "I always use Haskell for web servers."}},
+        {"isCompactSummary": True, "message": {"content": "My favourite colour is mauve."}},
+        {"message": {"content": "<system-reminder>I prefer reminders.</system-reminder>I live in Bergen."}},
+        {"message": {"content": "My OpenAI key is sk-proj-" + "Ab3dEf6hIj9lMn2p" * 3}},
+        {"message": {"content": "Do I prefer tabs?"}},
+    ]
+    lines = [json.dumps({"type": "user", **each}, ensure_ascii=False).encode() for each in written]
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_bytes(b"\n".join([b"\xff\xfe", b"7", b"[" * 100_000, *lines]))
+
+    assert fire(program, "claude", "SessionEnd", transcript_path=str(transcript)) == {}
+    with open_store(program) as store:
+        learned = {memory.text for memory in store.agent().list()}
+    assert learned == {"I prefer\u2028dark mode in my editor.", "I live in Bergen."}
+
+
 def test_an_event_without_use_for_memory_gets_an_empty_answer(program: Program) -> None:
     assert fire(program, "codex", "PreCompact") == {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import recollect
+from recollect.cli.app import GROUPS, load_commands
 from tests.cli.program import Program
 
 HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "recollect.api.recollect", "rich", "uvicorn", "yaml")
@@ -67,3 +68,10 @@ def test_the_shell_completes_what_only_the_store_knows(program: Program) -> None
     assert completed(program, "recollect list --state e") == ["expired"]
     assert completed(program, "recollect recall x --kind ") == ["core", "journal", "note", "episode", "item"]
     assert completed(program, "recollect show --url sqlite:///none.db m") == []
+
+
+def test_the_table_of_commands_names_those_of_each_module() -> None:
+    """A run imports only the module of its command, so the table has to know where each is."""
+    for modules in GROUPS.values():
+        for module, names in modules.items():
+            assert [each.name for each in load_commands(module)] == names.split()

@@ -153,6 +153,13 @@ def test_recall_answers_with_whole_hits(client: Client, atlas: AgentClient, libr
     assert passages[0].title == "Refunds"
 
 
+def test_a_recalled_item_names_its_place(atlas: AgentClient, library: AgentMemory) -> None:
+    library.put(("users", "7"), "drink", {"text": "Lena drinks green tea"})
+
+    (found,) = (hit.memory for hit in atlas.recall("what does Lena drink?") if hit.memory and hit.memory.item_key)
+    assert (found.namespace, found.item_key) == ("users/7", "drink")
+
+
 def test_a_recall_is_explained(atlas: AgentClient, library: AgentMemory) -> None:
     kept, moment = library.remember("The gate code changes in May"), datetime.now(UTC)
 
@@ -193,6 +200,8 @@ def test_conversations(client: Client, atlas: AgentClient, library: AgentMemory)
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": "Hi"},
     ]
+    assert atlas.conversation(session, limit=1) == library.conversation(session, limit=1)
+    assert atlas.conversation(session, limit=1).omitted_count == 1
     assert atlas.conversation("not yet") == Conversation(session_id="not yet")
     assert atlas.sessions() == library.sessions()
     added = atlas.add_session()

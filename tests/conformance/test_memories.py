@@ -6,6 +6,7 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, timedelta, timezone
+from random import Random
 
 import pytest
 
@@ -433,6 +434,39 @@ def test_pruning_to_more_than_there_is_removes_nothing(store: Store, ann: Owner,
 
     assert len(store.prune_memories(ann, Kind.NOTE, keep=keep)) == 3 - left
     assert len(store.list_memories(ann, now=NOW)) == left
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pruning_after_each_write_keeps_exactly_the_newest(lasting_place: Place, ann: Owner, seed: int) -> None:
+    """Two stores write, delete and fail by turns; each knows only its own commits and what the agent's row tells."""
+    draw, keep = Random(seed), 5
+    one, other = lasting_place.open(), lasting_place.open()
+    home, expected = ann.of(None), list[str]()
+
+    def add_and_prune(store: Store, kind: Kind, *, fails: bool) -> None:
+        def write() -> str:
+            added = store.add_memory(note("a", ann, kind=kind)).id
+            store.prune_memories(home, Kind.NOTE, keep=keep)
+            if fails:
+                raise NotFound("undone")
+            return added
+
+        try:
+            added = store.transaction(ann.tenant, write)
+        except NotFound:
+            return
+        if kind is Kind.NOTE:
+            expected.append(added)
+            del expected[:-keep]
+
+    for _ in range(60):
+        store = draw.choice([one, other, one])
+        if expected and draw.random() < 0.2:
+            store.delete_memory(ann, expected.pop(draw.randrange(len(expected))))
+        add_and_prune(store, draw.choice([Kind.NOTE, Kind.NOTE, Kind.EPISODE]), fails=draw.random() < 0.2)
+        assert ids(reversed(store.list_memories(ann, kind=Kind.NOTE, now=NOW))) == expected
+    one.close()
+    other.close()
 
 
 # --- several calls together

@@ -169,8 +169,8 @@ def test_what_belongs_to_nobody_is_read_but_not_changed_by_a_user(store: Store, 
 def test_a_session_claims_the_details_that_were_stored_before_it_began(store: Store, ann: Owner) -> None:
     for key, session_id, user in (("early", "s-9", None), ("other", "s-10", None), ("taken", "s-9", "u-8")):
         add_detail(store, detail(key, ann, session_id=session_id, user=user))
-    store.add_session(session("s-9", ann, user="u-7"))
-    store.add_session(session("s-10", ann))
+    store.add_session(session("s-9", ann, user="u-7"), claims=True)
+    store.add_session(session("s-10", ann), claims=True)
 
     users = {key: store.get_detail(ann, key).user for key in ("early", "other", "taken")}
     assert users == {"early": "u-7", "other": None, "taken": "u-8"}

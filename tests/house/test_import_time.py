@@ -16,6 +16,15 @@ def test_importing_recollect_imports_nothing_slow() -> None:
     assert child.stdout.split() == []
 
 
+def test_importing_the_library_leaves_numpy_and_drivers_to_their_first_use() -> None:
+    names = {"numpy", "apsw", "psycopg", "asyncio", "recollect.policy.secrets.scan", "recollect.policy.lexicon.cues"}
+    program = f"import sys; from recollect import Recollect; print(*sorted({names!r} & set(sys.modules)))"
+
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert child.stdout.split() == []
+
+
 def test_every_public_name_can_be_imported() -> None:
     program = "import recollect; print([name for name in recollect.__all__ if getattr(recollect, name, None) is None])"
 

@@ -170,6 +170,7 @@ PAUSES = {
     "recollect.services.background.embedding": "leaves an embedder that failed alone for a while",
     "recollect.services.background.writer": "says how long something has waited to be written",
     "recollect.services.background.refusals": "leaves a text that was refused alone for a while",
+    "recollect.services.upkeep.erase": "waits until no process accepts a revoked key any longer",
     "recollect.services.recall.recall": "gives each source a share of the time a recall may take",
     "recollect.services.upkeep.stats": "repeats counts that took long instead of counting again",
     "recollect.store.postgres_unit": "tells which of two snapshots is older",

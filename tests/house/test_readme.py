@@ -1,42 +1,52 @@
-"""The README: its map is the tree, and the first example a visitor tries works as it stands."""
+"""README: its example works, its figures are those of the benchmarks; and the map of packages is the tree."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+from recollect import __version__
+from tests.documentation import DOCS, ROOT, run_page
 from tests.house.source import PACKAGE
-from tests.waiting import PATIENT
 
-README = Path(__file__).parents[2] / "README.md"
-UNMAPPED = {"__init__.py", "__main__.py", "__pycache__/", "py.typed"}
+README = ROOT / "README.md"
+UNMAPPED = {"__init__", "__main__", "__pycache__", "py"}
 
 
 def test_the_map_is_the_tree() -> None:
-    _, _, behind = README.read_text("utf-8").partition("src/recollect/\n")
-    mapped = re.findall(r"(?<!\S)[a-z_]+(?:/|\.py)(?!\S)", behind.partition("```")[0])
-    tree = {each.name + "/" * each.is_dir() for each in PACKAGE.iterdir()}
+    _, _, behind = (DOCS / "architecture.md").read_text("utf-8").partition("## Packages\n")
+    rows = re.findall(r"^\| (`.*?) \|", behind.partition("## ")[0], re.MULTILINE)
+    mapped = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    tree = {each.name.partition(".")[0] for each in PACKAGE.iterdir()}
 
     assert sorted(mapped) == sorted(tree - UNMAPPED)
 
 
 def test_the_first_example_runs_and_finds_what_it_stored(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+    first, *_ = run_page(README, tmp_path).splitlines()
 
-    done = subprocess.run(
-        [sys.executable, "-c", example],
-        cwd=tmp_path,
-        env=environment | PATIENT | dict.fromkeys(("XDG_DATA_HOME", "LOCALAPPDATA", "HOME"), str(tmp_path)),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=100,
-        check=True,
+    assert first.startswith("Prefers tabs over spaces 0.")
+
+
+def test_it_is_one_screen_with_pictures() -> None:
+    text = README.read_text("utf-8")
+
+    assert len(text.splitlines()) <= 90
+    assert (DOCS / "assets" / "console.png").stat().st_size < 200_000
+    assert (
+        text.index("assets/demo.svg") < text.index("```python") < text.index("pip install") < text.index("## Compared")
     )
 
-    first, *_ = done.stdout.splitlines()
-    assert first.startswith("Prefers tabs over spaces 0.")
+
+def test_the_table_names_this_version() -> None:
+    assert f"| **recollect** | {__version__} |" in README.read_text("utf-8")
+
+
+def test_the_figures_are_in_the_benchmarks() -> None:
+    """A share of 79.8 % stands there as .798."""
+    _, _, measured = README.read_text("utf-8").partition("## Measured")
+    shares = re.findall(r"(\d\d)\.(\d) %", measured)
+    page = (DOCS / "benchmarks.md").read_text("utf-8")
+
+    assert len(shares) >= 4
+    assert [f".{whole}{part}" for whole, part in shares if f" .{whole}{part} " not in page] == []

@@ -73,6 +73,33 @@ def test_filters(memory: Memory, filters: Any, expected: str) -> None:
     assert sorted(each["memory"] for each in searched) == expected.split()
 
 
+def test_the_first_program_of_mem0s_documentation(store: Recollect) -> None:
+    """A search without a threshold returns the best memories, however general the question is."""
+    memory = Memory(store)
+    talk = [
+        {"role": "user", "content": "Hi, I'm Alex. I love basketball and gaming."},
+        {"role": "assistant", "content": "Hey Alex! I'll remember your interests."},
+    ]
+    memory.add(talk, user_id="alex", metadata={"topic": "hobbies"})
+
+    found = memory.search("What do you know about me?", filters={"user_id": "alex"})["results"]
+    assert [(each["memory"], each["metadata"]) for each in found] == [
+        ("I love basketball and gaming.", {"topic": "hobbies"})
+    ]
+    assert memory.search("What do you know about me?", filters={"user_id": "alex"}, threshold=0.5)["results"] == []
+    # Metadata is part of the first version, not an edit of it.
+    assert found[0]["created_at"] == found[0]["updated_at"]
+
+
+def test_parts_of_messages_are_stored_as_text(store: Recollect) -> None:
+    memory = Memory(store)
+    parts = [{"type": "text", "text": "This is my cat."}, {"type": "image_url", "image_url": {"url": "cat.png"}}]
+    talk = [{"role": "user", "content": parts}, {"role": "assistant", "content": " "}]
+
+    added = memory.add(talk, user_id="parts", infer=False)["results"]
+    assert [(each["memory"], each["role"]) for each in added] == [("This is my cat.", "user")]
+
+
 def test_a_user_finds_neither_what_belongs_to_others_nor_to_nobody(memory: Memory) -> None:
     assert [each["memory"] for each in memory.get_all(filters={"user_id": "kim"})["results"]] == ["foreign"]
     everything = memory.get_all(filters={"agent_id": "atlas"})["results"]

@@ -67,6 +67,16 @@ def test_the_commands_answer_as_the_tool_is_documented(view: Any) -> None:
     assert run("view", "/memories") == HEADING.format("/memories") + "0B\t/memories"
 
 
+def test_a_refusal_does_not_fill_the_prompt(opened: Recollect) -> None:
+    run = Files(opened.agent("many"))
+    run("create", "/memories/f", "word word\n" * 5_000)
+
+    refused = run.refused("str_replace", "/memories/f", "word", "x")
+    assert "in lines: 1, 2, 3," in refused
+    assert " and more. " in refused
+    assert len(refused) < 300
+
+
 def test_refusals_say_what_the_tool_is_documented_to_say(opened: Recollect) -> None:
     run = Files(opened.agent("refusals"))
     missing = "The path /memories/x does not exist. Please provide a valid path."

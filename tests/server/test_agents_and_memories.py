@@ -12,7 +12,8 @@ from recollect.api.recollect import Recollect
 from tests.server.conftest import MovableClock
 
 FIELDS = """id kind text tags scope role session_id importance category origin created_at updated_at expires_at
-last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag user metadata""".split()
+last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag user metadata
+namespace item_key""".split()
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 NOTHING_YET = {"core": 0, "journal": 0, "note": 0, "episode": 0, "item": 0}
 
@@ -126,6 +127,8 @@ def test_a_memory_answers_with_all_of_its_fields(client: httpx2.Client, ann: str
         "flag": None,
         "user": None,
         "metadata": {},
+        "namespace": None,
+        "item_key": None,
     }
     assert client.get(f"{ann}/memories/m-1").json() == kept
     assert client.get(f"{ann}/memories").json() == {"items": [kept], "next_cursor": None}

@@ -24,6 +24,13 @@ def test_facts_are_added_shown_first_and_undone(client: httpx2.Client, ann: str)
     assert client.post(f"{ann}/add/undo", json={"undo": added["undo"]}).status_code == 404
 
 
+def test_facts_have_the_metadata_of_the_request(client: httpx2.Client, ann: str) -> None:
+    added = client.post(f"{ann}/add", json={"messages": TALK, "metadata": {"topic": "health"}}).json()
+
+    stored = client.get(f"{ann}/memories/{added['added'][0]['id']}").json()
+    assert (stored["metadata"], stored["namespace"], stored["item_key"]) == ({"topic": "health"}, None, None)
+
+
 def test_an_edited_memory_is_not_undone(client: httpx2.Client, ann: str) -> None:
     added = client.post(f"{ann}/add", json={"messages": TALK}).json()
     id = added["added"][0]["id"]

@@ -204,7 +204,10 @@ def test_an_answer_is_repeated_only_to_its_user(store: Recollect, address: str) 
             )
             for user in ("u-7", "u-7", "u-8")
         ]
-        assert [each.status_code for each in answers] == [201, 201, 409]
+        # Each user has keys of its own: nobody learns of another's, or uses them up.
+        assert [each.status_code for each in answers] == [201, 201, 201]
+        assert [each.json()["user"] for each in answers] == ["u-7", "u-7", "u-8"]
+        assert answers[0].content == answers[1].content
 
 
 CALLS: dict[str, dict[str, Any]] = {

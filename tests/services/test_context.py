@@ -490,6 +490,18 @@ def test_over_budget_the_beginning_of_a_stable_prompt_changes_once_in_a_while(an
     assert changes <= 3
 
 
+def test_of_a_long_conversation_only_the_newest_turns_are_read(ann: AgentMemory) -> None:
+    for number in range(250):
+        ann.log_turn("s-1", user=f"Question {number}. {LONG}", assistant=f"Answer {number}. {LONG}")
+
+    made = ann.context("s-1", "And now?", budget=2_000)
+
+    assert "Turns 1 to 200 of this conversation are left out." in texts(made)
+    assert "Answer 249." in texts(made)
+    assert made.tokens <= 2_000
+    assert "left out" not in texts(ann.context("s-1", "And now?", budget=200_000))
+
+
 def test_the_standard_layout_promises_no_stable_beginning(full: AgentMemory) -> None:
     assert full.context("s-1", "hello").stable_messages == 0
 

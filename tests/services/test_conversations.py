@@ -100,6 +100,22 @@ def test_a_turn_is_the_prompt_and_the_final_answer_and_nothing_else(ann: AgentMe
     assert [tuple(row) for row in kept] == [("", 0)]
 
 
+def test_a_limit_leaves_out_the_oldest_messages_behind_the_summary(ann: AgentMemory, sam: AgentMemory) -> None:
+    talk(ann, 3)
+    newest = ann.conversation("s", limit=2)
+    assert (said(newest.messages), newest.omitted_count) == (["question 2", "answer 2"], 4)
+    assert ann.conversation("s", limit=6) == ann.conversation("s", limit=7) == ann.conversation("s")
+    assert ann.conversation("new", limit=3).turns == ()
+    wrong: Any
+    for wrong in (0, -1, True, "2"):
+        with pytest.raises(Invalid, match="limit"):
+            ann.conversation("s", limit=wrong)
+
+    talk(sam, 4, session="t")
+    summed = sam.conversation("t", limit=1)
+    assert (said(summed.messages), summed.omitted_count) == (["S: Summary 1.", "answer 3"], 1)
+
+
 @pytest.mark.proves("T1")
 def test_the_tables_take_no_other_role(ann: AgentMemory, place: Place) -> None:
     ann.log_turn("s-1", user="Why?", assistant="Because.")

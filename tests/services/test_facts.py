@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Conflict, Invalid, NotFound, Recollect, Settings
+from recollect import AsyncRecollect, Conflict, Invalid, NotFound, Recollect, SecretRejected, Settings
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.caller import Caller, use_caller
 from recollect.model import AddedFacts, Kind, Origin, Role
@@ -55,6 +55,19 @@ def test_lasting_statements_are_stored_with_their_turn(ann: AgentMemory) -> None
     assert "The user lives in Paris." not in texts(ann)
 
 
+def test_facts_have_the_metadata_of_the_call(ann: AgentMemory) -> None:
+    ann.add(said("I live in Oslo."), metadata={"topic": "home"})
+    result = ann.add(said("I moved to Bergen, so I live in Bergen now."), metadata={"topic": "move"})
+
+    assert {fact.memory.metadata["topic"] for fact in (*result.added, *result.superseded)} == {"move"}
+    assert [each.text for each in ann.list(where="metadata.topic = 'home'", state="all")] == ["I live in Oslo."]
+    with pytest.raises(SecretRejected, match="metadata appears to contain a secret"):
+        ann.add(said(ALLERGY), metadata={"key": SECRET})
+    with pytest.raises(Invalid, match="Metadata is at most"):
+        ann.add(said(ALLERGY), metadata={"size": "x" * 9_000})
+    assert ALLERGY not in texts(ann)
+
+
 def test_what_was_asked_is_not_its_own_answer(ann: AgentMemory) -> None:
     ann.add(said("What am I allergic to?", ALLERGY, "do you know what I am allergic to"))
 
@@ -68,7 +81,10 @@ def test_what_was_asked_is_not_its_own_answer(ann: AgentMemory) -> None:
         ("I live in Rome.", "Oh, I moved to Oslo last week!"),
         ("My phone number is 555 0100.", "My new phone number is 555 0199."),
         ("The deadline is on 12 May.", "We moved the deadline to 16 May."),
+        ("My boss is Karin Berg.", "My new boss is Tom Hansen."),
+        ("My email is ann@work.example.", "My email is ann@home.example."),
         ("Ich wohne in Köln.", "Ich wohne jetzt in Bonn."),
+        ("Ich wohne in Köln.", "Ich bin nach Bonn gezogen."),
         ("J'habite à Lyon.", "J'habite maintenant à Paris."),
         ("Vivo en Madrid.", "Ahora vivo en Sevilla."),
         ("Moro em Lisboa.", "Agora moro em Braga."),
@@ -95,6 +111,25 @@ def test_a_statement_replaces_what_it_says_has_changed(ann: AgentMemory, old: st
         ("I live in Rome.", "I live in Rome and Oslo now."),
         ("I live in Rome.", "If I lived in Oslo now, I would ski."),
         ("The deadline is on 12 May.", "The deadline is on 16 May."),
+        ("I live in Rome.", "I moved to Oslo in 2010."),
+        ("I live in Rome.", "I moved to Oslo when I was five."),
+        ("I live in Rome.", "I live in Oslo for now."),
+        ("I live in Rome.", "I've moved to Linux."),
+        ("My boss is Karin.", "My boss is great."),
+        ("My boss is Karin.", "My boss is Norwegian."),
+        ("My phone number is 555 0100.", "My phone number is private."),
+        ("My phone number is +47 555 0100.", "My phone number is 555-0100."),
+        ("My birthday is on 3 May 1990.", "My birthday is on 3 May."),
+        ("My birthday is on 3 May.", "My birthday is in 3 weeks."),
+        ("My name is Anna Berg.", "My name is Anna."),
+        ("My address is Main Street 5.", "My address is wrong in the invoice."),
+        ("The meeting is on Monday.", "The meeting is now over."),
+        ("The meeting is on Monday.", "We moved the meeting to room 5."),
+        ("Ich wohne in Köln.", "Ich bin jetzt in Rom."),
+        ("Mein Chef ist Herr Maier.", "Mein Chef ist jetzt im Urlaub."),
+        ("Mon chef est Paul.", "Mon chef est sympa."),
+        ("Vivo en Madrid.", "Me mudé a Sevilla en 2010."),
+        ("Abito a Roma.", "Mi sono trasferita a Torino nel 2010."),
     ],
 )
 def test_what_may_both_be_true_stays(ann: AgentMemory, old: str, new: str) -> None:
@@ -102,6 +137,40 @@ def test_what_may_both_be_true_stays(ann: AgentMemory, old: str, new: str) -> No
 
     assert ann.add(said(new)).superseded == ()
     assert old in texts(ann)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "I live in Oslo now, right",
+        "My wife is called Anna, isn't she",
+        "My wife is called Anna isn't she",
+        "Guess what my dog's name is",
+        "Ich wohne in Köln, oder",
+        "J'habite à Paris, non",
+        "Je me demande si je suis allergique aux noix",
+        "Vivo en Madrid, verdad",
+        "Me pregunto si soy alérgico a las nueces",
+        "Moro em Lisboa, né",
+        "Abito a Roma, vero",
+        "Mi chiedo se sono allergica alle noci",
+    ],
+)
+def test_a_question_without_its_mark_is_no_fact(ann: AgentMemory, question: str) -> None:
+    result = ann.add(said(question))
+
+    assert (result.added, set(reasons(result).values())) == ((), {"a question"})
+
+
+@pytest.mark.parametrize(
+    "opening", ["Tom wrote: Hello!", "Mein Bruder schreibt:", "Here is the bio of our boss: I'm 40."]
+)
+def test_words_of_others_replace_nothing(ann: AgentMemory, opening: str) -> None:
+    ann.add(said("My phone number is 555 0100."))
+    result = ann.add(said(f"{opening} My new phone number is 555 0199."))
+
+    assert result.superseded == ()
+    assert "My new phone number is 555 0199." not in texts(ann)
 
 
 def test_only_ones_own_statement_is_replaced(ann: AgentMemory) -> None:
@@ -122,6 +191,32 @@ def test_of_two_statements_in_a_conversation_the_later_stays(ann: AgentMemory) -
 
     assert [each.text for each in result.added] == ["my name is Anna."]
     assert reasons(result)["My name is Ann."] == "replaced later in this conversation"
+
+
+def test_calls_are_undone_one_after_the_other(ann: AgentMemory) -> None:
+    calls = [ann.add(said(f"My {new}phone number is 555 {number}.")) for new, number in (("", 100), ("new ", 200))]
+    calls.append(ann.add(said("My new phone number is 555 300.")))
+    with pytest.raises(Conflict):
+        calls[1].undo()
+    for call, left in zip(reversed(calls), ("555 200", "555 100", None), strict=True):
+        call.undo()
+        assert [left and left in text for text in texts(ann)] == ([True] if left else [])
+
+
+def test_an_edited_fact_is_not_undone_after_a_later_one_was(ann: AgentMemory) -> None:
+    first = ann.add(said("My phone number is 555 100."))
+    second = ann.add(said("My new phone number is 555 200."))
+    second.undo()
+    ann.update(first.added[0].id, text="My phone number is 555 101.")
+    with pytest.raises(Conflict):
+        first.undo()
+
+
+def test_a_promise_for_a_day_of_may_is_kept(ann: AgentMemory) -> None:
+    promise = "I will send the report on 12 May."
+    result = ann.add([*said("Where is the report?"), {"role": "assistant", "content": promise}])
+
+    assert [each.text for each in result.added] == [promise]
 
 
 def test_a_dry_run_stores_nothing(ann: AgentMemory) -> None:

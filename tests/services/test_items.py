@@ -506,7 +506,7 @@ def test_a_secret_in_a_value_is_refused_redacted_or_flagged(
     with place.open(clock) as recollect:
         ann = recollect.tenant(tenant_id).agent("ann")
         for index in (None, False):
-            with pytest.raises(SecretRejected):
+            with pytest.raises(SecretRejected, match=r"^value appears to contain a secret"):
                 ann.put(USER, "a", value, index=index)
         assert ann.search_items() == []
     with place.open(clock, secrets="redact") as recollect:

@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:f994e1c4cccba63012068a2b36a8c469b1a6a4063b78b02cddda4287f7ac42f6
+// sha256:6eb8fedb9ffaa3e1fda6427b4d1f9e91176ca5c7cd389d7046f9aab7458d46bf
 
 export interface paths {
     "/agent/run": {
@@ -1068,6 +1068,7 @@ export interface components {
         };
         ConversationBody: {
             messages: components["schemas"]["PromptMessage"][];
+            omitted_count: number;
             session_id: string;
             summarizedCount: number;
             summary: string;
@@ -1383,11 +1384,13 @@ export interface components {
             held_at: string | null;
             id: string;
             importance: number;
+            item_key: string | null;
             kind: components["schemas"]["Kind"];
             last_retrieved_at: string | null;
             metadata: {
                 [key: string]: unknown;
             };
+            namespace: string | null;
             origin: components["schemas"]["Origin"];
             role: components["schemas"]["Role"];
             scope: components["schemas"]["Scope"];
@@ -1523,11 +1526,13 @@ export interface components {
             held_at: string | null;
             id: string;
             importance: number;
+            item_key: string | null;
             kind: components["schemas"]["Kind"];
             last_retrieved_at: string | null;
             metadata: {
                 [key: string]: unknown;
             };
+            namespace: string | null;
             origin: components["schemas"]["Origin"];
             role: components["schemas"]["Role"];
             scope: components["schemas"]["Scope"];
@@ -1612,6 +1617,9 @@ export interface components {
             messages: {
                 [key: string]: unknown;
             }[];
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
             /** @default false */
             records?: boolean;
             session_id?: string | null;
@@ -2028,6 +2036,7 @@ export interface components {
         };
         WholeConversation: {
             messages: components["schemas"]["PromptMessage"][];
+            omitted_count: number;
             session_id: string;
             summarizedCount: number;
             summary: string;
@@ -4269,6 +4278,7 @@ export interface operations {
         parameters: {
             query?: {
                 agent?: string;
+                limit?: number | null;
                 records?: boolean;
             };
             header?: {

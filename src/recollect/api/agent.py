@@ -64,6 +64,7 @@ class AgentTranscripts(AgentView):
             remember=remember,
             category=category,
             expires_at=expires_at,
+            claims=self.owner.user is None,
         )
         self._services.facts.read_turn(owner, logged)
         return logged
@@ -72,15 +73,17 @@ class AgentTranscripts(AgentView):
         """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""
         self._services.transcripts.log_failure(self.owner, session_id, reason)
 
-    def conversation(self, session_id: str) -> Conversation:
+    def conversation(self, session_id: str, *, limit: int | None = None) -> Conversation:
         """Return the conversation as `.messages`, ready for the next model call.
 
-        Summarises older messages when the conversation has become too long and the settings allow it. An unknown
+        Summarises older messages when the conversation has become too long and the settings allow it. With `limit`, of
+        the messages after the summary only the newest are read; `omitted_count` says how many are left out. An unknown
         session gives an empty conversation.
 
         Raises: Invalid.
         """
-        return self._services.conversations(self.owner, session_id)
+        most = None if limit is None else check_whole(limit, "`limit` (of messages)", least=1)
+        return self._services.conversations(self.owner, session_id, limit=most)
 
     def add_session(
         self, id: str | None = None, *, user: str | None = None, metadata: Mapping[str, Any] | None = None
@@ -91,7 +94,8 @@ class AgentTranscripts(AgentView):
 
         Raises: Invalid, SecretRejected; Conflict when the id is taken; Forbidden.
         """
-        return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata)
+        claims = self.owner.user is None
+        return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata, claims=claims)
 
     def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations, most recently used first.

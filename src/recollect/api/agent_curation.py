@@ -31,17 +31,19 @@ class AgentCuration(AgentView):
         session_id: str | None = None,
         dry_run: bool = False,
         user: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> AddedFacts:
         """Store the lasting facts, preferences, decisions and promises of a conversation, in one transaction.
 
         `messages` are mappings with `role` and `content`, as chat models take them. A configured model reads them;
         without one, and when it fails, rules keep statements in the user's own words. The result lists what was
         `added`, `updated`, `superseded` and `dropped`, each with its turn; its `undo()` reverts all of it. With
-        `dry_run`, nothing is stored. `user` is the end user they belong to; by default that of the session.
+        `dry_run`, nothing is stored. `user` is the end user they belong to; by default that of the session. `metadata`,
+        a JSON object of up to 8 KB, is that of each new memory; memories that are only edited keep their own.
 
-        Raises: Invalid; SecretRejected when the session id looks like a secret.
+        Raises: Invalid; SecretRejected when the session id or the metadata looks like a secret.
         """
-        request = make_request(messages, session_id=session_id, dry_run=dry_run)
+        request = make_request(messages, session_id=session_id, dry_run=dry_run, metadata=metadata)
         return self._services.facts(self._narrow(user), request)
 
     def undo_add(self, steps: AddedFacts | Sequence[FactStep | Mapping[str, Any]]) -> int:

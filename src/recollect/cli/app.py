@@ -4,69 +4,53 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import recollect
-from recollect.cli import database, hooks
-from recollect.cli.commands import (
-    agents,
-    audit,
-    capture,
-    chat,
-    context,
-    demo,
-    details,
-    doctor,
-    erase,
-    evaluation,
-    history,
-    items,
-    knowledge,
-    maintenance,
-    memories,
-    proposals,
-    recall,
-    server,
-    sessions,
-    transfer,
-)
 from recollect.cli.run import Command, build_callback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subcommands:
-    """Commands that share their first word."""
+    """Commands that share their first word, and where they are: a list in a module of `cli.commands`."""
 
     about: str
-    commands: Sequence[Command]
+    module: str
+    commands: str = "COMMANDS"
     panel: str
 
 
-GROUPS: dict[str, Sequence[Command]] = {
-    "Getting to know it": demo.COMMANDS,
-    "Memories": (*memories.COMMANDS, *recall.COMMANDS, *proposals.COMMANDS),
-    "Prompts": context.COMMANDS,
-    "Conversations": (*chat.COMMANDS, *sessions.COMMANDS),
-    "Knowledge": knowledge.COMMANDS,
-    "What was done": history.COMMANDS,
-    "Long texts": capture.COMMANDS,
-    "Looking after the store": (
-        *audit.COMMANDS,
-        *doctor.COMMANDS,
-        *maintenance.COMMANDS,
-        *erase.COMMANDS,
-        *evaluation.COMMANDS,
-    ),
-    "Moving memories": transfer.COMMANDS,
-    "For other programs": (*server.COMMANDS, *hooks.COMMANDS),
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Getting to know it": {"demo": "demo"},
+    "Memories": {
+        "memories": "remember list show edit forget review approve",
+        "recall": "search recall explain similar inject",
+        "proposals": "consolidate proposals",
+    },
+    "Prompts": {"context": "context seen"},
+    "Conversations": {"chat": "chat ask", "sessions": "sessions messages log add conversation delete-session"},
+    "Knowledge": {"knowledge": "ingest skills"},
+    "What was done": {"history": "record step workflows"},
+    "Long texts": {"capture": "capture"},
+    "Looking after the store": {
+        "audit": "audit",
+        "doctor": "settings doctor",
+        "maintenance": "maintain reembed",
+        "erase": "erase",
+        "evaluation": "eval bench",
+    },
+    "Moving memories": {"transfer": "export import backup restore"},
+    "For other programs": {"server": "serve mcp", ".hooks": "hook"},
 }
-"""Panels of the help, and the commands in them."""
+"""Panels of the help, and the modules of the commands in them with the names of these: a run imports one of them.
+
+The names of modules are relative to `cli.commands`."""
 
 SENTENCE_END = re.compile(r"\.(?=\s|$)")
 
@@ -91,18 +75,22 @@ def _program(
 
 
 SUBCOMMANDS = {
-    "items": Subcommands(about="JSON values under a namespace and a key.", commands=items.COMMANDS, panel="Memories"),
-    "kb": Subcommands(about="The tenant's documents.", commands=knowledge.KB_COMMANDS, panel="Knowledge"),
-    "details": Subcommands(about="Big texts that prompts refer to.", commands=details.COMMANDS, panel="Long texts"),
-    "agents": Subcommands(about="The tenant's agents.", commands=agents.COMMANDS, panel="Looking after the store"),
+    "items": Subcommands(about="JSON values under a namespace and a key.", module="items", panel="Memories"),
+    "kb": Subcommands(about="The tenant's documents.", module="knowledge", commands="KB_COMMANDS", panel="Knowledge"),
+    "details": Subcommands(about="Big texts that prompts refer to.", module="details", panel="Long texts"),
+    "agents": Subcommands(about="The tenant's agents.", module="agents", panel="Looking after the store"),
     "secrets": Subcommands(
-        about="Secrets in what is stored.", commands=maintenance.SECRET_COMMANDS, panel="Looking after the store"
+        about="Secrets in what is stored.",
+        module="maintenance",
+        commands="SECRET_COMMANDS",
+        panel="Looking after the store",
     ),
-    "db": Subcommands(
-        about="The database behind the store.", commands=database.DB_COMMANDS, panel="Looking after the store"
-    ),
+    "db": Subcommands(about="The database behind the store.", module=".database", panel="Looking after the store"),
     "keys": Subcommands(
-        about="The keys that let programs use the server.", commands=server.KEY_COMMANDS, panel="For other programs"
+        about="The keys that let programs use the server.",
+        module="server",
+        commands="KEY_COMMANDS",
+        panel="For other programs",
     ),
 }
 
@@ -136,15 +124,24 @@ def program(named: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
-    is_known = named in SUBCOMMANDS or any(named == each.name for each in chain(*GROUPS.values()))
-    for panel, commands in GROUPS.items():
-        _register(app, [each for each in commands if not is_known or each.name == named], panel)
+    listed = [(panel, module, names.split()) for panel, each in GROUPS.items() for module, names in each.items()]
+    is_known = named in SUBCOMMANDS or any(named in names for _, _, names in listed)
+    for panel, module, names in listed:
+        if not is_known or named in names:
+            commands = load_commands(module)
+            _register(app, [each for each in commands if not is_known or each.name == named], panel)
     for name, each in SUBCOMMANDS.items():
         if not is_known or name == named:
             inner = typer.Typer(help=each.about, no_args_is_help=True)
-            _register(inner, each.commands)
+            _register(inner, load_commands(each.module, each.commands))
             app.add_typer(inner, name=name, rich_help_panel=each.panel)
     return app
+
+
+def load_commands(module: str, name: str = "COMMANDS") -> Sequence[Command]:
+    """Import a module of `cli.commands` and return a list of its commands."""
+    commands: Sequence[Command] = getattr(import_module(f".{module}", "recollect.cli.commands"), name)
+    return commands
 
 
 def _register(app: typer.Typer, commands: Sequence[Command], panel: str | None = None) -> None:

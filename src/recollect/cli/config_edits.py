@@ -36,7 +36,7 @@ class _Member(NamedTuple):
 
 def set_json(text: str, section: str, name: str, entry: Json) -> str:
     """Set an entry of a section, such as `mcpServers`, and keep its other fields. Raises: Invalid."""
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = _find_newline(text)
     if not text.strip():
         return json.dumps({section: {name: entry}}, indent=2, ensure_ascii=False).replace("\n", newline) + newline
     before, root = parse_json(text), _first_brace(text)
@@ -154,6 +154,10 @@ def _render(value: Json, step: str, depth: int, newline: str) -> str:
     return newline.join([lines[0], *(step * depth + line for line in lines[1:])])
 
 
+def _find_newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
 def _find_indent(text: str) -> str:
     found = re.search(r'\n([ \t]+)"', text)
     return "  " if found is None else found[1]
@@ -162,7 +166,7 @@ def _find_indent(text: str) -> str:
 def set_toml(text: str, section: str, name: str, entry: Json) -> str:
     """Set the table `[section.name]` and keep its other keys. Raises: Invalid."""
     before = parse_toml(text)
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = _find_newline(text)
     old = before.get(section, {}).get(name, {})
     if old and {**old, **entry} == old:
         return text
@@ -181,9 +185,10 @@ def set_toml(text: str, section: str, name: str, entry: Json) -> str:
 
 def remove_toml(text: str, section: str, name: str) -> str:
     """Remove the table `[section.name]` and those below it. Raises: Invalid."""
-    before, edited = parse_toml(text), text
+    before, edited, newline = parse_toml(text), text, _find_newline(text)
     while (found := _find_table(edited, section, name, is_below=True))[0] >= 0:
-        edited = edited[: found[0]].rstrip("\r\n \t") + "\n" * bool(edited[: found[0]].strip()) + edited[found[1] :]
+        above = edited[: found[0]].rstrip("\r\n \t")
+        edited = above + (newline if above else "") + edited[found[1] :]
     _check(before, parse_toml(edited), section, name, None)
     return edited
 

@@ -60,7 +60,7 @@ def distribute(run: Run) -> None:
     run.show(_render_distributed(_open_module("citus").distribute(url)))
 
 
-DB_COMMANDS = (
+COMMANDS = (
     Command(run=init, example="recollect db init --url postgresql://postgres@db/memories --dry-run"),
     Command(run=migrate, example="recollect db migrate --url postgresql://recollect_owner@db/memories"),
     Command(run=distribute, example="recollect db distribute --url postgresql://recollect_owner@db/memories"),

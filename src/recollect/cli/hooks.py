@@ -17,6 +17,7 @@ from recollect.cli.run import Command, Run
 from recollect.errors import Invalid
 from recollect.model import Json
 from recollect.policy.prompt.relevance import InjectMode
+from recollect.policy.text import clean_text
 
 if TYPE_CHECKING:
     from recollect.api.recollect import AgentMemory
@@ -26,6 +27,14 @@ MAX_MESSAGES = 200
 
 MAX_CONTEXT = 9_500
 """Characters of a context; Cursor drops one of more than 10,000."""
+
+NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary")
+"""Marks of Claude Code on entries that the user did not write: hints, prompts for helpers and summaries."""
+
+HOST_TEXT = re.compile(
+    r"<(system-reminder|command-[a-z]+|local-command-[a-z]+|bash-[a-z]+)>(?:(?!<\1>).)*?</\1>", re.DOTALL
+)
+"""Text that Claude Code adds to what the user wrote. No match runs over the next one, so the search stays linear."""
 
 QUERY = re.compile(r"</?user_query>")
 """Marks that Cursor puts around what the user typed."""
@@ -50,7 +59,8 @@ class HookCall:
 
     @property
     def session(self) -> str | None:
-        return self.event.get("session_id") or self.event.get("conversation_id")
+        given = self.event.get("session_id") or self.event.get("conversation_id")
+        return None if given is None else str(given)
 
     def add_context(self, text: str) -> Json:
         """Return the answer that adds a text to the context of the model."""
@@ -71,7 +81,10 @@ class HookCall:
 
 
 def _recall(call: HookCall) -> Json:
-    return call.add_context(call.memory.inject(str(call.event["prompt"])) or "")
+    prompt = call.event["prompt"]
+    if not isinstance(prompt, str) or not prompt.strip():
+        return {}
+    return call.add_context(call.memory.inject(clean_text(prompt)) or "")
 
 
 def _recall_newest(call: HookCall) -> Json:
@@ -96,7 +109,7 @@ def _read_output(event: Json) -> str:
     if isinstance(response, str):
         try:
             parsed = json.loads(response)
-        except ValueError:
+        except (ValueError, RecursionError):
             return response
         # Cursor sends JSON as a string.
         return str(parsed["output"]) if isinstance(parsed, dict) and "output" in parsed else response
@@ -125,16 +138,18 @@ def _learn(call: HookCall, messages: list[Json]) -> Json:
 
 def _read_messages(path: str | None) -> Iterator[Json]:
     """Yield what the user and the assistant said, from a transcript with one JSON object a line."""
-    for line in Path(path).read_text("utf-8").splitlines() if path else ():
+    # Only a line feed ends an entry: JSON may hold U+2028 and other ends of lines as they are.
+    for line in Path(str(path)).read_bytes().split(b"\n") if path else ():
         try:
-            entry = json.loads(line)
-        except ValueError:
+            entry = json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
             # The last line may be written just now.
             continue
         role, content = _read_entry(entry) if isinstance(entry, dict) else ("", "")
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        said = "\n".join(str(each["text"]) for each in parts if isinstance(each, dict) and each.get("type") == "text")
-        said = QUERY.sub("", said).strip()
+        texts = [each.get("text") for each in parts if isinstance(each, dict) and each.get("type") == "text"]
+        said = clean_text("\n".join(text for text in texts if isinstance(text, str)))
+        said = HOST_TEXT.sub("", QUERY.sub("", said)).strip()
         if role in ("user", "assistant") and said:
             yield {"role": role, "content": said}
 
@@ -145,7 +160,7 @@ def _read_entry(entry: Json) -> tuple[str, Any]:
     if entry.get("type") == "event_msg" and isinstance(payload, dict):
         roles = {"user_message": "user", "agent_message": "assistant"}
         return roles.get(str(payload.get("type")), ""), payload.get("message", "")
-    if not isinstance(message, dict) or entry.get("isMeta"):
+    if not isinstance(message, dict) or any(entry.get(mark) for mark in NOT_SAID):
         return "", ""
     return str(entry.get("type") or entry.get("role")), message.get("content", "")
 
@@ -178,7 +193,7 @@ def hook(
         # As long as the output of a tool, so without the limit of a memory.
         event = json.load(sys.stdin.buffer)
         name = str(event["hook_event_name"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise Invalid("Standard input is not the event of a hook: a JSON object with `hook_event_name`.") from error
     respond = EVENTS.get(name)
     # Cursor also runs the hooks of Claude Code.
@@ -187,7 +202,7 @@ def hook(
         return
     try:
         answer = respond(HookCall(host=host, event=event, memory=run.memory, is_replacing=replace))
-    except (KeyError, OSError) as error:
+    except (KeyError, OSError, RecursionError) as error:
         raise Invalid(f"The event {name} cannot be read: {error}.") from error
     typer.echo(json.dumps(answer))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -120,6 +121,8 @@ class HostConfig:
         """Replace the file if it still has the text `old`. Raises: Invalid."""
         if read_text(self.path) != old:
             raise Invalid(f"{self.path} has changed meanwhile; nothing was written. Run the command again.")
+        if old is not None and not self.path.stat().st_mode & stat.S_IWUSR:
+            raise Invalid(f"{self.path} is read-only; nothing was written. Make it writable, or edit its source.")
         try:
             # A backup stays the text from before the first entry.
             if old is not None and has_backup and not self._has_entry(old):

@@ -138,8 +138,12 @@ def _hide_detail(view: ClientView, given: Json) -> Plan[Detail]:
     return decode_record(Detail, answer, view.owner)  # type: ignore[no-any-return]
 
 
-def _decode_conversation(data: Json, owner: Any) -> Conversation:
-    return decode_record(Conversation, {**data, "summarized_count": data["summarizedCount"]}, owner)  # type: ignore[no-any-return]
+def _conversation(view: ClientView, given: Json) -> Plan[Conversation]:
+    route = f"POST {SESSIONS}/{{session_id}}/conversation?agent={{agent}}&records=true"
+    if given["limit"] is not None:
+        route += "&limit={limit}"
+    data = yield from send(view, route, given, is_repeatable=True)
+    return decode_record(Conversation, {**data, "summarized_count": data["summarizedCount"]}, view.owner)  # type: ignore[no-any-return]
 
 
 class AgentVerbs(ClientView):
@@ -182,14 +186,7 @@ class AgentVerbs(ClientView):
         AgentMemory.log_turn,
         call(f"POST {SESSIONS}/{{session_id}}/messages", many(Message), also={"agent_id": "{agent}"}),
     )
-    conversation = Verb(
-        AgentMemory.conversation,
-        call(
-            f"POST {SESSIONS}/{{session_id}}/conversation?agent={{agent}}&records=true",
-            _decode_conversation,
-            is_repeatable=True,
-        ),
-    )
+    conversation = Verb(AgentMemory.conversation, _conversation)
     add_session = Verb(AgentMemory.add_session, call(f"POST {SESSIONS}", one(Session), also={"agent_id": "{agent}"}))
     sessions = Verb(AgentMemory.sessions, pages(f"GET {SESSIONS}?agent={{agent}}", Session, "sessions"))
     session = Verb(AgentMemory.session, call(f"GET {SESSIONS}/{{id}}?agent={{agent}}", one(Session)))

@@ -23,6 +23,7 @@ from google.genai.types import Content, Part
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Hit, Json, Kind, Memory
+from recollect.policy.text import clean_text
 
 if TYPE_CHECKING:
     from recollect.api.agent import AgentMemory
@@ -94,7 +95,7 @@ class RecollectMemoryService(BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return what answers a query best, for one user of an application."""
         recall = partial(self._find_view(app_name, user_id).recall, limit=self._limit, min_score=self._min_score)
-        hits = await asyncio.to_thread(recall, query, sources=["memory"]) if query.strip() else []
+        hits = await asyncio.to_thread(recall, clean_text(query), sources=["memory"]) if query.strip() else []
         return SearchMemoryResponse(memories=[_make_entry(hit) for hit in hits])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
@@ -127,7 +128,7 @@ class RecollectMemoryService(BaseMemoryService):
 
 def _describe(content: Content | None, author: str | None, time: str | None, metadata: Any) -> Json:
     parts = (content.parts if content is not None else None) or []
-    text = " ".join(part.text for part in parts if part.text and not part.thought)
+    text = clean_text(" ".join(part.text for part in parts if part.text and not part.thought))
     known = {"author": author, "timestamp": time, "metadata": dict(metadata or {})}
     return {"text": text, **{key: value for key, value in known.items() if value}}
 

@@ -39,10 +39,30 @@ def _define(command: Callable[..., Plan[str]], *fields: str) -> Any:
     """Return the method of a tool that carries out a command with these fields."""
 
     def carry_out(self: Any, given: Any = None) -> Any:
-        return self._run(command(self._files, *(getattr(given, field) for field in fields)))
+        return self._run(command(self._files, *(_read_field(given, field) for field in fields)))
 
     carry_out.__doc__ = command.__doc__
     return carry_out
+
+
+def _read_field(given: Any, field: str) -> Any:
+    """Return a field of a command as the model wrote it, which nobody has checked. Raises: ToolError."""
+    value = getattr(given, field, None)
+    match field:
+        case "view_range":
+            if value is None or (isinstance(value, list) and all(type(each) is int for each in value)):
+                return value
+            raise ToolError(f"`{field}` is a list of two whole numbers: the first and the last line.")
+        case "insert_line":
+            if type(value) is int:
+                return value
+            raise ToolError(f"`{field}` is missing or no whole number.")
+        case "new_str" if value is None:
+            # As in Anthropic's editor tool, nothing takes the place of the text.
+            return ""
+    if not isinstance(value, str):
+        raise ToolError(f"`{field}` is missing or no text.")
+    return value
 
 
 class _Commands:

@@ -13,6 +13,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from recollect.integrations.langgraph import Memory, find_session, find_text, render_context
+from recollect.integrations.plans import log_turn, run_plan
 
 __all__ = ["RecollectMiddleware"]
 
@@ -52,8 +53,8 @@ class RecollectMiddleware(AgentMiddleware):
         # Not an answer to an earlier message, if this run ended without a text.
         turn = list(takewhile(lambda message: message.type != "human", reversed(state["messages"])))
         answered = find_text(turn[::-1], "ai")
-        if said and answered:
-            self.memory.log_turn(session_id, user=said, assistant=answered, remember=self._remember, user_id=user)
+        if said.strip() and answered.strip():
+            run_plan(self.memory, log_turn(session_id, said, answered, remember=self._remember, user_id=user))
         return None
 
     async def aafter_agent(self, state: AgentState, runtime: Runtime) -> dict[str, Any] | None:

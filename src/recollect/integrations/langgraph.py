@@ -32,6 +32,7 @@ from recollect.model import Item as StoredItem
 from recollect.model import Json, OriginName
 from recollect.policy.filters.language import MAX_KEYS, MAX_NUMBER
 from recollect.policy.items import ANY_NAME
+from recollect.policy.text import clean_text
 from recollect.services.memories.items import MAX_OFFSET, MAX_PAGE
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ def make_context_node(
 def render_context(memory: Memory, messages: Sequence[Any], config: RunnableConfig, **options: Any) -> str:
     """Return the system messages of the context for the last human message."""
     session_id, user = find_session(config)
-    working = memory.context(session_id, find_text(messages, "human"), user=user, **options)
+    working = memory.context(session_id, clean_text(find_text(messages, "human")), user=user, **options)
     return "\n\n".join(each["content"] for each in working.messages if each["role"] == "system")
 
 

@@ -12,7 +12,8 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 
-from recollect.integrations.plans import Plan, call_verb, clean_text, log_turn, run_plan_async
+from recollect.integrations.plans import Plan, call_verb, log_turn, run_plan_async
+from recollect.policy.text import clean_text
 
 DEFAULT_SESSION = "llama-index"
 

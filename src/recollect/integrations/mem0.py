@@ -23,6 +23,8 @@ from recollect.integrations.mem0_forms import (
     check_count,
     check_date,
     check_ids,
+    check_query,
+    check_threshold,
     describe_history,
     describe_memory,
     drop_ids,
@@ -108,10 +110,8 @@ class Mem0Memory:
         """Return the memories that answer a query best. Raises: Invalid (also a ValueError)."""
         if reference_date is not None:
             raise InvalidArgument("recollect does not offer `reference_date`; leave it out.")
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidArgument("The query is a text that is not empty.")
         found: list[tuple[AgentMemory, Hit]] = []
-        limit, least = min(check_count(top_k), MAX_LIMIT), 0.1 if threshold is None else threshold
+        query, limit, least = check_query(query), min(check_count(top_k), MAX_LIMIT), check_threshold(threshold)
         for agent, where in self._find_views(filters, kwargs, show_expired) if limit else ():
             hits = agent.recall(query, limit=limit, kinds=KINDS, sources=["memory"], min_score=least, where=where)
             found += [(agent, hit) for hit in hits]

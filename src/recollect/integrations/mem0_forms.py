@@ -13,6 +13,8 @@ from recollect.api.agent import AgentMemory
 from recollect.errors import Invalid
 from recollect.model import Json, Kind, Memory, MemoryVersion
 from recollect.policy.memories.categories import Category
+from recollect.policy.text import clean_text
+from recollect.services.memories.fact_requests import join_parts
 from recollect.settings import Settings
 
 log = logging.getLogger("recollect")
@@ -20,6 +22,7 @@ log = logging.getLogger("recollect")
 IDS = ("user_id", "agent_id", "run_id")
 ANY = "*"
 EXPIRATION = "expiration_date"
+DEFAULT_THRESHOLD = 0.1
 PROMOTED = ("actor_id", "role", EXPIRATION)
 """Keys of metadata that answers show beside it."""
 
@@ -82,6 +85,18 @@ def check_count(top_k: object) -> int:
     if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 0:
         raise InvalidArgument("top_k is a whole number, 0 or more.")
     return top_k
+
+
+def check_query(query: object) -> str:
+    """Return a query that can be searched. Raises: InvalidArgument."""
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidArgument("The query is a text that is not empty.")
+    return clean_text(query)
+
+
+def check_threshold(threshold: float | None) -> float:
+    """Return the lowest score of a result. Almost every pair of texts passes mem0's default, which compares vectors."""
+    return 0.0 if threshold is None or threshold == DEFAULT_THRESHOLD else threshold
 
 
 def check_date(given: object) -> str:
@@ -150,11 +165,9 @@ def store_facts(
     agent: AgentMemory, messages: Messages, metadata: Json, user: str | None, run: str | None
 ) -> list[Json]:
     """Store the facts of a conversation; return the events. Raises: Invalid, Conflict."""
-    added = agent.add(messages, session_id=run, user=user)
+    added = agent.add(messages, session_id=run, user=user, metadata=metadata)
     gone = [fact.replaces or fact.id for fact in added.superseded]
     new = [fact for fact in (*added.added, *added.superseded) if fact.id not in gone]
-    for fact in new if metadata else ():
-        agent.update(fact.id, metadata=metadata)
     events = [
         *(("ADD", fact.id, fact.text) for fact in new),
         *(("UPDATE", fact.id, fact.text) for fact in added.updated),
@@ -167,17 +180,18 @@ def store_messages(
     agent: AgentMemory, messages: Messages, metadata: Json, user: str | None, run: str | None
 ) -> list[Json]:
     """Store messages as they are; return the events. Raises: Invalid, SecretRejected, Conflict."""
-    kept = [each for each in messages if each.get("role") not in (None, "system") and each.get("content") is not None]
+    spoken = ((each, join_parts(each.get("content"))) for each in messages if each.get("role") not in (None, "system"))
+    kept = [(each, text) for each, text in spoken if text is not None and str(text).strip()]
     drafts = [
         {
-            "text": each["content"],
+            "text": text,
             "kind": Kind.EPISODE,
             "category": Category.FACT,
             "session_id": run,
             "user": user,
             "metadata": {**metadata, "role": each["role"], **({"actor_id": each["name"]} if each.get("name") else {})},
         }
-        for each in kept
+        for each, text in kept
     ]
     return [
         {
@@ -187,5 +201,5 @@ def store_messages(
             "actor_id": each.get("name"),
             "role": each["role"],
         }
-        for memory, each in zip(agent.remember_many(drafts), kept, strict=True)
+        for memory, (each, _) in zip(agent.remember_many(drafts), kept, strict=True)
     ]

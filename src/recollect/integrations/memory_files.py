@@ -33,6 +33,7 @@ MAX_TRIES = 5
 LISTED_LEVELS = 2
 HIDDEN = "node_modules"
 CONTEXT_LINES = 2
+MAX_NAMED = 20
 
 _UNICODE_ESCAPE = re.compile(r"%u([0-9a-fA-F]{4})")
 
@@ -83,7 +84,8 @@ class MemoryFiles:
             if not starts:
                 _refuse(f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}.")
             if len(starts) > 1:
-                lines = ", ".join(str(text.count("\n", 0, start) + 1) for start in starts)
+                numbers = dict.fromkeys(str(text.count("\n", 0, start) + 1) for start in starts[:MAX_NAMED])
+                lines = ", ".join(numbers) + ("" if len(starts) <= MAX_NAMED else " and more")
                 _refuse(
                     f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
                     "Please ensure it is unique"

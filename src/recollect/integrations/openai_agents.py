@@ -16,7 +16,6 @@ from recollect.integrations.plans import (
     Plan,
     ask,
     call_verb,
-    clean_text,
     log_turn,
     open_tools,
     parse_arguments,
@@ -25,6 +24,7 @@ from recollect.integrations.plans import (
 from recollect.lazy import LazyModule
 from recollect.model import Item, Json
 from recollect.policy.secrets.scan import find_secrets
+from recollect.policy.text import clean_text
 
 if TYPE_CHECKING:
     import agents

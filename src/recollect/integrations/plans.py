@@ -16,6 +16,7 @@ from recollect.errors import Conflict, Forbidden, Invalid, RecollectError
 from recollect.model import Json, Kind, Origin, Role
 from recollect.policy.memories.kinds import RULES
 from recollect.policy.prompt.transcript_digest import clip_middle
+from recollect.policy.text import clean_text
 from recollect.tools.catalog import select_tools
 from recollect.tools.spec import Tool
 
@@ -101,16 +102,19 @@ def _find_verb(memory: object, verb: str) -> Callable[..., Any]:
     return method
 
 
-def log_turn(session_id: str, user: str, assistant: str) -> Plan[None]:
+def log_turn(
+    session_id: str, user: str, assistant: str, *, remember: bool | None = True, user_id: str | None = None
+) -> Plan[None]:
     """Store a turn as part of a conversation and as episodes; if one of the texts is missing, the other as an episode.
 
+    `remember` and `user_id` are those of the verb `log_turn`, for turns with both texts.
     A turn that memory refuses is logged and left out, because the caller's own work is done.
     """
     said = {Role.USER: user, Role.ASSISTANT: assistant}
     said = {role: clip_middle(clean_text(text), MAX_MESSAGE_CHARS) for role, text in said.items() if text.strip()}
     try:
         if len(said) > 1:
-            yield from ask("log_turn", session_id, **said, remember=True)
+            yield from ask("log_turn", session_id, **said, remember=remember, user_id=user_id)
             return
         for role, text in said.items():
             episode = clip_middle(text, RULES[Kind.EPISODE].max_chars)
@@ -118,11 +122,6 @@ def log_turn(session_id: str, user: str, assistant: str) -> Plan[None]:
             yield from ask("remember", episode, kind=Kind.EPISODE, role=role, origin=origin, session_id=session_id)
     except (Invalid, Conflict, Forbidden) as error:
         log.warning("A turn of session %s was not remembered: %s", session_id, error)
-
-
-def clean_text(text: str) -> str:
-    """Return a text that can be stored."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 CallTool: TypeAlias = Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Json]]

@@ -14,7 +14,8 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models import ModelRequestContext
 
-from recollect.integrations.plans import call_verb, clean_text, log_turn, open_tools, run_plan_async
+from recollect.integrations.plans import call_verb, log_turn, open_tools, run_plan_async
+from recollect.policy.text import clean_text
 from recollect.tools.catalog import select_tools
 from recollect.tools.guidance import guidance
 

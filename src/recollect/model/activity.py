@@ -47,6 +47,7 @@ class Conversation:
     summary: str = ""
     summarized_count: int = 0
     turns: tuple[Message, ...] = ()  # messages the summary does not cover
+    omitted_count: int = 0  # messages between the summary and the turns, left out by a limit
 
     @property
     def messages(self) -> list[Json]:

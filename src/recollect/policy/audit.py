@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
@@ -35,6 +36,11 @@ def event_hash(event: AuditEvent, previous_hash: str, key: str = "") -> str:
     prefix = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     text = f"{prefix[:-1]},{canonical_json(event.meta)}]"
     return key_mark(key) + _hmac(key, text) if key else hashlib.sha256(text.encode()).hexdigest()
+
+
+def seal_event(event: AuditEvent, previous_hash: str, key: str) -> AuditEvent:
+    """Return the event with its hashes, as the one after that with `previous_hash`."""
+    return replace(event, previous_hash=previous_hash, hash=event_hash(event, previous_hash, key))
 
 
 def check_key(key: str, name: str) -> str:

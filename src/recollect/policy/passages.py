@@ -13,14 +13,19 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import isnan, log1p
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from recollect.lazy import LazyModule
 from recollect.policy.recall.calibration import BestMatch, Relevance
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
 
 MAX_TERMS = 64
 """Maximum number of terms searched; a long pasted text is searched by its first words."""
@@ -34,7 +39,7 @@ UNSEEN = 100
 FEATURES = ("words", "coverage", "meaning")
 WEIGHTS_FILE = "passage_weights.json"
 
-Floats = NDArray[np.float32]
+Floats: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, slots=True)

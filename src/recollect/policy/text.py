@@ -96,6 +96,11 @@ def check_text(text: str, *, what: str = "text") -> str:
     return text
 
 
+def clean_text(text: str) -> str:
+    """Return `text` in a form that every engine can store: without NUL characters and halves of surrogate pairs."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
 def has_half_pair(text: str) -> bool:
     """Return True if `text` holds half a surrogate pair, which no encoding can write."""
     return not text.isascii() and _SURROGATES.search(text) is not None
@@ -160,7 +165,9 @@ def join_terms(words: Iterable[str]) -> list[str]:
     """Return the search terms of words that `split_words` returned."""
     found: list[str] = []
     for piece in words:
-        if _UNSPACED_START.match(piece):
+        if piece.isascii():
+            found += _split_terms(piece[:MAX_TERM_CHARS])
+        elif _UNSPACED_START.match(piece):
             found += (piece[i : i + 2] for i in range(max(1, len(piece) - 1)))
         else:
             found += _split_terms(piece[:MAX_TERM_CHARS])

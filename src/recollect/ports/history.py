@@ -39,8 +39,13 @@ def place_of(session: Session) -> Place:
 class TranscriptStore(Protocol):
     """Conversations of agents. Messages are only appended, or removed with their session."""
 
-    def add_session(self, session: Session) -> Session:
-        """Add a session; create the agent if necessary. Raises: Conflict when the tenant has a session with that id."""
+    def add_session(self, session: Session, *, claims: bool = False) -> Session:
+        """Add a session; create the agent if necessary.
+
+        With `claims`, details of no user that were stored with its id before get its user.
+
+        Raises: Conflict when the tenant has a session with that id.
+        """
 
     def get_session(self, owner: Owner, id: str) -> Session:
         """Return one session. Raises: NotFound."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from recollect.errors import Invalid, ModelError
 from recollect.model import Json
+from recollect.policy.text import clean_text
 from recollect.ports import Model, Models
 from recollect.providers.foreign import call_foreign
 from recollect.settings import Settings
@@ -106,4 +107,4 @@ class CheckedModel:
             raise answer
         if not isinstance(answer, str):
             raise ModelError(f"The model {self.name!r} should have answered with text, not {type(answer).__name__}.")
-        return answer.replace("\x00", "").encode("utf-8", "replace").decode()
+        return clean_text(answer)

@@ -123,25 +123,15 @@ class StaticEmbedder:
         """
         table = self._load()
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
-        block: list[int] = []
-        starts: list[int] = []
-        owners: list[int] = []
-        for owner, text in enumerate(texts):
-            ids = table.pieces(text)
-            if len(ids) > PIECES_PER_BLOCK:
-                vectors[owner] = _long_sum(table, ids)
-                continue
-            if len(block) + len(ids) > PIECES_PER_BLOCK:
-                vectors[owners] = _sums(table, block, starts)
-                block, starts, owners = [], [], []
-            if ids:
-                owners.append(owner)
-                starts.append(len(block))
-                block += ids
-        if block:
-            vectors[owners] = _sums(table, block, starts)
+        for vector, text in zip(vectors, texts, strict=True):
+            ids = np.array(table.pieces(text), np.intp)
+            for at in range(0, len(ids), PIECES_PER_BLOCK):
+                block = ids[at : at + PIECES_PER_BLOCK]
+                # The sum of the rows, each times its weight, is a product of a vector and a matrix.
+                vector += table.weights.take(block) @ table.rows.take(block, 0).astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-        vectors /= np.where(lengths > 0, lengths, 1)[:, None]
+        lengths[lengths == 0] = 1
+        vectors /= lengths[:, None]
         return vectors
 
     def _load(self) -> _Table:
@@ -152,21 +142,6 @@ class StaticEmbedder:
                     # Each embedder caches the words of its own store only.
                     self._table = _Table(WordPieces(ids), rows, weights)
         return self._table
-
-
-def _sums(table: _Table, ids: list[int], starts: list[int]) -> NDArray[np.float32]:
-    numbers = np.array(ids)
-    weighted = table.rows[numbers] * table.weights[numbers, None]
-    sums: NDArray[np.float32] = np.add.reduceat(weighted, starts, axis=0)
-    return sums
-
-
-def _long_sum(table: _Table, ids: list[int]) -> NDArray[np.float32]:
-    blocks = (ids[at : at + PIECES_PER_BLOCK] for at in range(0, len(ids), PIECES_PER_BLOCK))
-    total = np.zeros(DIMENSIONS, np.float32)
-    for block in blocks:
-        total += _sums(table, block, [0])[0]
-    return total
 
 
 @cache

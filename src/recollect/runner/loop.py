@@ -40,6 +40,7 @@ from recollect.capturing import capture_calls, captured
 from recollect.errors import ModelError, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, Json, RunUsage, ToolUse
 from recollect.policy.prompt.transcript_digest import clip_middle
+from recollect.policy.text import clean_text
 from recollect.ports import Model as CompletingModel
 from recollect.providers.chat_model import OpenedModel, open_chat_model, wrap_model
 from recollect.runner.prompt import RunPrompt, ToolResult
@@ -145,7 +146,7 @@ def _check_output(output: str, model: str) -> str:
 
     Raises: ModelError.
     """
-    response = output.replace("\x00", "").encode("utf-8", "replace").decode()
+    response = clean_text(output)
     if not response.strip():
         raise ModelError(EMPTY.format(name=model))
     return response

@@ -128,6 +128,7 @@ class Engine(Protocol):
     """Database that runs units of work."""
 
     name: str
+    has_single_writer: bool  # a transaction that writes excludes all others
     index: SearchIndex
     content_folder: Path | None  # folder of the texts of details; None if they are in the database
     store_id: int  # id in the marker file of that folder
@@ -188,14 +189,21 @@ class Units:
         self._write_problem = ""  # error of the latest write, if the database was read-only
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
+        committed: list[Callable[[], None]] = []
+
         def work_in_unit(unit: Unit) -> T:
-            self._current.unit = unit
+            self._current.unit, self._current.committed = unit, committed
             try:
                 return work()
             finally:
                 self._current.unit = None
 
-        return self._commit(tenant, work_in_unit) if self._unit(tenant) is None else work()
+        if self._unit(tenant) is not None:
+            return work()
+        done = self._commit(tenant, work_in_unit)
+        for note in committed:
+            note()
+        return done
 
     def read_together(self, tenant: str, work: Callable[[], T]) -> T:
         return self._engine.read_together(tenant, work) if self._unit(tenant) is None else work()
@@ -258,6 +266,11 @@ class Units:
             raise
         self._write_problem = ""
         return done
+
+    def _after_commit(self, note: Callable[[], None]) -> None:
+        """Call `note` when the current `transaction` is durable; never, if it fails or there is none."""
+        if getattr(self._current, "unit", None) is not None:
+            self._current.committed.append(note)
 
     def _search(self, tenant: str) -> SearchIndex:
         self._check_outside(tenant)

@@ -43,5 +43,9 @@ class SqlStore(
 ):
     """Implementation of `ports.Store` on any engine."""
 
+    def forget_cached(self, tenant: str) -> None:
+        super().forget_cached(tenant)
+        self.forget_counts(tenant)
+
     def embed_notes_with(self, embed: EmbedTexts) -> None:
         """Do nothing: only notes in a file are embedded on the fly; the database stores their vectors."""

@@ -87,6 +87,13 @@ def test_an_event_with_a_secret_does_not_keep_the_others_out(service: RecollectM
     assert texts(search(service, "Where is the printer?", app="office")) == ["The printer is on floor three"]
 
 
+def test_characters_that_no_store_takes_neither_lose_an_event_nor_a_search(service: RecollectMemoryService) -> None:
+    events = [event("e-1", "The printer \x00 is on floor three")]
+    asyncio.run(service.add_events_to_memory(app_name="floors", user_id="lena", events=events))
+
+    assert texts(search(service, "Where is \x00 the printer?", app="floors")) == ["The printer  is on floor three"]
+
+
 def test_memories_are_added_as_they_are(service: RecollectMemoryService) -> None:
     entry = MemoryEntry(content=Content(parts=[Part(text="Prefers window seats")]), custom_metadata={"topic": "travel"})
     asyncio.run(service.add_memory(app_name="trips", user_id="lena", memories=[entry], custom_metadata={"by": "form"}))

@@ -111,6 +111,32 @@ def test_all_memory_is_cleared_and_a_missing_file_is_a_tool_error(view: Any, lib
     assert tool.to_dict()["cache_control"] == {"type": "ephemeral"}
 
 
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"command": "view"}, "`path` is missing"),
+        ({"command": "view", "path": 5}, "`path` is missing or no text"),
+        ({"command": "view", "path": "/memories/a.md", "view_range": ["a", 2]}, "`view_range` is a list"),
+        ({"command": "create", "path": "/memories/b.md"}, "`file_text` is missing"),
+        ({"command": "insert", "path": "/memories/a.md", "insert_line": "x", "insert_text": "y"}, "no whole number"),
+        ({"command": "insert", "path": "/memories/a.md", "insert_line": 1}, "`insert_text` is missing"),
+        ({"command": "rename", "old_path": "/memories/a.md"}, "`new_path` is missing"),
+    ],
+    ids=str,
+)
+def test_a_command_without_its_fields_is_a_tool_error(library: Any, fields: Any, says: str) -> None:
+    tool = RecollectMemoryTool(library)
+    with pytest.raises(ToolError, match=says):
+        tool.call(fields)
+
+
+def test_a_replacement_without_a_new_text_removes_the_old_one(library: Any) -> None:
+    tool = RecollectMemoryTool(library)
+    tool.call(COMMANDS[0])
+    tool.call({"command": "str_replace", "path": "/memories/a.md", "old_str": "two\n"})
+    assert [item.value["text"] for item in library.search_items(("memories",))] == ["one\n"]
+
+
 def test_recollects_own_tools_run_beside_it(view: Any, library: Any) -> None:
     claude = ScriptedClaude(("memory_store", {"text": "Lives in Oslo"}), ("memory_store", {"colour": "blue"}))
 

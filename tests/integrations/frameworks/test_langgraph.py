@@ -341,5 +341,26 @@ def test_middleware_recalls_before_and_remembers_after(recollect: Recollect, is_
     ]
 
 
+@pytest.mark.parametrize(
+    "message", ["a \x00 in \ud800 it", "long " * 50_000, " ", f"My key is AKIA{'IOSFODNN7EXAMPLQ'}"]
+)
+def test_no_message_costs_the_answer_of_a_run(recollect: Recollect, message: str) -> None:
+    agent = create_agent(
+        Model(messages=iter([AIMessage("Fine.")]), asked=[]), middleware=[RecollectMiddleware(recollect.agent("odd"))]
+    )
+    answer = agent.invoke({"messages": [HumanMessage(message)]}, {"configurable": {"thread_id": "odd"}})
+    assert answer["messages"][-1].text == "Fine."
+
+
+def test_a_turn_that_is_refused_does_not_cost_the_answer(recollect: Recollect, caplog: Any) -> None:
+    atlas = recollect.agent("taken")
+    atlas.log_turn("taken", user="Hi", assistant="Hello", user_id="lena")
+    agent = create_agent(Model(messages=iter([AIMessage("Fine.")]), asked=[]), middleware=[RecollectMiddleware(atlas)])
+    config: Any = {"configurable": {"thread_id": "taken", "user_id": "kim"}}
+    assert agent.invoke({"messages": [HumanMessage("Hi")]}, config)["messages"][-1].text == "Fine."
+    assert "was not remembered" in caplog.text
+    assert len(atlas.messages("taken")) == 2
+
+
 def test_the_example_of_the_page(tmp_path: Path) -> None:
     assert run_example("langgraph", tmp_path) == read_expected("langgraph")

@@ -127,6 +127,9 @@ def add(
 def conversation(
     run: Run,
     session: SessionId,
+    limit: Annotated[
+        int | None, typer.Option(help="Show at most this many messages, the newest.", show_default=False)
+    ] = None,
     summary_enabled: SummaryEnabled = None,
     summary_threshold: SummaryThreshold = None,
     summary_keep_last: SummaryKeepLast = None,
@@ -147,7 +150,7 @@ def conversation(
         "openai_summary_model": openai_summary_model,
         "openai_summary_base_url": openai_summary_base_url,
     }
-    run.show(_render_conversation(run.memory.conversation(session)))
+    run.show(_render_conversation(run.memory.conversation(session, limit=limit)))
 
 
 def delete_session(run: Run, session: SessionId) -> None:
@@ -300,6 +303,7 @@ def _render_conversation(conversation: Conversation) -> Output:
             "session_id": conversation.session_id,
             "summary": conversation.summary,
             "summarizedCount": conversation.summarized_count,
+            "omitted_count": conversation.omitted_count,
             "messages": messages,
         },
         lines=((each["role"], one_line(each["content"])) for each in messages),

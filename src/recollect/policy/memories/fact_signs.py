@@ -54,6 +54,13 @@ TAG = re.compile(
     r"|no è vero)\W*$",
     re.IGNORECASE,
 )
+# Ends a question that has no question mark: "I live in Oslo, right", "my wife is Anna isn't she". "Yes" affirms.
+TAG_END = re.compile(
+    rf",(?!\W*(?:yes|true|richtig)\W*$){TAG.pattern.removeprefix('^')}"
+    r"|\b(?:is|are|was|were|do|does|did|has|have|ca|wo|would)n['’]?t (?:i|it|he|she|we|they|that|you)\W*$"
+    r"|\b(?:innit|né|n['’]est-ce pas)\W*$",
+    re.IGNORECASE,
+)
 UNWANTED = re.compile(
     r"^(?:please |bitte |(?:can|could) you )?(?:forget (?:that|about|what|my|i\b|the fact)|delete (?:that|what) i"
     r"|(?:do not|don't) (?:remember|store|save|keep|note|memori[sz]e|record)|vergiss|(?:merke?"
@@ -74,6 +81,12 @@ TASK = re.compile(
     r"|aquí está|ecco)\b"
     r"[^:]*\b(?:text|(?<!my )e-?mail|(?<!my )mail|letter|essay|paragraph|sentence|message|article|poem|story"
     r"|novel|excerpt|transcript|draft|grammar|brief|aufsatz|lettre|texte|texto|carta|testo|lettera)\b[^:]*:)",
+)
+# Introduces somebody else's words, to the end of the message: "Tom wrote: My new number is …".
+CITING = re.compile(
+    r"^(?!(?:i|we|ich|wir|je|nous|yo|eu|io)\b)[^:]{1,120}\b(?:says?|said|writes?|wrote|texted|e-?mailed|messaged|repl(?:ies|ied)"
+    r"|told (?:me|us)|answered|posted|bio|sagte?|schr(?:ei|ie)bt?|meinte|écrit|dit|répond\w*|escrib(?:e|ió)|dice|dijo"
+    r"|escreve\w*|diss?e|diz|scri(?:ve|tto)|detto)\b[^:]{0,40}:(?!\S)"
 )
 # Where a statement turns into a question or a request: "I moved to Oslo, what should I see there".
 DEMAND = re.compile(

@@ -104,7 +104,7 @@ def find_unfit(text: str) -> str:
     >>> find_unfit("What is my name?"), find_unfit("Thanks!"), find_unfit("Likes tea")
     ('a question', 'small talk', '')
     """
-    if is_question(text) or signs.UNSPACED_QUESTION.search(text):
+    if is_question(text) or signs.UNSPACED_QUESTION.search(text) or signs.TAG_END.search(text):
         return QUESTION
     language = _find_language(text)
     if language is not None and cues.FACTS[language.code].patterns["asking"].match(_lower(signs.OPENING.sub("", text))):
@@ -120,7 +120,12 @@ def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> It
     if _is_pasted(body, usual):
         yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=PASTED)
         return
+    is_cited = False
     for sentence in (signs.BULLET.sub("", each) for each in _split_sentences(body)):
+        if is_cited:
+            yield Statement(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
+            continue
+        is_cited = role is Role.USER and signs.CITING.match(_lower(sentence)) is not None
         if role is Role.USER and signs.TASK.match(_lower(sentence[:MAX_TASK_CHARS])):
             # The rest of the message is what to work on, not what the speaker says.
             yield Statement(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
@@ -299,7 +304,7 @@ def _is_promise(text: str, language: Lexicon) -> bool:
     words = signs.WORD.findall(lowered)
     is_counted = signs.NUMBER.search(text) is not None and not language.second_person.isdisjoint(words)
     is_vague = patterns["trivial"].search(lowered) or patterns["hedge"].search(lowered)
-    has_date = not language.dates.isdisjoint(words)
+    has_date = not language.dates.isdisjoint(words) or fact_slots.has_date(lowered)
     return (has_date or is_counted) and bool(patterns["promise"].search(lowered)) and not is_vague
 
 

@@ -15,9 +15,16 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from math import exp, log
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from recollect.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
+
 
 WEIGHTS_FILE = "weights.json"
 
@@ -37,7 +44,7 @@ LOWEST_LOGIT = -50.0
 WORDS = frozenset({"own", "near", "around", "cover", "near_cover"})
 MEANING = frozenset({"meaning", "near_meaning", "talk_meaning"})
 
-Floats = NDArray[np.float32]
+Floats: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

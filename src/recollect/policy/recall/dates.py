@@ -11,9 +11,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from recollect.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
+
 
 MONTHS: Mapping[str, int] = {
     name: number
@@ -126,7 +134,7 @@ def spans(question: str, now: datetime) -> list[Span]:
     """
     text = " ".join(question.lower().replace("’", "'").split())
     found: list[tuple[int, Span]] = []
-    for pattern, parse in _PARSERS:
+    for pattern, parse in _list_parsers():
         text = _extract(text, pattern, lambda match, parse=parse: parse(match, now.date()), found)  # type: ignore[misc]
     return [span for _, span in sorted(found, key=lambda each: each[0])]
 
@@ -364,4 +372,7 @@ def _build_parsers() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str],
     yield re.compile(rf"\b(?:in|of|during|since|by|year|im jahr|seit|en|em|nel) {year}"), _parse_year
 
 
-_PARSERS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]] = tuple(_build_parsers())
+@cache
+def _list_parsers() -> Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]]:
+    """Compile the patterns once, when the first question is read."""
+    return tuple(_build_parsers())

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from recollect.lazy import LazyModule
 from recollect.model import Role
 from recollect.policy.recall.dates import Span
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.ranking import BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, rarity
 from recollect.policy.text import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
 
 DOUBT = 3
 """Number of zero cosines added to the average, because the average of few records is unreliable."""
@@ -32,8 +38,6 @@ MIN_TURNS_SHARE = 0.1
 
 FIRST_DAY = 719_163  # date(1970, 1, 1).toordinal()
 
-# `numpy.bitwise_count` needs numpy 2.
-_TRAIT_COUNTS = np.array([bits.bit_count() for bits in range(256)], np.float32)
 _USER, _ASSISTANT = SPEAKERS.index(Role.USER), SPEAKERS.index(Role.ASSISTANT)
 
 
@@ -156,7 +160,7 @@ def _score_meaning(cosines: Floats, near_cover: Floats) -> Floats:
 def _find_echoes(evidence: Evidence, cover: Floats, words: int) -> Floats:
     """Return how nearly each record repeats the question: it holds the question's words and hardly any others."""
     # The length of a record counts its traits, too.
-    own_words = np.maximum(evidence.lengths - _TRAIT_COUNTS[evidence.traits], np.float32(1))
+    own_words = np.maximum(evidence.lengths - _count_traits()[evidence.traits], np.float32(1))
     # A long request shares the words of a question about its subject, but most of its words are others.
     echoes: Floats = cover * np.minimum(np.float32(words) / own_words, np.float32(1))
     return echoes
@@ -190,6 +194,13 @@ def _find_speakers(evidence: Evidence, question: ParsedQuery) -> Mapping[str, Fl
             by_named[rows] = 1
             found |= {"named": by_named, "other_name": spoken - by_named}
     return found
+
+
+@cache
+def _count_traits() -> Floats:
+    """Return the number of traits that each value of `Evidence.traits` stands for."""
+    # `numpy.bitwise_count` needs numpy 2.
+    return np.array([bits.bit_count() for bits in range(256)], np.float32)
 
 
 def _find_distance(spans: Sequence[Span], since: NDArray[np.float64]) -> Floats:

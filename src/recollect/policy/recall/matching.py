@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import log1p
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from recollect.lazy import LazyModule
 from recollect.policy.recall import calibration
 from recollect.policy.recall.calibration import BestMatch
 from recollect.policy.recall.features import compute_features, merge_forms, shortness
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
 
-NO_MATCH = np.float32(-1e6)
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
+
+NO_MATCH = -1e6
 """Score of a record without a vector that, like its neighbours, shares no word with the question."""
 
 UNSEEN = 100

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from recollect.lazy import LazyModule
 from recollect.model import Role
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
 
 NEIGHBOURS = (0.4, 0.2)
 """Share of a turn's words lent to its direct neighbours and to those two places away."""
@@ -23,8 +28,8 @@ PAUSE = 1800
 SPEAKERS: Sequence[Role | None] = (None, Role.USER, Role.ASSISTANT, Role.SYSTEM, Role.TOOL_RESULT)
 """Speakers by number. None marks records that are no turns and match questions about any speaker."""
 
-Floats = NDArray[np.float32]
-Numbers = NDArray[np.int64]
+Floats: TypeAlias = "NDArray[np.float32]"
+Numbers: TypeAlias = "NDArray[np.int64]"
 
 
 @dataclass(frozen=True, slots=True)

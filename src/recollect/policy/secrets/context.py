@@ -129,9 +129,9 @@ _FUNCTION_WORDS = re.compile(
 )
 
 
-def _prepare_words(names: list[str]) -> tuple[str, ...]:
-    """Fold the words, longest first."""
-    return tuple(sorted({fold(name.replace("|", " ")) for name in names}, key=len, reverse=True))
+def _prepare_words(names: list[str]) -> dict[str, None]:
+    """Fold the words, longest first. The keys of a dictionary are in order and quickly looked up."""
+    return dict.fromkeys(sorted({fold(name.replace("|", " ")) for name in names}, key=len, reverse=True))
 
 
 _PASSWORD_WORDS, _TOKEN_WORDS, _PIN_WORDS = _prepare_words(_PASSWORDS), _prepare_words(_TOKENS), _prepare_words(_PINS)
@@ -163,9 +163,11 @@ def find_described(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, 
     yield from _find_logins(view, keys)
 
 
-def _find_words(view: TextView, words: tuple[str, ...], keys: frozenset[str]) -> Iterator[tuple[str, int]]:
+def _find_words(view: TextView, words: dict[str, None], keys: frozenset[str]) -> Iterator[tuple[str, int]]:
     """Yield occurrences of whole words, or of words that end a name such as `DB_PASSWORD` or `dbPassword`."""
     lower, text, hits = view.lower, view.text, 0
+    if words.keys().isdisjoint(keys):
+        return
     for word in words:
         at = lower.find(word) if word in keys else -1
         while at >= 0 and hits < MAX_HITS:
@@ -280,7 +282,7 @@ def _find_logins(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, in
         around = view.lower[max(0, pair.start() - 60) : pair.end() + 60]
         if _ACCESS.search(around) and is_value(view.text, start, end, Certainty.PASSWORD, is_many=True):
             yield "login", start, end
-    for word in keys.intersection(_LOGIN_WORDS):
+    for word in _LOGIN_WORDS.keys() & keys:
         at, hits = view.lower.find(word), 0
         while at >= 0 and hits < MAX_HITS:
             hits += 1

@@ -81,7 +81,9 @@ class IdempotencyMiddleware:
         if not VALID_KEY.fullmatch(key) or sum(name == IDEMPOTENCY_KEY for name, _ in scope["headers"]) > 1:
             await error_response(400, BAD_KEY)(scope, receive, send)
             return
-        claim = self._idempotency.claim(access.tenant, key)
+        # Each user has keys of its own, or one would learn of another's and could use them up. No key has a space.
+        named = key if access.user is None else f"{key} {access.user}"
+        claim = self._idempotency.claim(access.tenant, named)
         claimed = claim.tenant, claim.key_hash
         if claimed in self._under_way:
             await refusal(Request(scope), RequestInProgress())(scope, receive, send)

@@ -39,6 +39,9 @@ class NewFacts(RequestBody):
     ]
     session_id: Annotated[str | None, Field(description="The conversation that the facts come from.")] = None
     user: UserName | None = None
+    metadata: Annotated[
+        dict[str, Any] | None, Field(description="Metadata of each new memory.", examples=[{"topic": "health"}])
+    ] = None
     dry_run: Annotated[bool, Strict(), Field(description="Store nothing, only show what would be stored.")] = False
     records: Annotated[bool, Strict(), Field(description="Also return each memory with all of its fields.")] = False
 
@@ -141,7 +144,9 @@ class UndoneFacts(BaseModel):
 def add_facts(recollect: CurrentRecollect, memory: CurrentAgent, body: NewFacts) -> FactsAnswer:
     """Store the lasting facts of a conversation. When this route answers, they are on disk. A configured model reads
     the messages; without one, or when it fails, rules do."""
-    added = memory.add(body.messages, session_id=body.session_id, dry_run=body.dry_run, user=body.user)
+    added = memory.add(
+        body.messages, session_id=body.session_id, dry_run=body.dry_run, user=body.user, metadata=body.metadata
+    )
     return FactsAnswer.of(added, recollect.now() if body.records else None)
 
 

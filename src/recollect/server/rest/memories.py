@@ -132,6 +132,8 @@ class MemoryBody(RecordBody):
     flag: Annotated[str | None, Field(description="Reason for a review.")]
     user: Annotated[str | None, Field(description="The end user it belongs to; null: nobody in particular.")]
     metadata: dict[str, Any]
+    namespace: Annotated[str | None, Field(description="Path of an item; null: no item.", examples=["users/7"])]
+    item_key: Annotated[str | None, Field(description="Key of an item in its namespace.")]
 
     @classmethod
     def of(cls, memory: Memory, now: datetime, **more: Any) -> Self:

@@ -48,6 +48,9 @@ class ConversationParameters(SessionOwner):
     """Options of a conversation."""
 
     records: Annotated[bool, Field(description="Also return the messages as they are stored.")] = False
+    limit: Annotated[
+        int | None, Field(description="Only the newest messages after the summary, at most this many.", ge=1)
+    ] = None
 
 
 class NewSession(RequestBody):
@@ -156,6 +159,9 @@ class ConversationBody(BaseModel):
     session_id: str
     summary: str
     summarized_count: SummarizedCount
+    omitted_count: Annotated[
+        int, Field(description="Messages between the summary and the first of `messages`, left out by `limit`.")
+    ]
     messages: Annotated[
         list[PromptMessage], Field(description="A system message with the summary, if any, and the messages after it.")
     ]
@@ -166,6 +172,7 @@ class ConversationBody(BaseModel):
             session_id=conversation.session_id,
             summary=conversation.summary,
             summarized_count=conversation.summarized_count,
+            omitted_count=conversation.omitted_count,
             messages=[PromptMessage(**each) for each in conversation.messages],
             **more,
         )
@@ -261,7 +268,7 @@ def get_conversation(
     """Return the summary of a conversation and the messages after it, ready for the next model call. If the settings
     say so and it has become too long, a model call first folds its oldest turns into the summary. With `agent`, an
     unknown conversation is empty."""
-    conversation = _owner(tenant, id, options.agent).conversation(id)
+    conversation = _owner(tenant, id, options.agent).conversation(id, limit=options.limit)
     if options.records:
         return WholeConversation.of(conversation, turns=[MessageBody.of(each) for each in conversation.turns])
     return ConversationBody.of(conversation)

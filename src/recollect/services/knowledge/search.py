@@ -65,6 +65,8 @@ class PassageSearch:
         """Return the best passages, however relevant. Without categories, search all."""
         words, names = query_terms(query), find_names(query)
         evidence = self._store.weigh_chunks(tenant, words, vector, categories=categories, where=where)
+        if not evidence.total:
+            return ()
         similarity = find_best_passages(evidence, [word in names for word in words], limit=limit)
         chunks = self._store.find_chunks(tenant, list(similarity))
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})

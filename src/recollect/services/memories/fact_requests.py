@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import AddedFacts, FactStep, Role
+from recollect.policy.memories.kinds import check_metadata
 from recollect.policy.names import check_session, memory_seq
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import check_text
@@ -36,6 +38,7 @@ class FactsRequest:
     messages: Sequence[tuple[Role, str]]
     session_id: str | None = None
     dry_run: bool = False
+    metadata: Mapping[str, Any] | None = None
 
 
 def check_messages(messages: object) -> list[tuple[Role, str]]:
@@ -50,16 +53,20 @@ def check_messages(messages: object) -> list[tuple[Role, str]]:
     return [_check_message(each, number) for number, each in enumerate(messages)]
 
 
+def join_parts(content: object) -> object:
+    """Return the text of a message's parts, as chat models take them; other contents unchanged."""
+    if not isinstance(content, list | tuple):
+        return content
+    texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
 def _check_message(message: object, number: int) -> tuple[Role, str]:
     if not isinstance(message, Mapping):
         raise Invalid(f"Message {number} is no mapping. {MESSAGE}")
-    role, content = message.get("role"), message.get("content")
+    role, content = message.get("role"), join_parts(message.get("content"))
     if not isinstance(role, str) or role not in ROLES:
         raise Invalid(f"Message {number} has no role; choose user, assistant, system or tool. {MESSAGE}")
-    # Parts of messages, as chat models take them: only text can be read.
-    if isinstance(content, list | tuple):
-        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
-        content = "\n".join(text for text in texts if isinstance(text, str))
     if content is None:
         content = ""
     if not isinstance(content, str):
@@ -127,7 +134,14 @@ def _check_step(step: object) -> FactStep:
     return FactStep(change=change, id=str(id), version=check_whole(fields.get("version"), "The version", least=1))
 
 
-def make_request(messages: object, *, session_id: str | None = None, dry_run: bool = False) -> FactsRequest:
+def make_request(
+    messages: object, *, session_id: str | None = None, dry_run: bool = False, metadata: object = None
+) -> FactsRequest:
     """Validate the parameters of `add`. Raises: Invalid."""
     session = None if session_id is None else check_session(session_id)
-    return FactsRequest(messages=check_messages(messages), session_id=session, dry_run=bool(dry_run))
+    return FactsRequest(
+        messages=check_messages(messages),
+        session_id=session,
+        dry_run=bool(dry_run),
+        metadata=check_metadata(metadata),
+    )

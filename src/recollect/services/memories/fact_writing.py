@@ -143,4 +143,5 @@ class FactWriting:
             category=Category.FACT.value,
             origin=self._origin or ORIGINS[role],
             supersedes=None if target is None else target.id,
+            metadata=self._request.metadata,
         )

@@ -107,6 +107,8 @@ class ExtractFacts:
         Raises: Invalid, SecretRejected when the session id is wrong; StoreError.
         """
         self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=request.session_id)
+        # Refused here, rather than once for each fact.
+        self._guard.check_metadata(owner.tenant, request.metadata or {})
         # Facts belong to the user of the conversation, or to none, and are compared with those of the same.
         owner = owner.of(owner.user or find_session_user(self._store, owner, request.session_id))
         plan = self._ask_model(owner, request.messages) or self._read_by_rules(request.messages)
@@ -135,14 +137,14 @@ class ExtractFacts:
             memory = found.get(step.id)
             if memory is None:
                 raise NotFound(f"There is no memory {step.id}; it was deleted, or undone already.")
-            if memory.version != step.version:
+            if memory.version != step.version and not self._is_as_before(owner, memory, step):
                 raise Conflict(f"Memory {step.id} was changed since; it is at version {memory.version}. Undo by hand.")
             check_own(owner, memory.user)
             trust.check_change(memory.origin, current_caller().trust)
             if step.change == "ended" and memory.valid_to is None:
                 raise Conflict(f"Memory {step.id} has not ended; undo the steps that one `add` answered with.")
             if step.change == "updated":
-                (before,) = self._store.list_versions(owner, step.id, limit=1) or (None,)
+                (before,) = self._store.list_versions(owner, step.id, before=step.version, limit=1) or (None,)
                 if before is None:
                     raise Conflict(f"Memory {step.id} has no former version.")
                 memory = replace(memory, text=before.text, tags=before.tags, importance=before.importance)
@@ -153,6 +155,18 @@ class ExtractFacts:
         message = "Facts of a conversation were undone: {deleted} deleted, {restored} restored.".format(**counts)
         self._remember.revert(
             owner, restored, made=made, also=lambda: self._record(owner, "facts.undo", message, counts)
+        )
+
+    def _is_as_before(self, owner: Owner, memory: Memory, step: FactStep) -> bool:
+        """Return True if a memory reads as it did after a step again: a later `add` ended it, and was undone."""
+        if step.change == "ended" or memory.valid_to is not None:
+            return False
+        was = next((each for each in self._store.list_versions(owner, step.id) if each.version == step.version), None)
+        return was is not None and (was.text, was.tags, was.importance, was.metadata) == (
+            memory.text,
+            memory.tags,
+            memory.importance,
+            memory.metadata,
         )
 
     def _read_by_rules(self, messages: Sequence[tuple[Role, str]], problem: str = "") -> _Plan:

@@ -134,6 +134,8 @@ class Remember:
 
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
+        if not drafts:
+            return self._run_transaction(owner, work, ())
         now = self._now()
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
         if self._keeps_gist:
@@ -297,15 +299,18 @@ class Remember:
         self, owner: Owner, memories: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime
     ) -> Sequence[Memory]:
         same = [self._find_same(memory, now) for memory in memories]
+        # A single draft repeats no other one, so nothing has to tell them apart.
+        is_one = len(memories) == 1
+        identities = [0] if is_one else [find_identity(memory, place) for place, memory in enumerate(memories)]
         # Position of the first draft of each identity; later drafts become the same memory.
         firsts: dict[object, int] = {}
-        for position, memory in enumerate(memories):
+        for position, identity in enumerate(identities):
             if same[position] is None:
-                firsts.setdefault(find_identity(memory, position), position)
+                firsts.setdefault(identity, position)
         fresh = list(firsts.values())
         new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
         added = dict(zip(firsts, new, strict=True))
-        result = [known or added[find_identity(memories[position], position)] for position, known in enumerate(same)]
+        result = [known or added[identity] for known, identity in zip(same, identities, strict=True)]
         pruned = make_room(self._store, owner, new, self._max_counts, self._max_per_user)
         if new:
             corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]

@@ -24,6 +24,7 @@ else:
 
 REJECTED = "text appears to contain a secret — not stored"
 METADATA_REJECTED = "metadata appears to contain a secret — not stored"
+VALUE_REJECTED = "value appears to contain a secret — not stored"
 FLAG = "secret"
 RANDOM_RUN = "random-run"
 MAX_KNOWN_NAMES = 4_096
@@ -100,7 +101,7 @@ class SecretGuard:
                 return (cleaned if is_item else check_metadata(cleaned)), found[0].rule
         elif self._mode == "flag":
             return metadata, found[0].rule
-        raise self.refuse(METADATA_REJECTED, rule=found[0].rule)
+        raise self.refuse(VALUE_REJECTED if is_item else METADATA_REJECTED, rule=found[0].rule)
 
     def check_text(self, tenant: str, text: str) -> str:
         """Return a text that cannot carry a flag: unchanged (also in mode `flag`) or redacted.

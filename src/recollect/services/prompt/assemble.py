@@ -96,19 +96,20 @@ class Assemble:
             system_prompt=None if system_prompt is None else check_text(system_prompt, what="system prompt"),
             tool_results=tool_results,
             layout=parse_layout(self._layout if layout is None else layout),
+            budget=check_budget(self._budget if budget is None else budget),
             now=self._now(),
             min_score=min_score,
             where=parse_filter(where),
         )
-        return self._assemble(request, check_budget(self._budget if budget is None else budget))
+        return self._assemble(request)
 
     def forget(self, tenant: str) -> None:
         """Drop cached folds and references of a tenant's prompts."""
         self._fold.forget(tenant)
         self._move.forget(tenant)
 
-    def _assemble(self, request: PromptRequest, budget: int) -> WorkingMemory:
-        drawing = Renderer(self._tokens.count)
+    def _assemble(self, request: PromptRequest) -> WorkingMemory:
+        drawing, budget = Renderer(self._tokens.count), request.budget
         ways = FitCallbacks(
             drawing=drawing,
             fold=partial(self._fold, request.owner, request.session_id, budget),

@@ -1,9 +1,10 @@
 """Conversations as shown to a model, with a running summary that keeps them short.
 
-Each call reads only messages that the summary does not cover. Once they exceed the threshold (by a setting, once all
-messages do), one model call folds all but the newest into the summary. The model is called outside any transaction. The
-summary is written only over the one it was made from, so that of two concurrent runs the second changes nothing. When
-the model fails, nothing is folded and the conversation is the old summary and all messages after it.
+Each call reads only messages that the summary does not cover, or only the newest of them. Once they exceed the
+threshold (by a setting, once all messages do), one model call folds all but the newest into the summary. The model is
+called outside any transaction. The summary is written only over the one it was made from, so that of two concurrent
+runs the second changes nothing. When the model fails, nothing is folded and the conversation is the old summary and all
+messages after it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from recollect.services.memories.secrets import SecretGuard
 
 PAGE = 1_000
 """Messages read between two checks of the deadline."""
+
+STEP = 200
+"""Messages read at a time from the newest backwards. Steps begin at fixed positions, so that a conversation that grows
+by a turn begins where it did, and what was folded of it can be used again."""
 
 
 class Conversations:
@@ -58,56 +63,84 @@ class Conversations:
         self._max_input_chars = max_input_chars
         self._is_counting_all = is_counting_all
 
-    def __call__(self, owner: Owner, session_id: str) -> Conversation:
+    def __call__(
+        self, owner: Owner, session_id: str, *, limit: int | None = None, max_chars: int | None = None
+    ) -> Conversation:
         """Return a conversation; one that does not exist yet is empty.
+
+        Of the messages behind the summary it has the newest `limit`, or the newest with together about `max_chars`.
 
         Raises: Invalid.
         """
         id = check_session(session_id)
         try:
-            if not self._is_enabled:
-                return Conversation(session_id=id, turns=tuple(self._list_messages(owner, id)))
             session = self._store.get_session(owner, id)
-            turns = self._list_uncovered(session)
-            return self._fold(session, turns) if self._is_due(session, turns) else _make_conversation(session, turns)
+            # A summary that was made before summarising was turned off is not used.
+            session = (
+                self._fold_if_due(session) if self._is_enabled else replace(session, summary="", summarized_count=0)
+            )
+            start = session.summarized_count
+            if limit is not None:
+                after = max(start, session.message_count - limit)
+                turns = self._list_messages(session, after=after)[-limit:]
+            elif max_chars is not None:
+                turns = self._list_newest(session, max_chars)
+            else:
+                turns = self._list_messages(session, after=start)
         # The session does not exist yet, or was deleted during this call.
         except NotFound:
             return Conversation(session_id=id)
+        return Conversation(
+            session_id=session.id,
+            summary=session.summary,
+            summarized_count=start,
+            turns=tuple(turns),
+            omitted_count=turns[0].position - 1 - start if turns else 0,
+        )
 
-    def _is_due(self, session: Session, turns: Sequence[Message]) -> bool:
-        covered = session.summarized_count if self._is_counting_all else 0
-        return len(turns) > self._keep_last and covered + len(turns) > self._threshold
+    def _list_newest(self, session: Session, max_chars: int) -> Sequence[Message]:
+        """Return the newest messages behind the summary, whole steps of them, until they have `max_chars`."""
+        start = session.summarized_count
+        after = max(start, (session.message_count - 1) // STEP * STEP)
+        found = list(self._list_messages(session, after=after))
+        while after > start and sum(len(each.content) for each in found) < max_chars:
+            check_deadline()
+            end, after = after, max(start, after - STEP)
+            page = self._store.list_messages(session.owner, session.id, after=after, limit=end - after)
+            found[:0] = [each for each in page if each.position <= end]
+        return found
 
-    def _list_uncovered(self, session: Session) -> Sequence[Message]:
-        return self._list_messages(session.owner, session.id, after=session.summarized_count)
-
-    def _list_messages(self, owner: Owner, session_id: str, *, after: int = 0) -> Sequence[Message]:
+    def _list_messages(self, session: Session, *, after: int) -> Sequence[Message]:
         """Raises: NotFound, Cancelled, TimedOut."""
         found: list[Message] = []
         while True:
             check_deadline()
-            page = self._store.list_messages(owner, session_id, after=after, limit=PAGE)
+            page = self._store.list_messages(session.owner, session.id, after=after, limit=PAGE)
             found += page
             if len(page) < PAGE:
                 return found
             after = page[-1].position
 
-    def _fold(self, session: Session, turns: Sequence[Message]) -> Conversation:
-        """Fold the oldest turns into the summary; return the conversation unchanged if that fails.
+    def _fold_if_due(self, session: Session) -> Session:
+        """Fold the oldest turns into the summary if there are too many; return the session unchanged if that fails.
 
         Raises: NotFound.
         """
+        uncovered = session.message_count - session.summarized_count
+        counted = session.message_count if self._is_counting_all else uncovered
+        if uncovered <= self._keep_last or counted <= self._threshold:
+            return session
         # Fold no more messages than the model's input has room for.
-        most = self._max_input_chars // summaries.MIN_CHARS_EACH
-        old = turns[: len(turns) - self._keep_last][:most]
+        most = min(uncovered - self._keep_last, self._max_input_chars // summaries.MIN_CHARS_EACH)
+        old = self._store.list_messages(session.owner, session.id, after=session.summarized_count, limit=most)
         try:
             summary = self._summarize(session, old)
         except ModelPaused:
-            return _make_conversation(session, turns)
+            return session
         except ModelError as error:
             message = f"Session {session.id} could not be summarised, its turns stay as they are: {error}"
             record_event(self._store, self._event(session, "summary.fail", message, {"messages": len(old)}))
-            return _make_conversation(session, turns)
+            return session
         covers = session.summarized_count + len(old)
 
         def save() -> Session:
@@ -121,14 +154,13 @@ class Conversations:
             return saved
 
         try:
-            return _make_conversation(self._store.transaction(session.owner.tenant, save), turns[len(old) :])
+            return self._store.transaction(session.owner.tenant, save)
         # A concurrent run wrote its summary first; use that one.
         except Conflict:
-            latest = self._store.get_session(session.owner, session.id)
-            return _make_conversation(latest, self._list_uncovered(latest))
+            return self._store.get_session(session.owner, session.id)
         # Use the summary without storing it; the next call makes it again.
         except ReadOnly:
-            return _make_conversation(replace(session, summary=summary, summarized_count=covers), turns[len(old) :])
+            return replace(session, summary=summary, summarized_count=covers)
 
     def _summarize(self, session: Session, old: Sequence[Message]) -> str:
         """Return a summary of the previous one and these messages.
@@ -160,12 +192,3 @@ class Conversations:
             message=message,
             meta={"session_id": session.id, **meta},
         )
-
-
-def _make_conversation(session: Session, turns: Sequence[Message]) -> Conversation:
-    return Conversation(
-        session_id=session.id,
-        summary=session.summary,
-        summarized_count=session.summarized_count,
-        turns=tuple(turns),
-    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from recollect.errors import Invalid
 from recollect.meter import METER
@@ -50,8 +51,17 @@ STORED = (
 )
 """Parts with untrusted text, in which forged references are broken. Conversation turns stay unchanged."""
 
-Converse = Callable[[Owner, str], Conversation]
-"""Function that returns the conversation of a session for the next prompt."""
+CHARS_PER_TOKEN = 5
+"""Characters read of a conversation for each token of the budget: more than fit, whatever the language."""
+
+
+class Converse(Protocol):
+    """Function that returns the conversation of a session for the next prompt."""
+
+    def __call__(self, owner: Owner, session_id: str, *, max_chars: int) -> Conversation: ...
+
+
+OMITTED = "{} of this conversation are left out."
 
 ToolResult = str | Mapping[str, str]
 """Result of a tool: its text, or `{"content": …, "name": …}`."""
@@ -67,6 +77,7 @@ class PromptRequest:
     system_prompt: str | None
     tool_results: Sequence[ToolResult] | None
     layout: Layout
+    budget: int
     now: datetime
     is_asking: bool  # there is something to recall; for small talk ("thanks, that's all") nothing is
     min_score: float | None = None  # least similarity of what is recalled; None: by the setting `context_floor`
@@ -113,7 +124,9 @@ class Gather:
             PromptPart.CORE: _memory_pieces(core),
             PromptPart.JOURNAL: _memory_pieces(journal),
             PromptPart.NOTES: _memory_pieces(self._inject.select(owner, request.message)),
-            PromptPart.CONVERSATION: _conversation_pieces(self._converse(owner, request.session_id)),
+            PromptPart.CONVERSATION: _conversation_pieces(
+                self._converse(owner, request.session_id, max_chars=CHARS_PER_TOKEN * request.budget)
+            ),
             PromptPart.TOOL_RESULTS: self._tool_results(request),
             PromptPart.MESSAGE: [Piece(id="message", role="user", text=request.message)]
             if request.message.strip()
@@ -240,6 +253,12 @@ def _conversation_pieces(conversation: Conversation) -> list[Piece]:
         Piece(id="summary", text=escape_item(message["content"]), stored=message["content"], form=Form.SUMMARY)
         for message in conversation.messages[: len(conversation.messages) - len(conversation.turns)]
     ]
+    if conversation.omitted_count:
+        # A turn is two messages.
+        first = conversation.summarized_count // 2 + 1
+        last = (conversation.turns[0].position - 1) // 2
+        name = f"turns {first} to {last}"
+        summary.append(Piece(id=name, text=OMITTED.format(name.capitalize()), form=Form.SUMMARY))
     return summary + [
         Piece(id=f"turn {turn}", text=each.content, form=Form.TURN, role=each.role.value, turn=turn)
         for each in conversation.turns

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from recollect.errors import Conflict, Invalid
+from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
 from recollect.policy.memories.kinds import RULES, check_metadata
 from recollect.policy.names import check_session
@@ -40,8 +40,13 @@ class TranscriptWriter:
         self._now = now
         self._is_capturing = is_capturing
 
-    def add_session(self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None) -> Session:
+    def add_session(
+        self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None, claims: bool = False
+    ) -> Session:
         """Start a conversation; without an id it gets a random one.
+
+        With `claims`, its user gets the details of no user that were stored for it before. That is for the agent to
+        say: a user who chose the id would take away what all users read.
 
         Raises: Invalid, SecretRejected; Conflict when the tenant has a session of that id.
         """
@@ -56,7 +61,7 @@ class TranscriptWriter:
         )
 
         def add() -> Session:
-            added = self._store.add_session(session)
+            added = self._store.add_session(session, claims=claims)
             self._record(owner, "session.add", f"Session {session.id} was begun.", {"session_id": session.id}, now)
             return added
 
@@ -74,18 +79,22 @@ class TranscriptWriter:
         expires_at: datetime | None = None,
         said_at: datetime | None = None,
         origin: Origin | None = None,
+        claims: bool = False,
     ) -> Sequence[Message]:
         """Store one turn, said now or at `said_at`; the first one creates the session.
 
         With `remember`, also store its messages as episodes, in the same transaction. `category`, `expires_at` and
-        `origin` are those of the episodes; by default they follow from the texts and speakers.
+        `origin` are those of the episodes; by default they follow from the texts and speakers. `claims` is that of
+        `add_session`.
 
         Raises: Invalid; SecretRejected when an id looks like one; Conflict when the session is another agent's or
         user's.
         """
         id, now = self._check_session(owner, session_id), self._now()
-        # Without a user of its own, the turn belongs to the user of the session.
-        owner = owner if owner.user is not None else owner.of(find_session_user(self._store, owner, id))
+        is_remembered = self._is_capturing if remember is None else remember
+        # Without a user of its own, the turn belongs to the user of the session, and so do its episodes.
+        if owner.user is None and is_remembered:
+            owner = owner.of(find_session_user(self._store, owner, id))
         then = now if said_at is None else check_moment(said_at, "said_at")
         turn = check_turn(user, assistant)
         cleaned = {role: self._guard.clean(owner.tenant, text) for role, text in turn.items()}
@@ -95,8 +104,7 @@ class TranscriptWriter:
         rules = sorted({rule for _, found in cleaned.values() for rule in found})
 
         def log() -> Sequence[Message]:
-            self._ensure_session(owner, id, then)
-            placed = self._store.add_messages(owner, id, messages)
+            placed = self._add_messages(owner, id, messages, then, claims=claims)
             positions = [each.position for each in placed]
             message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
             self._record(owner, "turn.add", message, {"session_id": id, "positions": positions}, now)
@@ -106,7 +114,6 @@ class TranscriptWriter:
                 self._record(owner, "turn.secret", f"{what}{done}.", {"session_id": id, "rules": rules}, now)
             return placed
 
-        is_remembered = self._is_capturing if remember is None else remember
         drafts = [self._draft(owner, message) for message in messages] if is_remembered else []
         drafts = [
             replace(draft, category=category, expires_at=expires_at, origin=origin or draft.origin) for draft in drafts
@@ -145,7 +152,19 @@ class TranscriptWriter:
         self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=check_session(id))
         return id
 
-    def _ensure_session(self, owner: Owner, id: str, now: datetime) -> None:
+    def _add_messages(
+        self, owner: Owner, id: str, messages: Sequence[Message], now: datetime, *, claims: bool
+    ) -> Sequence[Message]:
+        """Add messages to a session, which is created if it does not exist. Raises: Conflict, Forbidden."""
+        # Nearly every turn continues a session, so that is tried first.
+        try:
+            return self._store.add_messages(owner, id, messages)
+        except NotFound:
+            own = owner if owner.user is not None else owner.of(None)
+            self._ensure_session(own, id, now, claims=claims)
+            return self._store.add_messages(own, id, messages)
+
+    def _ensure_session(self, owner: Owner, id: str, now: datetime, *, claims: bool) -> None:
         """Create the session if it does not exist.
 
         Raises: Conflict when it is another agent's or user's; Forbidden when it is no user's, and the view a user's.
@@ -154,7 +173,7 @@ class TranscriptWriter:
         if session is None:
             new = Session(id=id, owner=owner.whole, user=owner.user or None, created_at=now, updated_at=now)
             try:
-                session = self._store.add_session(new)
+                session = self._store.add_session(new, claims=claims)
             # A concurrent call created it, which is fine if it was for the same agent and user.
             except Conflict:
                 session = self._store.find_session(owner, id)

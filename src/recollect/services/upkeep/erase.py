@@ -8,6 +8,7 @@ of its content.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from recollect.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, S
 from recollect.policy.erasure import Needle, add_counts, parse_subject, receipt_hash, subject_hash, text_subject
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, Store
+from recollect.services.access.keys import CACHE_TIME
 from recollect.services.memories.consolidate import Consolidate
 from recollect.services.upkeep.traces import ERASE_EVENT, OF_AGENTS, FindTraces, SubjectTraces, iter_findings
 from recollect.services.walk import iter_owners
@@ -164,8 +166,7 @@ class Erase:
             self._undo(owner, id)
         for _ in range(ROUNDS):
             if subject.kind is SubjectKind.USER:
-                for each in (trace for trace in found.cleared if trace.table == "api_keys"):
-                    self._store.revoke_key(receipt.tenant, each.id, at=receipt.at)
+                self._revoke_keys(receipt, [each.id for each in found.cleared if each.table == "api_keys"])
             erased, event = self._remove(receipt, subject, found)
             receipt = replace(
                 receipt,
@@ -189,6 +190,16 @@ class Erase:
         remnants += self._store.scrub(compact=compact)
         removed = add_counts(receipt.removed, {"detail_contents": swept})
         return replace(receipt, removed=removed, remnants=tuple(remnants))
+
+    def _revoke_keys(self, receipt: Receipt, ids: Sequence[str]) -> None:
+        """Revoke the keys of an erased user, and wait until no process accepts one any longer."""
+        for id in ids:
+            self._store.revoke_key(receipt.tenant, id, at=receipt.at)
+        if ids:
+            for cache in self._caches:
+                cache.forget(receipt.tenant)
+            # Another process may have verified the key just before; what it stores meanwhile is found below.
+            time.sleep(CACHE_TIME.total_seconds())
 
     def _undo(self, owner: Owner, id: str) -> None:
         """Undo a proposal, if that is still possible, so that the other memories it folded count again."""

@@ -56,6 +56,7 @@ class PostgresEngine:
     """One PostgreSQL database with pgvector."""
 
     name = "postgres"
+    has_single_writer = False
     content_folder = None
     store_id = 0
 

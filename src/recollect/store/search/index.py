@@ -202,6 +202,10 @@ class OwnerIndex:
         `where` marks the rows that may be found; `load` reads the fields it names.
         """
         rows, words = self._rows, self._words
+        if not rows.count:
+            nowhere = (np.zeros(0, np.int64), np.zeros(0, np.float32))
+            cosines = None if vector is None else nowhere[1]
+            return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines)
         view = self._view(rows, words, row_filter)
         found = replace(view.evidence, occurrences=[words.occurrences(word_key(term), view.places) for term in terms])
         if where is not None and load is not None:

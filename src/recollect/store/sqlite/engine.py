@@ -51,6 +51,7 @@ class SqliteEngine:
     """One SQLite file, or a database in memory."""
 
     name = "sqlite"
+    has_single_writer = True
     store_id = 0  # an in-memory database has no files beside it
 
     def __init__(self, path: str, *, busy_timeout: float, index_cache_bytes: int) -> None:
@@ -199,6 +200,9 @@ class SqliteEngine:
             flags |= apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(self._target, flags=flags, statementcachesize=STATEMENT_CACHE)
         connection.set_busy_timeout(int(self._busy_timeout * 1000))
+        # Without this, each new value of a parameter that is compared with the constant of a partial index prepares the
+        # statement again.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         if not readonly:
             self._use_write_ahead_log(connection)
         connection.pragma("synchronous", "FULL")

@@ -9,14 +9,20 @@ from typing import Any
 import apsw
 
 
+def connect(path: Path) -> apsw.Connection:
+    """Open a database with the settings for durability and erasure of our own."""
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "FULL")
+    connection.pragma("secure_delete", True)
+    return connection
+
+
 class BareSqlite:
     """One table and one FTS5 table, written with nothing in between: no checks, no history, no vectors."""
 
     def __init__(self, path: Path) -> None:
-        self._db = apsw.Connection(str(path))
-        self._db.pragma("journal_mode", "wal")
-        self._db.pragma("synchronous", "FULL")
-        self._db.pragma("secure_delete", True)
+        self._db = connect(path)
         self._db.execute(
             "CREATE TABLE memories (tenant_id TEXT, agent_id TEXT, seq INTEGER, kind TEXT, text TEXT, tags TEXT, "
             "importance REAL, created_at TEXT, PRIMARY KEY (tenant_id, agent_id, seq)) STRICT"

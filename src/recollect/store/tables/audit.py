@@ -10,7 +10,7 @@ from recollect.caller import current_caller
 from recollect.deadline import check_deadline
 from recollect.errors import ReadOnly
 from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
-from recollect.policy.audit import START, event_hash, find_seal_problem, is_foreign, is_keyed
+from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed, seal_event
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
 from recollect.store.engine import Row, Unit
@@ -53,20 +53,19 @@ class AuditRows(WordSearchRows):
             event = replace(event, meta={**event.meta, ACTOR: actor})
 
         def add(unit: Unit) -> AuditEvent:
-            head = unit.one("take_audit_number", tenant=event.tenant)
+            head = unit.one("hold_audit_head", tenant=event.tenant)
             if head is None:
                 unit.run("add_tenant", tenant=event.tenant, now=event.at)
                 unit.run("add_shelf", tenant=event.tenant, shelf=SHELF)
-                head = unit.one("take_audit_number", tenant=event.tenant)
+                head = unit.one("hold_audit_head", tenant=event.tenant)
             assert head is not None
-            number, previous_hash = head
+            last_id, previous_hash = head
             refuse_foreign(previous_hash, self.audit_key)
             # Hash the meta as it will be read back: JSON turns numeric keys into text, which changes their order.
             meta = json.loads(json_text(event.meta))
-            numbered = replace(event, id=number, previous_hash=previous_hash, meta=meta)
-            sealed = replace(numbered, hash=event_hash(numbered, previous_hash, self.audit_key))
+            sealed = seal_event(replace(event, id=last_id + 1, meta=meta), previous_hash, self.audit_key)
             unit.run("add_event", **event_values(sealed))
-            unit.run("keep_audit_hash", tenant=event.tenant, hash=sealed.hash)
+            unit.run("set_audit_head", tenant=event.tenant, last_id=sealed.id, last_hash=sealed.hash)
             return sealed
 
         return self._write(event.tenant, add)

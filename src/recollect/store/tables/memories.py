@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
-from recollect.store.engine import Row, Unit, Units
+from recollect.store.engine import Engine, Row, Unit, Units
 from recollect.store.tables.agents import make_agent
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -33,10 +33,32 @@ from recollect.store.tables.rows import (
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
 ANY_KIND = "all"
+MAX_KNOWN = 10_000
+"""Owners whose number of memories is kept in memory."""
+
+# Statements that select the memories beyond the limit, and the oldest ones of low trust.
+_PRUNE = ("beyond_kept", "oldest_low_trust")
+_PRUNE_EPISODES = ("beyond_kept_episodes", "oldest_low_trust_episodes")
+
+Key = tuple[Owner, Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Number of an owner's memories of one kind after a commit, and the state of the agent's row by then."""
+
+    life: int
+    rewrites: int
+    last_seq: int
+    count: int
 
 
 class MemoryRows(Units):
     """Implementation of `ports.MemoryStore`."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._known: dict[Key, _Known] = {}
 
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
@@ -155,7 +177,7 @@ class MemoryRows(Units):
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
-        if (unit := self._unit(owner.tenant)) is not None:
+        if (unit := self._unit(owner.tenant)) is not None and not self._engine.has_single_writer:
             hold_agent(unit, owner, now)
         row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
         return None if row is None else memory_from(row)
@@ -208,10 +230,13 @@ class MemoryRows(Units):
 
     def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
         which = {**owner_params(owner), "kind": kind.value}
-        beyond, low = _PRUNE if kind is not Kind.EPISODE else _PRUNE_EPISODES
 
         def prune(unit: Unit) -> Sequence[str]:
-            rows = unit.all(beyond, **which, keep=keep, limit=BEHIND_ALL)
+            beyond, low = _PRUNE_EPISODES if kind is Kind.EPISODE else _PRUNE
+            if kind is Kind.EPISODE or is_low_trust:
+                rows = unit.all(beyond, **which, keep=keep, limit=BEHIND_ALL)
+            else:
+                rows = self._find_beyond(unit, (owner, kind), which, keep)
             if rows and is_low_trust:
                 rows = unit.all(low, **which, limit=len(rows))
             if not rows:
@@ -221,6 +246,45 @@ class MemoryRows(Units):
             return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
 
         return self._write(owner.tenant, prune)
+
+    def _find_beyond(self, unit: Unit, key: Key, which: Mapping[str, Any], keep: int) -> Sequence[Row]:
+        """Return the numbers of the rows beyond the newest `keep`.
+
+        Stepping over all rows that are kept takes long, so their number is kept in memory. As long as the agent's row
+        shows that nothing was removed, only the rows behind the last known one are counted.
+        """
+        state = unit.one("agent_counters", tenant=key[0].tenant, agent=key[0].agent)
+        if state is None:
+            return []
+        life, rewrites, last_seq = state
+        known = self._known.get(key)
+        if known is None or (known.life, known.rewrites) != (life, rewrites):
+            rows = unit.all("beyond_kept", **which, keep=keep, limit=BEHIND_ALL)
+            count = keep if rows else self._count_after(unit, which, 0)
+        # Each new row takes a number, so there are at most this many.
+        elif known.count + last_seq - known.last_seq <= keep:
+            return []
+        else:
+            count = known.count + self._count_after(unit, which, known.last_seq)
+            rows = unit.all("oldest_of_kind", **which, limit=count - keep) if count > keep else []
+            count = min(count, keep)
+        found = _Known(life, rewrites + bool(rows), last_seq, count)
+        self._after_commit(lambda: self._remember(key, found))
+        return rows
+
+    def _count_after(self, unit: Unit, which: Mapping[str, Any], seq: int) -> int:
+        row = unit.one("count_kind_after", **which, seq=seq)
+        return 0 if row is None else int(row[0])
+
+    def forget_counts(self, tenant: str) -> None:
+        """Drop the numbers known of a tenant's agents."""
+        for key in [key for key in self._known.copy() if key[0].tenant == tenant]:
+            self._known.pop(key, None)
+
+    def _remember(self, key: Key, found: _Known) -> None:
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[key] = found
 
     def search_memories(
         self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
@@ -259,10 +323,6 @@ _EDITABLE = (
     "content_hash valid_to held_at flag metadata origin ttl_seconds user_id"
 )
 """Parameters of the statement `update_memory`."""
-
-# Statements that select the memories beyond the limit, and the oldest ones of low trust.
-_PRUNE = ("beyond_kept", "oldest_low_trust")
-_PRUNE_EPISODES = ("beyond_kept_episodes", "oldest_low_trust_episodes")
 
 
 def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory:

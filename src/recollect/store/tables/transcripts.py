@@ -25,14 +25,14 @@ class TranscriptRows(Units):
     A message's position is its number within the session; the session's row holds the count.
     """
 
-    def add_session(self, session: Session) -> Session:
+    def add_session(self, session: Session, *, claims: bool = False) -> Session:
         values = _SESSIONS.render(session)
 
         def add(unit: Unit) -> int:
             now = session.created_at
             make_agent(unit, Agent(owner=session.owner, name=session.owner.agent, created_at=now, updated_at=now))
             count = unit.run("add_session", **values)
-            if count and session.user is not None:
+            if count and claims and session.user is not None:
                 names = ("tenant_id", "agent_id", "user_id", "id")
                 unit.run("claim_details", **{name: values[name] for name in names})
             return count

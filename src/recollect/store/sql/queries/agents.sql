@@ -32,6 +32,9 @@ UPDATE agents SET last_seq = last_seq + :count, revision = revision + 1
 WHERE tenant_id = :tenant AND id = :agent
 RETURNING last_seq
 
+-- name: agent_counters
+SELECT life, rewrites, last_seq FROM agents WHERE tenant_id = :tenant AND id = :agent
+
 -- Skip numbers that were assigned elsewhere.
 -- name: raise_counter
 UPDATE agents SET last_seq = CASE WHEN last_seq < :seq THEN :seq ELSE last_seq END

@@ -1,6 +1,3 @@
--- name: take_audit_number
-UPDATE shelves SET last_id = last_id + 1 WHERE tenant_id = :tenant AND shelf = 'audit' RETURNING last_id, last_hash
-
 -- name: keep_audit_hash
 UPDATE shelves SET last_hash = :hash WHERE tenant_id = :tenant AND shelf = 'audit'
 

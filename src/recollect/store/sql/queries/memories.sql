@@ -70,6 +70,14 @@ DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND 
 SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind <> 'episode'
 ORDER BY seq DESC LIMIT :limit OFFSET :keep
 
+-- name: count_kind_after
+SELECT count(*) FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind <> 'episode' AND seq > :seq
+
+-- name: oldest_of_kind
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind <> 'episode'
+ORDER BY seq LIMIT :limit
+
 -- name: oldest_low_trust
 SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind <> 'episode'
   AND origin NOT IN ('user', 'agent')

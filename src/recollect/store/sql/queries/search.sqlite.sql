@@ -4,6 +4,9 @@
 -- name: hold_agent
 SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent
 
+-- name: hold_audit_head
+SELECT last_id, last_hash FROM shelves WHERE tenant_id = :tenant AND shelf = 'audit'
+
 -- name: find_memories
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq IN (SELECT value FROM json_each(:seqs))

@@ -1,0 +1,55 @@
+"""What starting costs: the import, a command, and a server of tools until it answers; with what Python itself takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.measure import Line
+
+TURNS = 5
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
+}
+
+
+def measured(folder: Path) -> Iterator[Line]:
+    program = [sys.executable, "-m", "recollect"]
+    url = ["--url", f"sqlite:///{folder / 'starts.db'}"]
+    subprocess.run([*program, "remember", "Anna likes tea", *url], check=True, capture_output=True)
+    least = _least([sys.executable, "-c", ""])
+    for name, command, given, most in (
+        ("from recollect import Recollect", [sys.executable, "-c", "from recollect import Recollect"], "", 0.12),
+        ("recollect recall", [*program, "recall", "tea", *url], "", 0.3),
+        # It ends when it has answered, because its input does.
+        (
+            "recollect mcp, until it has answered initialize",
+            [*program, "mcp", *url],
+            json.dumps(INITIALIZE) + "\n",
+            0.5,
+        ),
+    ):
+        took = _least(command, given)
+        yield Line(
+            f"{name}, of the processor", f"{took:.3f} s", f"{least:.3f} s", took / least, f"<= {most} s", took <= most
+        )
+
+
+def _least(command: Sequence[str], given: str = "") -> float:
+    """Return the seconds of the processor that a program takes in its best run."""
+    return min(_run(command, given) for _ in range(TURNS))
+
+
+def _run(command: Sequence[str], given: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, input=given.encode(), check=True, capture_output=True, env=dict(os.environ))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -1,0 +1,34 @@
+"""The Python of tutorials and how-tos runs, and prints what the page says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recollect.testing.fake_model import ModelServer, says
+from tests.documentation import DOCS, read_blocks, run_page
+
+PAGES = [
+    page
+    for page in [DOCS / "quickstart.md", *sorted(DOCS.glob("tutorials/*.md")), *sorted(DOCS.glob("how-to/*.md"))]
+    if read_blocks(page, "python")
+]
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(says("Better ask your doctor.")) as model:
+        yield model
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_the_python_of_a_page_prints_what_it_says(page: Path, tmp_path: Path, model: ModelServer) -> None:
+    printed = run_page(page, tmp_path, OPENAI_BASE_URL=model.url, OPENAI_MODEL="scripted")
+
+    assert printed == "".join(read_blocks(page, "text"))
+
+
+def test_pages_with_examples_are_found() -> None:
+    assert len(PAGES) >= 4
