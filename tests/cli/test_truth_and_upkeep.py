@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import apsw
+import psycopg
 
 from tests.cli.program import Program
+from tests.postgres_server import PostgresServer
 
 
 def test_a_correction_replaces_and_the_past_can_be_read(program: Program) -> None:
@@ -166,3 +168,34 @@ def test_memories_are_filtered_and_restored(program: Program) -> None:
     assert nothing.code == 0
     assert "There is no such memory." in mixed.err
     assert "not by both" in wrong.err
+
+
+def test_a_database_gets_two_roles_and_shows_no_password(program: Program, postgres_server: PostgresServer) -> None:
+    url = postgres_server.create_database(has_tables=True)
+    admin, owner = postgres_server.admin_url(url), url.replace("app:app@", "cli_owner@")
+    secret = program.folder / "secret.txt"
+    secret.write_text("hidden-7\n")
+    chosen = ("--owner", "cli_owner", "--application", "cli_app", "--owner-password-file", str(secret))
+    try:
+        shown = program.ok("db", "init", "--url", admin, *chosen, "--dry-run")
+        done = program.ok("db", "init", "--url", admin, *chosen)
+        behind = program.ok("db", "migrate", "--url", owner)
+        as_owner = program("list", "--url", owner)
+        listed = program("list", "--url", url.replace("app:app@", "cli_app@"))
+        as_application = program("db", "migrate", "--url", url.replace("app:app@", "cli_app@"))
+    finally:
+        postgres_server.drop_database(url)
+        with psycopg.connect(postgres_server.admin_url("postgres"), autocommit=True) as connection:
+            connection.execute("DROP ROLE IF EXISTS cli_owner, cli_app")
+
+    assert 'CREATE ROLE "cli_owner" LOGIN' in shown
+    assert 'ALTER TABLE "memories" NO FORCE ROW LEVEL SECURITY;\n' in shown
+    assert "ALTER ROLE \"cli_owner\" PASSWORD '…';" in done
+    assert "hidden" not in shown + done
+    assert "SCRAM" not in shown + done
+    assert (behind, listed.code) == ("", 0)
+    assert (as_owner.code, as_application.code) == (1, 1)
+    assert "Serve as the application role" in as_owner.err
+    assert "its tables belong to cli_owner" in as_application.err
+    missing = program("db", "init", "--url", admin, "--owner-password-file", "nowhere.txt")
+    assert (missing.code, missing.err) == (1, "The password file nowhere.txt cannot be read as UTF-8 text.\n")

@@ -329,6 +329,7 @@ class Recollect:
             index_cache_mb=settings.index_cache_mb,
             audit_key=settings.audit_key,
             prepare_threshold=settings.prepare_threshold,
+            owner_url=settings.owner_url,
         )
         if settings.workspace is None:
             return store

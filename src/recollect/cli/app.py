@@ -85,12 +85,7 @@ SUBCOMMANDS = {
         commands="SECRET_COMMANDS",
         panel="Looking after the store",
     ),
-    "db": Subcommands(
-        about="The database behind the store.",
-        module="maintenance",
-        commands="DB_COMMANDS",
-        panel="Looking after the store",
-    ),
+    "db": Subcommands(about="The database behind the store.", module=".database", panel="Looking after the store"),
     "keys": Subcommands(
         about="The keys that let programs use the server.",
         module="server",

@@ -141,6 +141,12 @@ class Settings:
         "Executions after which PostgreSQL keeps a prepared statement; 0: never, for poolers in transaction mode.",
         low=0,
     )
+    owner_url: str = setting(
+        "",
+        "URL of the role that owns the tables of PostgreSQL and upgrades them at start, if the one in `url` owns "
+        "nothing; never shown.",
+        is_secret=True,
+    )
     index_cache_mb: int = setting(256, "Megabytes of memory for vector indexes kept between searches.", low=1)
     weight_similarity: float = setting(0.5, "Weight of similarity to the question in recall.", low=0, high=1)
     weight_recency: float = setting(0.2, "Weight of recency in recall.", low=0, high=1)

@@ -32,11 +32,13 @@ def open_store(
     index_cache_mb: int,
     audit_key: str = "",
     prepare_threshold: int = PREPARE_AFTER,
+    owner_url: str = "",
 ) -> SqlStore:
     """Open the store at `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`.
 
     With an `audit_key`, the hashes of the audit log are keyed. PostgreSQL prepares statements after `prepare_threshold`
-    executions; 0: never, for poolers that give each transaction another connection.
+    executions; 0: never, for poolers that give each transaction another connection. `owner_url` is the role that owns
+    the tables of PostgreSQL and upgrades them, if the one in `url` does not.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
@@ -48,6 +50,7 @@ def open_store(
             pool_size=pool_size,
             prepare_threshold=prepare_threshold,
             index_cache_bytes=index_cache_mb * MEGABYTE,
+            owner_url=owner_url,
         )
     else:
         # Import late: this imports NumPy, which takes longer than the rest of recollect.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import recollect
-from recollect.cli.commands.maintenance import NO_EMBEDDER, POSTGRES, open_embedder
+from recollect.cli.commands.maintenance import NO_EMBEDDER, open_embedder
+from recollect.cli.database import POSTGRES
 from recollect.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Output, Styled, tick
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, mark, one_line, plain_time

@@ -1,9 +1,9 @@
-"""Maintenance of the store: archive, scan for secrets, make vectors, distribute a database."""
+"""Maintenance of the store: archive, scan for secrets, make vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ import typer
 import recollect
 from recollect.cli.options import read_text
 from recollect.cli.output import Column, Grid, Output, Styled, tick
-from recollect.cli.run import Command, Run, optional_module
+from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, one_line, safe
 from recollect.errors import Invalid
 from recollect.settings import Settings
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from recollect.services.memories.secret_scan import Sighting
     from recollect.services.upkeep.maintain import MaintenanceReport
 
-POSTGRES = ("postgresql://", "postgres://")
 NO_EMBEDDER = "off"
 
 
@@ -56,18 +55,6 @@ def allow(
     run.show(_render_allowed(run.tenant.allow_secret(read_text(text))))
 
 
-def distribute(run: Run) -> None:
-    """Distribute the tables of a PostgreSQL database over a Citus cluster, by tenant."""
-    url = run.settings.store_url
-    if not url.startswith(POSTGRES):
-        raise Invalid("Only a PostgreSQL database can be distributed; name one with --url postgresql://…")
-    # Create the tables, and fail early if the database cannot be reached.
-    with recollect.Recollect(settings=replace(run.settings, embedder=NO_EMBEDDER)):
-        pass
-    citus = optional_module("recollect.store.postgres.citus", needs="PostgreSQL", extra="postgres")
-    run.show(_render_distributed(citus.distribute(url)))
-
-
 def reembed(run: Run) -> None:
     """Compute missing vectors, or all of them after a change of embedder, and repair the search index.
 
@@ -99,7 +86,6 @@ SECRET_COMMANDS = (
     Command(run=scan, example="recollect secrets scan --tenant acme"),
     Command(run=allow, example="recollect secrets allow 'AKIAIOSFODNN7EXAMPLQ is a sample'"),
 )
-DB_COMMANDS = (Command(run=distribute, example="recollect db distribute --url postgresql://app@db/memories"),)
 
 
 class _ReportingEmbedder:
@@ -178,12 +164,4 @@ def _render_reembedded(count: int, embedder: str, *, mended: int) -> Output:
         json={"ok": True, "embedded": count, "embedder": embedder, "mended": mended},
         lines=lines,
         blocks=[(tick(True), line) for line in lines],
-    )
-
-
-def _render_distributed(tables: Sequence[str]) -> Output:
-    return Output(
-        json={"ok": True, "tables": list(tables)},
-        lines=[safe(name) for name in tables],
-        blocks=[(tick(True), safe(name)) for name in tables] or [Styled("Everything is distributed already.", "dim")],
     )

@@ -7,17 +7,29 @@ small and are copied to every node. Schema and statements stay the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import psycopg
 
 from recollect.errors import Invalid
-from recollect.store.postgres.engine import translate_errors
+from recollect.store.postgres.failures import translate_admin_errors
+from recollect.store.postgres.link import Connection, connect_once
 
 FIRST = "agents"
 """Table with which the others are colocated."""
 
 REGISTRIES = ("tenants", "embedders")
+
+HAS_CITUS = "SELECT 1 FROM pg_extension WHERE extname = 'citus'"
+
+FIND_HIDDEN = (
+    "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname = ANY(%s) "
+    "AND relrowsecurity AND relforcerowsecurity AND pg_relation_size(oid) > 0 ORDER BY relname"
+)
+"""Tables with rows that Citus cannot copy."""
+
+FIND_LEFT_BEHIND = (
+    "SELECT logicalrelid::text FROM pg_dist_partition JOIN pg_class ON pg_class.oid = logicalrelid "
+    "WHERE relnamespace = current_schema()::regnamespace AND pg_relation_size(logicalrelid) > 0 ORDER BY 1"
+)
+"""Distributed tables whose former rows are still in the coordinator's own table, where no query sees them."""
 
 
 def distribute(url: str) -> Sequence[str]:
@@ -25,22 +37,53 @@ def distribute(url: str) -> Sequence[str]:
 
     Raises: Invalid when the database has no Citus; StoreError.
     """
-    with translate_errors(), psycopg.connect(url, autocommit=True) as connection:
-        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchone():
+    with translate_admin_errors(), connect_once(url) as connection:
+        if not connection.execute(HAS_CITUS).fetchone():
             raise Invalid(
                 "This database has no Citus. On the coordinator of a cluster run CREATE EXTENSION citus, add the "
                 "workers with citus_add_node, and try again."
             )
-        distributed = {
-            name for (name,) in connection.execute("SELECT logicalrelid::text FROM pg_dist_partition").fetchall()
-        }
-        pending = [name for name in (*REGISTRIES, *tenant_tables(connection)) if name not in distributed]
-        for name in pending:
-            connection.execute(statement_for(name))
-        return pending
+        return distribute_pending(connection)
 
 
-def tenant_tables(connection: psycopg.Connection[tuple[Any, ...]]) -> Sequence[str]:
+def is_distributed(connection: Connection) -> bool:
+    """Return True if the tables of this database are distributed, though perhaps not all of them."""
+    if not connection.execute(HAS_CITUS).fetchone():
+        return False
+    return FIRST in _distributed(connection)
+
+
+def distribute_pending(connection: Connection) -> Sequence[str]:
+    """Distribute the tables that are not distributed yet, and remove the rows that stay on the coordinator.
+
+    Both can be run again after an interruption. Raises: Invalid when row-level security hides rows from their owner.
+    """
+    distributed = _distributed(connection)
+    pending = [name for name in (*REGISTRIES, *tenant_tables(connection)) if name not in distributed]
+    _check_readable(connection, pending)
+    for name in pending:
+        connection.execute(statement_for(name))
+    # After the last one: a table cannot be emptied while a local table refers to it.
+    for (name,) in connection.execute(FIND_LEFT_BEHIND).fetchall():
+        connection.execute(truncate_statement_for(name))
+    return pending
+
+
+def _distributed(connection: Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT logicalrelid::text FROM pg_dist_partition").fetchall()}
+
+
+def _check_readable(connection: Connection, tables: Sequence[str]) -> None:
+    """Check that the rows of these tables can be copied to the nodes. Raises: Invalid."""
+    hidden = connection.execute(FIND_HIDDEN, [list(tables)]).fetchall()
+    if hidden:
+        raise Invalid(
+            f"Row-level security is forced on {', '.join(name for (name,) in hidden)}, which hold rows, so not even "
+            "their owner can copy them to the nodes. Run `recollect db init` first, then distribute as the owner."
+        )
+
+
+def tenant_tables(connection: Connection) -> Sequence[str]:
     """List all tables of tenants, referenced tables before those that refer to them."""
     names = {
         name
@@ -74,3 +117,12 @@ def statement_for(table: str) -> str:
         return f"SELECT create_reference_table('{table}')"
     colocated = "default" if table == FIRST else FIRST
     return f"SELECT create_distributed_table('{table}', 'tenant_id', colocate_with => '{colocated}')"
+
+
+def truncate_statement_for(table: str) -> str:
+    """Return the statement that removes the rows of a distributed table from the coordinator's own table.
+
+    >>> truncate_statement_for("memories")
+    "SELECT truncate_local_data_after_distributing_table('memories')"
+    """
+    return f"SELECT truncate_local_data_after_distributing_table('{table}')"

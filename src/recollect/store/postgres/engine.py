@@ -8,8 +8,8 @@ ends; without it no row is visible. Roles that bypass row-level security (superu
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TypeVar
@@ -17,36 +17,22 @@ from typing import IO, TypeVar
 import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
-from psycopg_pool import PoolTimeout
 
-from recollect.deadline import READ_TIMED_OUT, is_read_overdue, read_seconds_left
-from recollect.errors import (
-    Conflict,
-    DiskFull,
-    Invalid,
-    ReadOnly,
-    RecollectError,
-    SchemaMismatch,
-    StoreAway,
-    StoreBusy,
-    StoreDamaged,
-    StoreError,
-    StoreTimeout,
-)
+from recollect.errors import Invalid, StoreAway, StoreError
 from recollect.model import BackupReport
 from recollect.policy.names import check_tenant
 from recollect.store.engine import (
     FORKED,
-    SCHEMA_INCOMPLETE,
-    UNSTORABLE,
     Progress,
     RegisteredEmbedder,
     Snapshots,
     Unit,
 )
+from recollect.store.postgres.failures import is_from_node, translate_admin_errors, translate_errors
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
-from recollect.store.postgres.link import Connection, PostgresLink
-from recollect.store.postgres.schema import migrate
+from recollect.store.postgres.link import Connection, PostgresLink, connect_once
+from recollect.store.postgres.migrate import prepare_schema
+from recollect.store.postgres.roles import check_role, check_tables
 from recollect.store.postgres.scrub import scrub_tables
 from recollect.store.postgres_unit import PostgresUnit
 from recollect.store.queries import as_pyformat, load_queries
@@ -60,12 +46,10 @@ PROPAGATE = "SET LOCAL citus.propagate_set_commands = 'local'"
 """Makes Citus send `SET LOCAL` to its workers; without Citus it has no effect. Each transaction sets it, because a
 pooler may give the next one another connection."""
 
-RETRY_AFTER_BUSY = 1.0
 BROKEN = (
     "The connection to the database broke during this operation. If it was a write, check whether it was done before "
     "you retry."
 )
-NODE_AWAY = "The node of the database cluster that holds this tenant cannot be reached; see the database's log."
 
 
 class PostgresEngine:
@@ -77,14 +61,24 @@ class PostgresEngine:
     store_id = 0
 
     def __init__(
-        self, url: str, *, busy_timeout: float, pool_size: int, prepare_threshold: int, index_cache_bytes: int
+        self,
+        url: str,
+        *,
+        busy_timeout: float,
+        pool_size: int,
+        prepare_threshold: int,
+        index_cache_bytes: int,
+        owner_url: str = "",
     ) -> None:
         """Connect, create or upgrade the schema, and check that row-level security is effective.
+
+        A role that does not own the tables changes no schema; `owner_url` is the role that does.
 
         Raises: StoreError, SchemaMismatch.
         """
         self._templates = {name: as_pyformat(sql) for name, sql in load_queries(self.name).items()}
         self._queries = self._templates
+        self._owner_url = owner_url
         self._pid = os.getpid()
         self._snapshots: Snapshots[PostgresUnit] = Snapshots()
         self._cut_off: set[str] = set()  # tenants of a cluster whose node did not answer the last time
@@ -92,11 +86,11 @@ class PostgresEngine:
             url, busy_timeout=busy_timeout, pool_size=pool_size, prepare_threshold=prepare_threshold
         )
         try:
+            with translate_admin_errors(), self._link.connect() as connection:
+                check_role(connection)
+                prepare_schema(connection, owner_url=owner_url)
+                check_tables(connection)
             with translate_errors():
-                with self._link.connect() as connection:
-                    _check_role(connection)
-                    migrate(connection)
-                    _check_tables(connection)
                 self._link.open()
         except BaseException:
             self._link.close()
@@ -158,8 +152,10 @@ class PostgresEngine:
             try:
                 unit.run("make_nearest_index")
             except errors.InsufficientPrivilege:
-                # This role may not change tables. The statements return the same rows without the index, only slower.
-                return
+                # The statements return the same rows without the index, only slower.
+                if self._owner_url:
+                    with connect_once(self._owner_url) as owner:
+                        owner.execute(self._queries["make_nearest_index"])
             except (errors.UniqueViolation, errors.DuplicateTable):
                 # Another server created it at the same moment.
                 return
@@ -228,70 +224,3 @@ class PostgresEngine:
                         if has_begun:
                             raise StoreError(BROKEN) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
-
-
-def _check_role(connection: Connection) -> None:
-    """Check that row-level security applies to this role. Raises: StoreError."""
-    row = connection.execute(
-        "SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
-    ).fetchone()
-    if row is None or row[1]:
-        raise StoreError(
-            f"The role {row[0] if row else '?'!r} is a superuser or has BYPASSRLS, so one tenant could read another. "
-            "Connect as an ordinary role: CREATE ROLE recollect LOGIN PASSWORD '…'; and make it the database's owner."
-        )
-
-
-def _check_tables(connection: Connection) -> None:
-    """Check that row-level security is on for every tenant's table. Raises: StoreError."""
-    unguarded = connection.execute(
-        "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
-        "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'tenants' "
-        "AND NOT (c.relrowsecurity AND c.relforcerowsecurity) ORDER BY c.relname"
-    ).fetchall()
-    if unguarded:
-        names = ", ".join(name for (name,) in unguarded)
-        raise StoreError(f"Row-level security is off on {names}; ENABLE and FORCE it, then start again.")
-
-
-def is_from_node(error: psycopg.Error) -> bool:
-    """Return True if the coordinator of a cluster cannot connect to the node that holds the rows."""
-    return (error.sqlstate or "").startswith("08")
-
-
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Convert the driver's errors to ours, with the original as the cause."""
-    try:
-        yield
-    except RecollectError:
-        raise
-    except (PoolTimeout, errors.QueryCanceled) as error:
-        if read_seconds_left() is not None:
-            raise StoreTimeout(READ_TIMED_OUT) from error
-        raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
-    except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
-        raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
-    except (errors.SerializationFailure, errors.TooManyConnections) as error:
-        raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
-    except errors.DiskFull as error:
-        raise DiskFull("The database's disk is full; nothing was written. Free some space and try again.") from error
-    except errors.ReadOnlySqlTransaction as error:
-        raise ReadOnly("The PostgreSQL server is read-only: it is a standby, or configured that way.") from error
-    except (OverflowError, UnicodeEncodeError, errors.NumericValueOutOfRange, errors.ProgramLimitExceeded) as error:
-        raise Invalid(UNSTORABLE) from error
-    except errors.IntegrityError as error:
-        # Omit the driver's message, which quotes the row.
-        raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
-    except (errors.DataCorrupted, errors.IndexCorrupted) as error:
-        raise StoreDamaged(f"The PostgreSQL database is damaged ({error.sqlstate}); its log says where.") from error
-    except (errors.UndefinedTable, errors.UndefinedColumn) as error:
-        raise SchemaMismatch(SCHEMA_INCOMPLETE) from error
-    except psycopg.OperationalError as error:
-        if is_read_overdue():
-            raise StoreTimeout(READ_TIMED_OUT) from error
-        if is_from_node(error):
-            raise StoreAway(NODE_AWAY) from error
-        raise StoreError("The PostgreSQL server cannot be reached or went away; check its address and log.") from error
-    except psycopg.Error as error:
-        raise StoreError(f"PostgreSQL failed ({error.sqlstate}: {type(error).__name__}).") from error

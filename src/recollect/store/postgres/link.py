@@ -252,6 +252,11 @@ class PostgresLink:
         return f"The database at {self.address} cannot be reached ({why}). Try again in a moment."
 
 
+def connect_once(url: str) -> Connection:
+    """Open a connection of its own for administration. Raises: StoreAway."""
+    return PostgresLink(url, busy_timeout=0, pool_size=1, prepare_threshold=0).connect()
+
+
 class _Call:
     """Running call."""
 

@@ -11,6 +11,7 @@ from recollect.errors import StoreError
 from recollect.store import adopt_chat_tables
 from recollect.store.migrations import CONCURRENTLY, Migration, check_applied, list_created, load_migrations
 from recollect.store.postgres.link import Connection
+from recollect.store.postgres.roles import has_unforced_tables, unforce_statements
 
 MIGRATION_LOCK = 7_263_554_201
 """Key of the advisory lock held while migrating."""
@@ -23,27 +24,40 @@ LOCK_PATIENCE = 600.0
 DROP_INDEX = "DROP INDEX"
 
 
-def migrate(connection: Connection) -> None:
-    """Apply pending migrations. One server migrates; others that start meanwhile wait for it."""
+def migrate(connection: Connection) -> Sequence[str]:
+    """Apply pending migrations and return their names. One server migrates; others that start meanwhile wait for it.
+
+    The files force row-level security on new tables. If it was forced on none before, because another role serves,
+    each migration ends by lifting that.
+    """
     migrations = load_migrations("postgres")
     if not check_applied(migrations, _applied(connection)) and not adopt_chat_tables.lacks_summary(
         _columns(connection)
     ):
-        return
+        return []
     connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
     try:
         if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
             _add_pgvector(connection)
         applied = _applied(connection)
+        is_forced = not has_unforced_tables(connection)
         before, after = adopt_chat_tables.adoption_statements(
             "postgres", applied, _columns(connection), _columns(connection, adopt_chat_tables.MESSAGES)
         )
-        for place, migration in enumerate(check_applied(migrations, applied) or [None]):
+        pending = check_applied(migrations, applied)
+        for place, migration in enumerate(pending or [None]):
             if applied and migration is not None and migration.is_concurrent:
                 _apply_one_by_one(connection, migration)
-            _apply_at_once(connection, migration, *((before, after) if place == 0 else ((), ())))
+            extra = (before, after) if place == 0 else ((), ())
+            _apply_at_once(connection, migration, *extra, is_forced=is_forced)
+        return [f"{each.number:04} {each.name}" for each in pending]
     finally:
         connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+
+
+def list_pending(connection: Connection) -> Sequence[Migration]:
+    """Return the migrations that are not applied yet. Raises: SchemaMismatch when the database is newer."""
+    return check_applied(load_migrations("postgres"), _applied(connection))
 
 
 def _applied(connection: Connection) -> Mapping[int, str]:
@@ -70,7 +84,12 @@ def _columns(connection: Connection, table: str = adopt_chat_tables.SESSIONS) ->
 
 
 def _apply_at_once(
-    connection: Connection, migration: Migration | None, before: Sequence[str], after: Sequence[str]
+    connection: Connection,
+    migration: Migration | None,
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    is_forced: bool,
 ) -> None:
     """Apply a migration in one transaction.
 
@@ -83,7 +102,10 @@ def _apply_at_once(
             with connection.transaction():
                 connection.execute("SET LOCAL citus.multi_shard_modify_mode TO 'sequential'")
                 connection.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
-                return _apply(connection, migration, before, after)
+                _apply(connection, migration, before, after)
+                for statement in () if is_forced else unforce_statements(connection):
+                    connection.execute(statement)
+                return
         except errors.LockNotAvailable:
             if time.monotonic() > until:
                 raise

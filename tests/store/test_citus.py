@@ -1,0 +1,121 @@
+"""Statements of a distribution, in order. No Citus runs here: its two functions are plain SQL functions that log.
+
+The server is real, and so are the tables, references and roles; only what Citus itself would do is missing.
+"""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from recollect import Recollect, Settings
+from recollect.errors import Invalid, StoreError
+from recollect.store.migrations import load_migrations
+from recollect.store.postgres import citus, migrate
+from recollect.store.postgres.failures import translate_admin_errors
+from recollect.store.postgres.roles import unforce_statements
+from tests.postgres_server import PostgresServer
+
+# The catalogue and the functions of Citus that are called, as far as statements can tell.
+STAND_IN = """
+CREATE TABLE pg_dist_partition (logicalrelid regclass);
+CREATE TABLE calls (number SERIAL, call TEXT);
+CREATE FUNCTION create_reference_table(name text) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO calls (call) VALUES ('reference ' || name); INSERT INTO pg_dist_partition VALUES (name::regclass) $$;
+CREATE FUNCTION create_distributed_table(name text, by text, colocate_with text) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO calls (call) VALUES ('distributed ' || name || ' ' || by || ' with ' || colocate_with);
+  INSERT INTO pg_dist_partition VALUES (name::regclass) $$;
+CREATE FUNCTION truncate_local_data_after_distributing_table(name text) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO calls (call) VALUES ('truncated ' || name) $$;
+"""
+
+
+@pytest.fixture
+def url(postgres_server: PostgresServer) -> Iterator[str]:
+    url = postgres_server.create_database(has_tables=True)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(STAND_IN)
+    yield url
+    postgres_server.drop_database(url)
+
+
+def fill(url: str) -> None:
+    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+        store.agent("ada", tenant="one").remember("Sails on Sundays")
+
+
+def unforce(connection: psycopg.Connection) -> None:
+    for statement in unforce_statements(connection):
+        connection.execute(statement)
+
+
+def read_calls(connection: psycopg.Connection) -> list[str]:
+    return [call for (call,) in connection.execute("SELECT call FROM calls ORDER BY number").fetchall()]
+
+
+def test_tables_come_after_those_they_refer_to_and_local_rows_go_last(url: str) -> None:
+    fill(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        unforce(connection)
+        done = citus.distribute_pending(connection)
+        calls = read_calls(connection)
+        again = citus.distribute_pending(connection)
+
+    assert calls[:3] == ["reference tenants", "reference embedders", "distributed agents tenant_id with default"]
+    assert "distributed memories tenant_id with agents" in calls
+    assert again == []
+    truncated = [each for each in calls if each.startswith("truncated")]
+    assert {"truncated memories", "truncated agents", "truncated tenants"} <= {*truncated}
+    assert calls[-len(truncated) :] == truncated
+    assert len(done) == len(calls) - len(truncated)
+
+
+def test_an_interrupted_distribution_goes_on(url: str) -> None:
+    fill(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        unforce(connection)
+        connection.execute("INSERT INTO pg_dist_partition VALUES ('tenants'), ('agents')")
+
+        done = citus.distribute_pending(connection)
+
+        assert "agents" not in done
+        assert "memories" in done
+        # Rows of what was distributed before the interruption are removed, too.
+        assert "truncated agents" in read_calls(connection)
+
+
+def test_forced_tables_with_rows_are_refused_before_anything_is_done(url: str) -> None:
+    fill(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        with pytest.raises(Invalid, match=r"forced on agents, .*memories.*recollect db init"):
+            citus.distribute_pending(connection)
+
+        assert read_calls(connection) == []
+
+
+def test_the_reason_of_a_failure_is_shown(url: str) -> None:
+    said = r"replication_factor \(1\) exceeds number of worker nodes \(0\)\. Hint: Add more worker nodes"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION create_reference_table(name text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE 'replication_factor (1) exceeds number of worker nodes (0)' "
+            "USING ERRCODE = '22023', HINT = 'Add more worker nodes'; END $$"
+        )
+        with pytest.raises(StoreError, match=said), translate_admin_errors():
+            citus.distribute_pending(connection)
+
+
+def test_a_migration_distributes_what_it_creates(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = load_migrations("postgres")[-1]
+    # The one thing that a stand-in cannot be: an extension.
+    monkeypatch.setattr(citus, "HAS_CITUS", "SELECT 1")
+    with psycopg.connect(url, autocommit=True) as connection:
+        citus.distribute_pending(connection)
+        connection.execute("DELETE FROM pg_dist_partition WHERE logicalrelid = 'console_logins'::regclass")
+        connection.execute("DROP TABLE console_logins")
+        connection.execute("DELETE FROM schema_migrations WHERE number = %s", [last.number])
+        before = len(read_calls(connection))
+
+        migrate.migrate_and_distribute(connection)
+
+        assert read_calls(connection)[before:] == ["distributed console_logins tenant_id with agents"]

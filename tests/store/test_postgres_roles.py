@@ -1,0 +1,246 @@
+"""Two roles on PostgreSQL: an owner that upgrades, and an application that owns nothing, on a real server."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+
+from recollect import Recollect, Settings
+from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError
+from recollect.store.migrations import load_migrations
+from recollect.store.postgres import schema
+from recollect.store.postgres.failures import translate_admin_errors, translate_errors
+from recollect.store.postgres.initialize import initialize
+from recollect.store.postgres.migrate import migrate_database
+from tests.postgres_server import PostgresServer
+
+OWNER, SERVING = "roles_owner", "roles_app"
+PASSWORDS = {OWNER: "owner-pass-7", SERVING: "serving-pass-8"}
+FORCED = "SELECT count(*) FROM pg_class WHERE relforcerowsecurity"
+
+
+class Database:
+    """One database, and the addresses of those who use it."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.single = server.create_database()
+        self.admin = server.admin_url(self.single)
+        self.owner = self.single.replace("app:app@", f"{OWNER}:x@")
+        self.serving = self.single.replace("app:app@", f"{SERVING}:x@")
+
+    def init(self, *, application: str = SERVING, dry_run: bool = False) -> list[str]:
+        report = initialize(self.admin, owner=OWNER, application=application, passwords=PASSWORDS, dry_run=dry_run)
+        return list(report.statements)
+
+    def open(self, url: str = "", *, owner_url: str = "") -> Recollect:
+        return Recollect(settings=Settings(url=url or self.serving, embedder="off", owner_url=owner_url))
+
+    def ask(self, statement: str, url: str = "") -> list[tuple[Any, ...]]:
+        with psycopg.connect(url or self.admin, autocommit=True) as connection:
+            return connection.execute(sql.SQL(statement)).fetchall()
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[Database]:
+    database = Database(postgres_server)
+    yield database
+    postgres_server.drop_database(database.single)
+    with psycopg.connect(postgres_server.admin_url("postgres"), autocommit=True) as admin:
+        for role in (OWNER, SERVING):
+            admin.execute(f"DROP ROLE IF EXISTS {role}")
+
+
+def test_a_fresh_database_serves_an_application_that_owns_nothing(database: Database) -> None:
+    database.init()
+
+    with database.open() as store:
+        store.agent("ada", tenant="one").remember("Sails on Sundays")
+        store.agent("ada", tenant="two").remember("Rows on Mondays")
+        assert [each.text for each in store.agent("ada", tenant="one").list()] == ["Sails on Sundays"]
+
+    assert database.ask(FORCED) == [(0,)]
+    owners = "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'"
+    assert database.ask(owners) == [(OWNER,)]
+    # No tenant is set: nothing is visible.
+    assert database.ask("SELECT count(*) FROM memories", database.serving) == [(0,)]
+    assert database.ask("SELECT count(*) FROM memories", database.owner) == [(2,)]
+    other = "SELECT text FROM set_config('recollect.tenant', 'two', false), memories WHERE tenant_id = 'one'"
+    assert database.ask(other, database.serving) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE memories DISABLE ROW LEVEL SECURITY",
+        "ALTER TABLE memories OWNER TO CURRENT_USER",
+        "DROP POLICY own_tenant ON memories",
+        "CREATE TABLE mine (id INT)",
+        "CREATE SCHEMA mine",
+        "DROP TABLE memories",
+        "TRUNCATE memories",
+        f"SET ROLE {OWNER}",
+    ],
+)
+def test_the_application_cannot_get_around_row_level_security(database: Database, statement: str) -> None:
+    database.init()
+
+    with pytest.raises(errors.InsufficientPrivilege):
+        database.ask(statement, database.serving)
+
+
+@pytest.mark.parametrize("application", [SERVING, "app"])
+def test_a_filled_database_is_converted_and_again_is_harmless(database: Database, application: str) -> None:
+    with database.open(database.single) as store:
+        store.agent("ada", tenant="one").remember("Sails on Sundays")
+    shown = database.init(application=application, dry_run=True)
+    assert database.ask(f"SELECT 1 FROM pg_roles WHERE rolname = '{OWNER}'") == []
+
+    done = database.init(application=application)
+    again = database.init(application=application)
+
+    assert f'ALTER TABLE "memories" OWNER TO "{OWNER}"' in shown
+    assert 'ALTER TABLE "memories" NO FORCE ROW LEVEL SECURITY' in shown
+    assert {*shown} <= {*done}
+    assert [each for each in again if "OWNER TO" in each or "FORCE" in each or "CREATE" in each.split()[:1]] == []
+    url = database.single if application == "app" else database.serving
+    with database.open(url) as store:
+        assert [each.text for each in store.agent("ada", tenant="one").list()] == ["Sails on Sundays"]
+        store.agent("ada", tenant="one").remember("Rows on Mondays")
+    with pytest.raises(errors.InsufficientPrivilege):
+        database.ask("DROP TABLE memories", url)
+
+
+def test_passwords_are_set_and_never_shown(database: Database) -> None:
+    said = "\n".join([*database.init(dry_run=True), *database.init()])
+
+    assert "pass" not in said.replace("PASSWORD", "")
+    stored: dict[object, object] = dict(
+        database.ask(f"SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE '{OWNER[:6]}%'")
+    )
+    assert {*stored} == {OWNER, SERVING}
+    assert all(str(each).startswith("SCRAM-SHA-256$") for each in stored.values())
+
+
+def test_an_application_with_powers_is_refused(database: Database) -> None:
+    with pytest.raises(Invalid, match="two different roles"):
+        initialize(database.admin, owner=OWNER, application=OWNER)
+    with pytest.raises(Invalid, match="a role other than 'postgres'"):
+        initialize(database.admin, owner=OWNER, application="postgres")
+    database.init()
+    with psycopg.connect(database.admin, autocommit=True) as admin:
+        admin.execute(f"GRANT {OWNER} TO {SERVING}")
+    with pytest.raises(Invalid, match=f"is a member of '{OWNER}'"):
+        database.init()
+    # And at start, whoever granted it.
+    with pytest.raises(StoreError, match=f"for '{SERVING}', which owns them or is a member"):
+        database.open()
+
+
+def test_the_owner_does_not_serve(database: Database) -> None:
+    database.init()
+
+    with pytest.raises(StoreError, match=f"for '{OWNER}', which owns them"):
+        database.open(database.owner)
+
+
+def test_an_older_schema_is_upgraded_by_the_owner_while_the_application_serves(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = load_migrations("postgres")
+    with monkeypatch.context() as older:
+        older.setattr(schema, "load_migrations", lambda engine: every[:-1])
+        database.init()
+        serving = database.open()
+
+    with pytest.raises(SchemaMismatch, match=rf"1 migrations?, and the role '{SERVING}'.*db migrate.*\({OWNER}\)"):
+        database.open()
+    with pytest.raises(StoreError, match=f"'{SERVING}' cannot migrate this database: its tables belong to {OWNER}"):
+        migrate_database(database.serving)
+    stop, failures = threading.Event(), []
+
+    def write() -> None:
+        while not stop.is_set():
+            try:
+                serving.agent("ada", tenant="one").remember("Sails on Sundays")
+            except RecollectError as error:
+                failures.append(error)
+                return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    names = migrate_database(database.owner)
+    stop.set()
+    writer.join()
+    serving.close()
+
+    assert (names, failures) == ([f"{every[-1].number:04} {every[-1].name}"], [])
+    assert migrate_database(database.owner) == []
+    # The new table is the application's, too, and not forced.
+    assert database.ask(FORCED) == [(0,)]
+    with database.open() as store:
+        assert len(store.agent("ada", tenant="one").list()) >= 1
+        assert database.ask("SELECT count(*) FROM console_logins", database.serving) == [(0,)]
+
+
+def test_with_the_address_of_the_owner_a_start_upgrades(database: Database) -> None:
+    database.init()
+    with psycopg.connect(database.admin, autocommit=True) as admin:
+        admin.execute("DROP TABLE console_logins")
+        admin.execute("DELETE FROM schema_migrations WHERE name = 'console_logins'")
+
+    with database.open(owner_url=database.owner) as store:
+        store.agent("ada", tenant="one").remember("Sails on Sundays")
+
+    assert database.ask("SELECT count(*) FROM console_logins", database.serving) == [(0,)]
+    with pytest.raises(StoreError, match="is a superuser"):
+        database.open(owner_url=database.admin)
+
+
+def test_an_operator_without_superuser_can_do_it(database: Database) -> None:
+    with psycopg.connect(database.admin, autocommit=True) as admin:
+        admin.execute("CREATE ROLE roles_operator LOGIN CREATEROLE")
+        name = sql.Identifier(admin.info.dbname)
+        admin.execute(sql.SQL("ALTER DATABASE {} OWNER TO roles_operator").format(name))
+    try:
+        url = database.single.replace("app:app@", "roles_operator:x@")
+        for _ in range(2):
+            initialize(url, owner=OWNER, application=SERVING, passwords=PASSWORDS)
+        with database.open() as store:
+            store.agent("ada", tenant="one").remember("Sails on Sundays")
+    finally:
+        with psycopg.connect(database.admin, autocommit=True) as admin:
+            admin.execute(sql.SQL("ALTER DATABASE {} OWNER TO postgres").format(name))
+            admin.execute("DROP OWNED BY roles_operator CASCADE")
+            admin.execute(f"REVOKE {OWNER}, {SERVING} FROM roles_operator CASCADE")
+            admin.execute("DROP ROLE roles_operator")
+
+
+def ask_nobody(connection: psycopg.Connection, translate: Callable[[], AbstractContextManager[None]]) -> None:
+    with translate():
+        connection.execute("SELECT nobody()")
+
+
+def test_administration_shows_what_the_server_says_and_other_work_hides_it(database: Database) -> None:
+    with psycopg.connect(database.single, autocommit=True) as connection:
+        with pytest.raises(StoreError, match=r"refused \(42883\): function nobody\(\) does not exist\. Hint: "):
+            ask_nobody(connection, translate_admin_errors)
+        with pytest.raises(StoreError, match=r"^PostgreSQL failed \(42883: UndefinedFunction\)\.$"):
+            ask_nobody(connection, translate_errors)
+        # A message about a value quotes it.
+        with pytest.raises(StoreError) as caught, translate_admin_errors():
+            connection.execute("SELECT 'the secret'::text::int")
+        assert "secret" not in str(caught.value)
+
+
+def test_an_erasure_by_the_application_cleans_the_tables(database: Database) -> None:
+    database.init()
+
+    with database.open() as store:
+        store.agent("ada", tenant="one").remember("Sails on Sundays")
+        receipt = store.tenant("one").erase("agent:ada")
+
+    assert not any("could not be vacuumed" in each for each in receipt.remnants)
