@@ -133,7 +133,9 @@ def test_the_console_shows_an_item_with_its_key_and_value(recollect: Recollect, 
     assert "<b>Lena K.</b>" in listed
     assert "Lena" not in read(browser.get(home))
     shown = read(browser.get(f"{home}/memories/{item.id}"))
-    for part in ("Namespace users/7", "Key profile", '"name": "<b>Lena K.</b>"', '{"name": "Lena"}'):
+    for part in ("Namespace users/7", "Key profile", '"name": "<b>Lena K.</b>"', "version 1, until"):
         assert part in shown
-    assert "<b>Lena" not in browser.get(f"{home}/memories/{item.id}").text
+    page = browser.get(f"{home}/memories/{item.id}").text
+    assert "<ins>&lt;b&gt;</ins>Lena<ins> K.&lt;/b&gt;</ins>" in page, "what changed since the former value"
+    assert "<b>Lena" not in page
     assert "profile" in read(browser.get(f"{home}/memories/{item.id}/delete"))

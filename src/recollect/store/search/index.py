@@ -213,7 +213,8 @@ class OwnerIndex:
         if not rows.count:
             nowhere = (np.zeros(0, np.int64), np.zeros(0, np.float32))
             cosines = None if vector is None else nowhere[1]
-            return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines)
+            allowed = None if where is None else np.zeros(0, np.bool_)
+            return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
         view = self._view(rows, words, row_filter)
         found = replace(view.evidence, occurrences=[words.occurrences(word_key(term), view.places) for term in terms])
         if where is not None and load is not None:
