@@ -149,6 +149,7 @@ ATTEMPTS: dict[str, Attempt] = {
         for where in (None, "user = 'u-7'", "not user = 'u-8'")
     ],
     "namespaces": lambda me, it: me.namespaces(),
+    "map": lambda me, it: me.map(),
     "for_session": lambda me, it: me.for_session(it.session).list(state="all"),
 }
 CREATING = {

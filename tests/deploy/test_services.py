@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from recollect import Recollect
+from recollect.cli.app import SUBCOMMANDS
 from tests.cli.program import Program
 from tests.postgres_server import PostgresServer, find_program
 
@@ -137,10 +138,10 @@ def test_the_drill_on_sqlite_brings_everything_back(tmp_path: Path) -> None:
     assert "Prefers tabs over spaces" in outputs[-1]
 
 
-@pytest.mark.parametrize("command", re.findall(r"^recollect [a-z].*$", PAGE, re.MULTILINE))
+@pytest.mark.parametrize("command", re.findall(r"^recollect [a-z].*$", PAGE.replace("\\\n", ""), re.MULTILINE))
 def test_commands_of_the_page_exist(tmp_path: Path, command: str) -> None:
-    _, name, *rest = shlex.split(command, comments=True)
-    options = [each for each in rest if each.startswith("--")]
-    helped = Program(tmp_path)(name, "--help").out
+    _, *words = shlex.split(command, comments=True)
+    options = [each for each in words if each.startswith("--")]
+    helped = Program(tmp_path)(*words[: 2 if words[0] in SUBCOMMANDS else 1], "--help").out
 
     assert [each for each in options if each not in helped] == []

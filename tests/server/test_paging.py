@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -10,6 +11,8 @@ import pytest
 
 from recollect.api.recollect import Recollect, TenantMemory
 from recollect.server import paging
+from recollect.server.console import conversations
+from recollect.server.console.pages import fit_bytes
 
 COUNT = 250
 
@@ -211,7 +214,7 @@ def test_pages_of_the_console_end_at_a_number_of_bytes(
 ) -> None:
     agent = ann.rpartition("/")[2]
     make_large(client, ann, "messages")
-    monkeypatch.setattr(paging, "MAX_PAGE_BYTES", 20_000)
+    monkeypatch.setattr(conversations, "fit_bytes", partial(fit_bytes, most=20_000))
     path = f"/admin/agents/{agent}/sessions/{agent}"
 
     first = client.get(path)

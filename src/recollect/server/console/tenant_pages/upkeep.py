@@ -11,6 +11,7 @@ from fastapi import Query, Request
 from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
 
+from recollect.caller import current_caller
 from recollect.errors import Conflict
 from recollect.model import MaintenancePreview
 from recollect.server.console.charts import describe_bytes
@@ -49,12 +50,14 @@ def show_settings(
 @router.get("/maintenance", scope=ADMIN)
 def show_maintenance(request: Request, recollect: CurrentRecollect) -> Response:
     """Show the last and the next run."""
+    current_caller().check_whole_tenant()
     return _maintenance_page(request, recollect)
 
 
 @router.get("/maintenance/preview", scope=ADMIN)
 def preview_maintenance(request: Request, recollect: CurrentRecollect, tenant: CurrentTenant) -> Response:
     """Show what a run would archive now; change nothing."""
+    current_caller().check_whole_tenant()
     return _maintenance_page(request, recollect, preview=tenant.preview_maintenance(limit=LISTED))
 
 

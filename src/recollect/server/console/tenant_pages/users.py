@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from recollect.api.agent import MAX_PAGE
 from recollect.api.recollect import Recollect
+from recollect.caller import current_caller
 from recollect.errors import Conflict, Forbidden, Invalid, NotFound
 from recollect.model import Agent, Memory, Receipt
 from recollect.policy.filters.conditions import EQUAL, Comparison
@@ -72,7 +73,8 @@ def show_user(request: Request, tenant: CurrentTenant, id: Annotated[str, Query(
 def show_erasure(
     request: Request, kind: Annotated[str, Query()] = "user", id: Annotated[str, Query()] = ""
 ) -> Response:
-    """Show the form."""
+    """Show the form. Raises: Forbidden when the key is limited to agents or a user."""
+    current_caller().check_whole_tenant()
     return _erasure_page(request, kind, id)
 
 
