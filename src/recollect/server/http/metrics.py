@@ -43,7 +43,6 @@ class Metrics(Meter):
 
     def __init__(self, recollect: Recollect, shared: Path | None = None) -> None:
         """Create the metrics; those of worker processes that name the same folder `shared` are merged."""
-        self.is_shared = shared is not None
         self._shared = shared
         self.registry = registry = CollectorRegistry()
         self.requests = Counter(
@@ -75,6 +74,11 @@ class Metrics(Meter):
         self._add_prompt_metrics()
         self._store = _StoreGauges(recollect)
         self._background = _BackgroundMetrics(recollect, registry)
+
+    @property
+    def is_shared(self) -> bool:
+        """True if other worker processes read these metrics."""
+        return self._shared is not None
 
     def refresh_background(self) -> None:
         """Publish the state of this process's background threads, for scrapes that another process answers."""
