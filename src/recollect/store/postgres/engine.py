@@ -182,6 +182,7 @@ class PostgresEngine:
     def close(self) -> None:
         # A forked child would close its parent's connections.
         if os.getpid() == self._pid:
+            self.index.close()
             self._link.close()
 
     def _connection(self) -> AbstractContextManager[Connection]:
