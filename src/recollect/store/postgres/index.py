@@ -74,20 +74,25 @@ class PostgresIndex(MemorySearch):
     def close(self) -> None:
         self._loader.close()
 
+    def _find(self, key: IndexKey) -> OwnerIndex | None:
+        """Return the index of an owner if it is in memory, and count the question."""
+        self._demand.count(key)
+        return self._indexes.find(key)
+
     def _search_part(self, key: IndexKey, terms: Sequence[str], row_filter: RowFilter, limit: int) -> Sequence[Match]:
-        index = self._indexes.find(key)
+        index = self._find(key)
         if index is not None:
             return index.search(terms, row_filter, limit)
         return search_evidence(self._weigh_entries(key, list(dict.fromkeys(terms)), None, row_filter), limit)
 
     def _search_nearest(self, key: IndexKey, vector: Vector, row_filter: RowFilter, limit: int) -> Sequence[Match]:
-        index = self._indexes.find(key)
+        index = self._find(key)
         if index is not None:
             return index.nearest(vector, row_filter, limit)
         return nearest_evidence(self._weigh_entries(key, (), vector, row_filter), limit)
 
     def _sample_part(self, key: IndexKey, limit: int) -> tuple[Numbers, Floats]:
-        index = self._indexes.find(key)
+        index = self._find(key)
         if index is None:
             index, values = OwnerIndex(self._embedder, SENT), {"embedder_id": self._embedder.id, "limit": limit}
             index.append(self._read(key.tenant, lambda unit: unit.all("sample_entries", **key.owner, **values)))
@@ -96,7 +101,7 @@ class PostgresIndex(MemorySearch):
     def _weigh_part(
         self, key: IndexKey, terms: Sequence[str], vector: Vector | None, row_filter: RowFilter, where: Condition | None
     ) -> Evidence:
-        index = self._indexes.find(key)
+        index = self._find(key)
         if index is None:
             return self._weigh_entries(key, terms, vector, row_filter, where)
         found = self._weigh_index(index, key, terms, vector, row_filter, where)
@@ -116,7 +121,7 @@ class PostgresIndex(MemorySearch):
         compare = {"terms": terms, "vector": vector, "row_filter": row_filter, "where": where}
         found = self._read(key.tenant, lambda unit: weigh_entries(unit, key.owner, self._embedder, **compare))
         METER.get().count_index("database")
-        if self._demand.count(key):
+        if self._demand.is_high(key):
             nbytes = len(found.seqs) * (ENTRY_BYTES + 4 * self._embedder.dimensions)
             if self._indexes.has_room(nbytes, lambda other: self._demand.is_ahead(key, other)):
                 self._loader.request(key)

@@ -32,15 +32,18 @@ class Demand:
         self._halved_at = time.monotonic()
         self._lock = threading.Lock()
 
-    def count(self, owner: Hashable) -> bool:
-        """Count a question to an owner; return True if it is asked often enough for an index."""
+    def count(self, owner: Hashable) -> None:
+        """Count a question to an owner."""
         key = hash(owner)
         with self._lock:
             if len(self._asked) >= MAX_OWNERS or time.monotonic() - self._halved_at > HALF_LIFE:
                 self._asked = {key: count // 2 for key, count in self._asked.items() if count > 1}
                 self._halved_at = time.monotonic()
             self._asked[key] = self._asked.get(key, 0) + 1
-            return self._asked[key] >= MIN_ASKED
+
+    def is_high(self, owner: Hashable) -> bool:
+        """Return True if an owner is asked often enough for an index."""
+        return self._asked.get(hash(owner), 0) >= MIN_ASKED
 
     def is_ahead(self, owner: Hashable, other: Hashable) -> bool:
         """Return True if one owner is asked so much more often that the index of the other should make room."""
