@@ -235,7 +235,7 @@ def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypa
             agent.remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(250)])
         agents[4].remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(2000)])
         indexes = recollect._services.store._engine.index._indexes  # type: ignore[attr-defined]
-        for turn in range(40):
+        for _ in range(40):
             assert ask(rng.choice(agents), rng.choice(THINGS))
             assert sum(each.held.index.nbytes for each in list(indexes._cached.values())) <= 1024 * 1024
         # Its index alone takes more than a megabyte.

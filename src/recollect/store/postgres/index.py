@@ -118,8 +118,12 @@ class PostgresIndex(MemorySearch):
         where: Condition | None = None,
     ) -> Evidence:
         """Weigh the entries in the database, and have the index loaded if the owner is asked often."""
-        compare = {"terms": terms, "vector": vector, "row_filter": row_filter, "where": where}
-        found = self._read(key.tenant, lambda unit: weigh_entries(unit, key.owner, self._embedder, **compare))
+        found = self._read(
+            key.tenant,
+            lambda unit: weigh_entries(
+                unit, key.owner, self._embedder, terms=terms, vector=vector, row_filter=row_filter, where=where
+            ),
+        )
         METER.get().count_index("database")
         if self._demand.is_high(key):
             nbytes = len(found.seqs) * (ENTRY_BYTES + 4 * self._embedder.dimensions)

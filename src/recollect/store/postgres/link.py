@@ -86,7 +86,7 @@ class PostgresLink:
         self._calls: set[_Call] = set()
         self._last_heard = 0.0  # time of the server's last answer
         self._check_requested = threading.Event()
-        self._server: tuple[Any, ...] | None = None  # what tells the server and database of the last connection from others
+        self._server: tuple[Any, ...] | None = None  # start and database of the last connection
         self.on_other_server: Callable[[], None] = lambda: None
 
     def connect(self) -> Connection:

@@ -84,8 +84,8 @@ def weigh_entries(
     rows = np.frombuffer(sent or b"", np.dtype([*COLUMNS, *((name, ">i8") for name in names)]))
     evidence, order = _arrange(rows)
     if vector is not None:
-        cosines = np.round(rows["cosine"][order].astype(np.float32), SCORE_DIGITS)
-        evidence = replace(evidence, cosines=cosines)
+        cosines: Floats = rows["cosine"][order].astype(np.float32)
+        evidence = replace(evidence, cosines=cosines.round(SCORE_DIGITS))
     bits = [rows[name][order].astype(np.int64) for name in names]
     evidence = replace(evidence, occurrences=_find_occurrences(unit, owner, evidence.seqs, bits, parts))
     if where is None:

@@ -307,9 +307,7 @@ class MemorySearch:
         keeps_last: bool,
     ) -> None:
         self._engine, self._read, self._numbers = engine, read, numbers
-        self._indexes = IndexCache(
-            read, encoding=encoding, numbers=numbers, max_bytes=max_bytes, keeps_last=keeps_last
-        )
+        self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes, keeps_last=keeps_last)
         self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
 
