@@ -153,7 +153,8 @@ class Worker:
 
 def answer_orders(case: Case, pipe: Connection) -> None:
     """Measure each verb that the pipe names, until it names none."""
-    with Recollect(settings=Settings(url=case.url, pool_size=1, index_cache_mb=4_000)) as recollect:
+    settings = Settings(url=case.url, pool_size=1, index_cache_mb=4_000, recall_deadline=60)
+    with Recollect(settings=settings) as recollect:
         questions = iter(sentences(100_000, seed=9, words=8))
         for verb in iter(pipe.recv, None):
             if verb == "memory":
@@ -165,7 +166,7 @@ def answer_orders(case: Case, pipe: Connection) -> None:
 
 def prepare(recollect: Recollect, verb: str, questions: Iterator[str]) -> Callable[[], object]:
     """Return a function that calls the verb, in the state that its name says."""
-    agent = recollect.agent("a0")
+    agent, store = recollect.agent("a0"), recollect._services.store
 
     def recall() -> object:
         found = agent.recall(next(questions), sources=["memory"], min_score=0.0)
@@ -180,12 +181,10 @@ def prepare(recollect: Recollect, verb: str, questions: Iterator[str]) -> Callab
     if verb == "recall, cold":
         # No number of questions is enough for an index.
         demand.MIN_ASKED = sys.maxsize
-        forget = recollect._services.store.forget_cached  # type: ignore[attr-defined]
-        return lambda: (forget("default"), recall())
+        return lambda: (store.forget_cached("default"), recall())
     demand.MIN_ASKED = 1
-    indexes = recollect._services.store._engine.index._indexes  # type: ignore[attr-defined]
     recall()
-    while not indexes._cached:
+    while not store._engine.index._indexes._cached:  # type: ignore[attr-defined]
         time.sleep(0.05)
     return recall
 
