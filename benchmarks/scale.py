@@ -181,7 +181,12 @@ def prepare(recollect: Recollect, verb: str, questions: Iterator[str]) -> Callab
     if verb == "recall, cold":
         # No number of questions is enough for an index.
         demand.MIN_ASKED = sys.maxsize
-        return lambda: (store.forget_cached("default"), recall())
+
+        def recall_cold() -> object:
+            store.forget_cached("default")
+            return recall()
+
+        return recall_cold
     demand.MIN_ASKED = 1
     recall()
     while not store._engine.index._indexes._cached:  # type: ignore[attr-defined]

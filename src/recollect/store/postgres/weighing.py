@@ -157,10 +157,13 @@ def _find_occurrences(
         counts = [np.ones(len(rows), np.float32) for rows in held]
         repeating = seqs[np.flatnonzero(numbers & 1)].tolist()
         if repeating:
-            places = {term: place for place, term in enumerate(part)}
+            repeated: dict[str, list[tuple[int, int]]] = {term: [] for term in part}
             for seq, term, count in unit.all("count_repeated", **owner, seqs=repeating, terms=list(part)):
-                place = places[term]
-                counts[place][seqs[held[place]] == seq] = count
+                repeated[term].append((seq, count))
+            for rows, values, pairs in zip(held, counts, repeated.values(), strict=True):
+                of, values_of = np.array(pairs, np.int64).reshape(-1, 2).T
+                order = np.argsort(seqs[rows])
+                values[order[np.searchsorted(seqs[rows], of, sorter=order)]] = values_of
         found += zip(held, counts, strict=True)
     return found
 
