@@ -59,6 +59,9 @@ INDEX_MB = 12
 MAX_COLD_MS = 100.0
 """Milliseconds of processor time of our process that 95 of 100 recalls stay below."""
 
+UNCHANGED: dict[str, Any] = {"maintenance_interval": 0, "maintenance_writes": 0}
+"""Settings without maintenance, which would archive episodes above the quota and take processor time meanwhile."""
+
 TABLES = ("agents", "memories", "memory_index")
 TCP_BYTES_RECEIVED = slice(128, 136)
 """Place of `tcpi_bytes_received` in the `tcp_info` of Linux."""
@@ -99,7 +102,7 @@ class Cost:
 def fill(case: Case) -> None:
     """Store the memories of the first agent, and copy its rows for the others."""
     base = min(case.memories, LARGEST_BASE)
-    with Recollect(settings=Settings(url=case.url)) as recollect:
+    with Recollect(settings=Settings(url=case.url, **UNCHANGED)) as recollect:
         drafts = [{"text": text, "kind": "episode"} for text in sentences(base)]
         for start in range(0, base, 500):
             recollect.agent("a0").remember_many(drafts[start : start + 500])
@@ -153,13 +156,13 @@ class Worker:
 
 def answer_orders(case: Case, pipe: Connection) -> None:
     """Measure each verb that the pipe names, until it names none."""
-    settings = Settings(url=case.url, pool_size=1, index_cache_mb=4_000, recall_deadline=60)
+    settings = Settings(url=case.url, pool_size=1, index_cache_mb=4_000, recall_deadline=60, **UNCHANGED)
     with Recollect(settings=settings) as recollect:
         questions = iter(sentences(100_000, seed=9, words=8))
         for verb in iter(pipe.recv, None):
             if verb == "memory":
                 index = recollect._services.store._engine.index  # type: ignore[attr-defined]
-                pipe.send((index._indexes._total / 1e6, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))
+                pipe.send((index._indexes._total / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))
             else:
                 pipe.send(measure(case, prepare(recollect, verb, questions)))
 
@@ -250,7 +253,16 @@ def compare(cases: Sequence[Case]) -> dict[tuple[Case, str], Cost]:
             )
     for worker in workers:
         worker.close()
+        check_size(worker.case)
     return best
+
+
+def check_size(case: Case) -> None:
+    """Fail if the first agent lost memories meanwhile: the figures would be those of a smaller one."""
+    with closing(_connect(case)) as connection:
+        ((count,),) = connection.execute("SELECT count(*) FROM memory_index WHERE agent_id = 'a0'").fetchall()
+    if count < case.memories:
+        raise SystemExit(f"{case.name}: the agent has only {count:,} memories, so its figures are wrong.")
 
 
 def find_growth(best: dict[tuple[Case, str], Cost]) -> list[str]:
@@ -267,7 +279,7 @@ def find_growth(best: dict[tuple[Case, str], Cost]) -> list[str]:
 def measure_cold(case: Case, recalls: int) -> list[str]:
     """Ask agents at random, of which a twentieth fits into memory."""
     held = max(round(HELD_SHARE * case.agents), 1)
-    with Recollect(settings=Settings(url=case.url, index_cache_mb=held * INDEX_MB)) as recollect:
+    with Recollect(settings=Settings(url=case.url, index_cache_mb=held * INDEX_MB, **UNCHANGED)) as recollect:
         rng, questions, times = random.Random(5), sentences(recalls, seed=11, words=8), list[float]()
         spent, received = spend_in_database(case), count_bytes(case)
         for question in questions:
@@ -276,7 +288,8 @@ def measure_cold(case: Case, recalls: int) -> list[str]:
             times.append(1000 * (time.process_time() - began))
             assert not found.unanswered
         database, sent = spend_in_database(case) - spent, count_bytes(case) - received
-        total = recollect._services.store._engine.index._indexes._total / 1e6  # type: ignore[attr-defined]
+        total = recollect._services.store._engine.index._indexes._total / 2**20  # type: ignore[attr-defined]
+    check_size(case)
     p95 = statistics.quantiles(times, n=20)[-1]
     print(
         f"{case.name}, memory for {held} of them ({held * INDEX_MB} MB, used {total:.0f}): {recalls} recalls, our ms: "
