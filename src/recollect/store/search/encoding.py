@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.store.engine import Row
+from recollect.store.search.vectors import MAX_BYTE, Bytes, Floats
 from recollect.text_cache import cache_text
 
 MAX_COUNT = 255
 """Maximum count of a word in one record: counts are stored in 8 bits."""
 
-Floats = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint64]
 
@@ -32,7 +32,8 @@ class Encoding:
 
     # Returns the word codes of all records in sequence, and the number of codes per record.
     words: Callable[[Sequence[Any]], tuple[Codes, Numbers]]
-    vectors: Callable[[Sequence[bytes], int], Floats]  # takes the dimensions; returns one row per record
+    # Takes the dimensions; returns one row of bytes and one scale per record, as in `store.search.vectors`.
+    vectors: Callable[[Sequence[bytes], int], tuple[Bytes, Floats]]
     versions: Callable[[Sequence[Row]], Numbers]  # one row (seq, version, embedder or 0) per record
 
 
@@ -83,23 +84,21 @@ def decode_terms(blobs: Sequence[bytes]) -> tuple[Codes, Numbers]:
 
 def encode_vector(vector: Floats) -> bytes:
     """Encode a vector: a float32 scale, then one signed byte per dimension."""
-    # The largest component becomes ±127. Array methods are faster than NumPy functions; every write runs this.
-    scale = max(vector.max().item(), -vector.min().item()) / 127 or 1.0
+    # Array methods are faster than NumPy functions; every write runs this. See `store.search.vectors.encode_rows`.
+    scale = max(vector.max().item(), -vector.min().item()) / MAX_BYTE or 1.0
     values: bytes = (vector * np.float32(1 / scale)).round().astype(np.int8).tobytes()
     return struct.pack("<f", scale) + values
 
 
-def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
-    """Decode vectors, one row each."""
+def split_vectors(blobs: Sequence[bytes], dimensions: int) -> tuple[Bytes, Floats]:
+    """Split encoded vectors into their bytes, one row each, and their scales."""
     stored = np.frombuffer(b"".join(blobs), dtype=np.dtype([("scale", "<f4"), ("values", "i1", (dimensions,))]))
-    matrix: Floats = stored["values"].astype(np.float32)
-    matrix *= stored["scale"][:, None]
-    return matrix
+    return stored["values"], stored["scale"]
 
 
 def _decode_versions(rows: Sequence[Row]) -> Numbers:
     return np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
 
 
-COMPACT_ENCODING = Encoding(words=decode_terms, vectors=decode_vectors, versions=_decode_versions)
+COMPACT_ENCODING = Encoding(words=decode_terms, vectors=split_vectors, versions=_decode_versions)
 """Encoding of `encode_terms` and `encode_vector`."""
