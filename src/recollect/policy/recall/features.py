@@ -93,7 +93,8 @@ def shortness(evidence: Evidence) -> float:
 
     Neighbours and conversations say much about a turn of ten words and little about one of two hundred.
     """
-    return float(min(1.0, SHORT_TERMS / max(float(evidence.lengths.mean()), 1e-9)))
+    mean = float(evidence.lengths.mean()) if evidence.frame is None else evidence.frame.mean_length
+    return min(1.0, SHORT_TERMS / max(mean, 1e-9))
 
 
 def _has(evidence: Evidence, trait: str) -> Floats:

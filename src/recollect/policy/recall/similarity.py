@@ -191,6 +191,7 @@ class Frame:
     talk_starts: Numbers  # first record of each conversation
     talk_norms: Floats  # BM25 length norm of each conversation
     log_lengths: Floats  # natural logarithm of each record's number of words plus 1
+    mean_length: float
 
     @classmethod
     def of(cls, conversations: Numbers, lengths: Floats) -> Frame:
@@ -206,6 +207,7 @@ class Frame:
             talk_starts=np.flatnonzero(begins),
             talk_norms=length_norms(talk_lengths),
             log_lengths=np.log1p(lengths),
+            mean_length=float(lengths.mean()),
         )
 
     @property
