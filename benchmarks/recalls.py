@@ -163,7 +163,9 @@ def _middles(
     timed: Callable[[Callable[[], object]], float], works: Sequence[Callable[[str], None]], queries: Sequence[str]
 ) -> list[float]:
     """Return the median question of each work in the best of several turns, which the works take one by one."""
-    turns = [[statistics.median(timed(partial(work, each)) for each in queries) for work in works] for _ in range(TURNS)]
+    turns = [
+        [statistics.median(timed(partial(work, each)) for each in queries) for work in works] for _ in range(TURNS)
+    ]
     return [min(column) for column in zip(*turns, strict=True)]
 
 

@@ -52,9 +52,7 @@ def recency(created_at: datetime, *, now: datetime, half_life: timedelta) -> flo
     return float(0.5**age) if age > 0 else 1.0
 
 
-def score(
-    similarity: float, recency: float, importance: float, source: Source, weights: Mapping[str, float]
-) -> float:
+def score(similarity: float, recency: float, importance: float, source: Source, weights: Mapping[str, float]) -> float:
     """Return the weighted sum of `score_parts`, without building them.
 
     >>> weights = {"similarity": 0.5, "recency": 0.2, "importance": 0.2, "source": 0.1}

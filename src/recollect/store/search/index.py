@@ -22,10 +22,10 @@ from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number
 from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.columns import FieldColumns, LoadField
-from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
+from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Numbers, word_key
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
 from recollect.store.search.postings import Entries, Words, row_numbers
-from recollect.store.search.vectors import decode_rows
+from recollect.store.search.vectors import Floats, decode_rows
 from recollect.store.tables.rows import moment
 
 HIDDEN_SHARE = 0.05

@@ -29,7 +29,7 @@ Occurrences = tuple[NDArray[np.int64], Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PostingSegment:
     """Sorted part of the list."""
 
     keys: Keys  # distinct word hashes, ascending
@@ -37,7 +37,7 @@ class Segment:
     entries: Entries  # row << 8 | count, ascending within a word
 
     @classmethod
-    def from_packed(cls, packed: Packed) -> Segment:
+    def from_packed(cls, packed: Packed) -> PostingSegment:
         """Build a segment of occurrences: word hash (32 bits), row (24) and count (8) in one number each."""
         packed = np.sort(packed)
         words = (packed >> np.uint64(32)).astype(np.uint32)
@@ -66,7 +66,7 @@ class Segment:
 class Words:
     """Inverted list."""
 
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[PostingSegment, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -80,7 +80,7 @@ class Words:
         while kept and len(kept[-1].entries) < max(MIN_SEGMENT, GROWTH * total):
             merged.append(kept.pop().unpack())
             total += len(merged[-1])
-        return Words((*kept, Segment.from_packed(np.concatenate(merged))))
+        return Words((*kept, PostingSegment.from_packed(np.concatenate(merged))))
 
     def keep_rows(self, new_numbers: NDArray[np.int64]) -> Words:
         """Return a list of the rows whose new number is not negative, under these numbers."""
@@ -91,7 +91,7 @@ class Words:
         numbers = new_numbers[(found >> np.uint64(8)).astype(np.int64) & 0xFFFFFF]
         found, numbers = found[numbers >= 0], numbers[numbers >= 0]
         outer = found & np.uint64(0xFFFFFFFF000000FF)
-        return Words((Segment.from_packed(outer | numbers.astype(np.uint64) << np.uint64(8)),))
+        return Words((PostingSegment.from_packed(outer | numbers.astype(np.uint64) << np.uint64(8)),))
 
     def find(self, keys: Sequence[int]) -> list[Entries]:
         """Return the entries of each word, in the order of the rows within a segment."""
