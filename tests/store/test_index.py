@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from recollect.store.engine import RegisteredEmbedder
-from recollect.store.search.encoding import encode_terms, encode_vector, split_vectors
+from recollect.store.search.encoding import (
+    decode_rows,
+    encode_rows,
+    encode_terms,
+    encode_vector,
+    multiply,
+    split_vectors,
+)
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_rows import RowFilter
-from recollect.store.search.vectors import decode_rows, encode_rows, multiply
 
 ROWS, QUERIES, TOP = 2_000, 50, 10
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.store.postgres.index import SENT, tsvector_literal, vector_literal
-from recollect.store.search.encoding import encode_terms
-from recollect.store.search.vectors import decode_rows
+from recollect.store.search.encoding import decode_rows, encode_terms
 
 LETTERS = st.characters(exclude_characters="\x00", exclude_categories=["Cs"]) | st.sampled_from(" ',:1\\\"")
 

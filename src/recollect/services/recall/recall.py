@@ -279,9 +279,8 @@ class Recall:
             kept = keep_relevant([each.similarity for each in answer.candidates], floor=floor, is_strict=is_strict)
             proposed += compress(answer.candidates, kept)
             below |= {each.id: each for each, is_kept in zip(answer.candidates, kept, strict=True) if not is_kept}
-        relevant = proposed
-        if purpose is not None:
-            relevant = [each for each in proposed if purposes.is_relevant(purpose, each.facts())]
+        is_wanted = [purpose is None or purposes.is_relevant(purpose, each.facts()) for each in proposed]
+        relevant = list(compress(proposed, is_wanted))
         scored = [_Scored.of(each, now, weights, self._half_life) for each in relevant]
         # Ties go to the newest memory.
         scored.sort(key=lambda each: (each.score, each.candidate.seq), reverse=True)
@@ -306,14 +305,10 @@ class Recall:
             candidates = [scored[each].candidate for each in distinct]
             failed = {each.id for each in candidates if purposes.is_failure(each.facts())}
             hits, counted = purposes.arrange_hits(purpose, hits, failed, limit=request.limit)
-        unwanted: Collection[str] = ()
-        if purpose is not None:
-            relevant_ids = {each.id for each in relevant}
-            unwanted = [each.id for each in proposed if each.id not in relevant_ids]
         return Ranking(
             hits=hits,
             duplicates={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
-            unwanted=unwanted,
+            unwanted=[each.id for each, is_kept in zip(proposed, is_wanted, strict=True) if not is_kept],
             below=below,
             floor=floor,
             counted=counted,

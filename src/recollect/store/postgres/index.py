@@ -22,11 +22,19 @@ from recollect.ports import Vector
 from recollect.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter
 from recollect.store.engine import Row, Unit
 from recollect.store.queries import load_queries
-from recollect.store.search.encoding import Codes, Encoding, Numbers, single_word_code, word_code
+from recollect.store.search.encoding import (
+    Bytes,
+    Codes,
+    Encoding,
+    Floats,
+    Numbers,
+    encode_rows,
+    single_word_code,
+    word_code,
+)
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
 from recollect.store.search.index_rows import ALWAYS, RowFilter
-from recollect.store.search.vectors import Bytes, Floats, encode_rows
 
 EXACT_BELOW = 20_000
 """Number of passages below which vectors are compared exactly, which is fast enough and finds everything."""

@@ -3,7 +3,7 @@
 The database keeps each record's index entry in compact columns. Here they become NumPy arrays, which answer a search
 in well under a millisecond for ten thousand records, regardless of the size of the database.
 
-Words are in an inverted list (`store.search.postings`), vectors in one byte per dimension (`store.search.vectors`).
+Words are in an inverted list (`store.search.postings`), vectors in one byte per dimension (`store.search.encoding`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number
 from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.columns import FieldColumns, LoadField
-from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Numbers, word_key
+from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, decode_rows, word_key
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
 from recollect.store.search.postings import Entries, Words, row_numbers
-from recollect.store.search.vectors import Floats, decode_rows
 from recollect.store.tables.rows import moment
 
 HIDDEN_SHARE = 0.05

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Match
-from recollect.store.search.vectors import Floats, multiply
+from recollect.store.search.encoding import Floats, multiply
 
 NEVER = np.inf
 ALWAYS = HIDDEN = -np.inf
@@ -37,7 +37,7 @@ class IndexRows:
     expiries: NDArray[np.float64]
     lengths: Floats
     embedded: NDArray[np.bool_]
-    matrix: NDArray[np.int8]  # vectors; see `store.search.vectors`
+    matrix: NDArray[np.int8]  # vectors; see `store.search.encoding`
     scales: Floats
     sessions: NDArray[np.int64]  # hash of the session; 0 if none
     speakers: NDArray[np.int8]
