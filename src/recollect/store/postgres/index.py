@@ -32,12 +32,13 @@ from recollect.store.postgres.weighing import nearest_evidence, quote_lexeme, se
 from recollect.store.queries import load_queries
 from recollect.store.search.demand import Demand
 from recollect.store.search.encoding import (
+    MAX_BYTE,
     Bytes,
     Codes,
     Encoding,
     Floats,
     Numbers,
-    encode_rows,
+    decode_rows,
     single_word_code,
     word_code,
 )
@@ -135,13 +136,14 @@ class PostgresIndex(MemorySearch):
         )
         METER.get().count_index("database")
         if self._demand.is_high(key):
-            nbytes = len(found.seqs) * (ENTRY_BYTES + 4 * self._embedder.dimensions)
+            nbytes = len(found.seqs) * (ENTRY_BYTES + self._embedder.dimensions)
             if self._indexes.has_room(nbytes, lambda other: self._demand.is_ahead(key, other)):
                 self._loader.request(key)
         return found
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
+        stored = [None if vector is None else round_vector(vector) for vector in vectors]
         return [
             {
                 "words": tsvector_literal(words),
@@ -149,7 +151,7 @@ class PostgresIndex(MemorySearch):
                 "embedder_id": None if vector is None else self._embedder.id,
                 "vector": None if vector is None else vector_literal(vector),
             }
-            for words, vector in zip(terms, vectors, strict=True)
+            for words, vector in zip(terms, stored, strict=True)
         ]
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
@@ -256,6 +258,27 @@ def _count_words(terms: Sequence[str]) -> dict[str, int]:
     return {term: min(count, MAX_POSITIONS) for term, count in Counter(terms).items()}
 
 
+def round_vector(vector: Vector) -> Vector:
+    """Return the vector as an index in memory has it, so that the database computes the same cosines."""
+    rounded = vector[None]
+    # The rounded vector may have a smaller scale than the given one, but then it keeps it.
+    for _ in range(2):
+        rounded = decode_rows(*encode_exactly(rounded))
+    stored: Vector = rounded[0]
+    return stored
+
+
+def encode_exactly(matrix: Floats) -> tuple[Bytes, Floats]:
+    """Return bytes and scales whose products are exact in half precision.
+
+    A byte has 7 bits and a sign, a scale has 4 here, and a number of half precision 11.
+    """
+    mantissas, exponents = np.frexp(np.abs(matrix).max(axis=1, initial=0) / np.float32(MAX_BYTE))
+    scales: Floats = np.ldexp(np.ceil(mantissas * 16) / 16, exponents).astype(np.float32)
+    scales[scales == 0] = 1
+    return np.round(matrix / scales[:, None]).astype(np.int8), scales
+
+
 def vector_literal(vector: Vector) -> str:
     """Format a vector for pgvector; six digits exceed half precision."""
     return "[" + ",".join(f"{value:.6g}" for value in vector.tolist()) + "]"
@@ -294,7 +317,7 @@ def _unquote(term: str) -> str:
 def _decode_vectors(sent: Sequence[bytes], dimensions: int) -> tuple[Bytes, Floats]:
     """Decode the output of `halfvec_send`: a length and an unused number of two bytes each, then the values."""
     stored = np.frombuffer(b"".join(sent), np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
-    return encode_rows(stored["values"].astype(np.float32))
+    return encode_exactly(stored["values"].astype(np.float32))
 
 
 def _decode_versions(rows: Sequence[Row]) -> Numbers:

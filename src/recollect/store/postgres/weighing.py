@@ -32,7 +32,6 @@ from recollect.policy.text import FIXED
 from recollect.ports import Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import RegisteredEmbedder, Unit
-from recollect.store.search.index import SCORE_DIGITS
 from recollect.store.search.index_rows import RowFilter
 
 WORDS_PER_NUMBER = 62
@@ -84,8 +83,7 @@ def weigh_entries(
     rows = np.frombuffer(sent or b"", np.dtype([*COLUMNS, *((name, ">i8") for name in names)]))
     evidence, order = _arrange(rows)
     if vector is not None:
-        cosines: Floats = rows["cosine"][order].astype(np.float32)
-        evidence = replace(evidence, cosines=cosines.round(SCORE_DIGITS))
+        evidence = replace(evidence, cosines=rows["cosine"][order].astype(np.float32))
     bits = [rows[name][order].astype(np.int64) for name in names]
     evidence = replace(evidence, occurrences=_find_occurrences(unit, owner, evidence.seqs, bits, parts))
     if where is None:
