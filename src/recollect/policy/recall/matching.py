@@ -43,12 +43,11 @@ def find_best(
     ranked = scores
     if evidence.allowed is not None:
         ranked = np.where(evidence.allowed, scores, NO_MATCH)
-    best = int(ranked.argmax())
-    if ranked[best] == NO_MATCH:
-        return {}
     top = _top_positions(ranked, limit)
-    top = top[ranked[top] > NO_MATCH]
+    if not len(top):
+        return {}
     top = top[np.lexsort((-evidence.seqs[top], -ranked[top]))[:limit]]
+    best = int(top[0])
     weights = calibration.load_weights()
     fitted = weights.by_words if "meaning" not in features else weights.with_meaning
     match = describe_match(evidence, question, features, scores, best)
