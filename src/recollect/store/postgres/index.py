@@ -32,6 +32,7 @@ from recollect.store.postgres.weighing import nearest_evidence, quote_lexeme, se
 from recollect.store.queries import load_queries
 from recollect.store.search.demand import Demand
 from recollect.store.search.encoding import (
+    MAX_BYTE,
     Bytes,
     Codes,
     Encoding,
@@ -147,7 +148,7 @@ class PostgresIndex(MemorySearch):
                 "words": tsvector_literal(words),
                 "length": sum(_count_words(words).values()),
                 "embedder_id": None if vector is None else self._embedder.id,
-                "vector": None if vector is None else vector_literal(vector),
+                "vector": None if vector is None else vector_literal(_round_to_bytes(vector)),
             }
             for words, vector in zip(terms, vectors, strict=True)
         ]
@@ -254,6 +255,16 @@ def tsvector_literal(terms: Sequence[str]) -> str:
 def _count_words(terms: Sequence[str]) -> dict[str, int]:
     """Count the words, up to the limit of a tsvector."""
     return {term: min(count, MAX_POSITIONS) for term, count in Counter(terms).items()}
+
+
+def _round_to_bytes(vector: Vector) -> Vector:
+    """Round a vector as an index in memory does, so that the database and the index find the same cosines.
+
+    Half precision moves no value to another byte, and the largest, from which the index gets the scale, not at all.
+    """
+    scale = np.float32(np.float16(np.abs(vector).max())) / np.float32(MAX_BYTE) or np.float32(1)
+    rounded: Vector = (vector / scale).round().clip(-MAX_BYTE, MAX_BYTE) * scale
+    return rounded
 
 
 def vector_literal(vector: Vector) -> str:
