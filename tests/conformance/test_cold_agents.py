@@ -34,9 +34,8 @@ FORMS = (
     "We agreed that {who} waters the {thing} in {place} every {day}.",
 )
 DAYS = ("Monday", "Tuesday", "summer", "week")
-# The database keeps vectors in half precision, the index in bytes; a score moves by up to 0.0006.
 CLOSE = 0.001
-"""Difference of scores that counts as a tie: the two ways add up the numbers of a vector in another order."""
+"""Difference of scores that counts as a tie: the database has vectors in half precision, the index in bytes."""
 
 
 def write_text(rng: random.Random) -> str:
