@@ -6,6 +6,8 @@ The floor is the sum of the bare queries: FTS5 over each of the four texts, and 
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -26,6 +28,8 @@ TENANTS = (1, 100, 1_000)
 OF_OTHERS = 20  # memories, events, steps and chunks of each other tenant
 QUERIES = 40
 TURNS = 9
+FILLED_AT_ONCE = 5_000
+FIRST_TURNS = 3
 LIMIT = 10
 P50_MS = 15.0
 OWNER = Owner("acme", "atlas")
@@ -46,6 +50,7 @@ class Fixed:
 
 def measured(folder: Path) -> Iterator[Line]:
     yield from _own_memories(folder)
+    yield from _first_questions(folder)
     yield from _with_many_tenants(folder)
 
 
@@ -76,6 +81,56 @@ def _own_memories(folder: Path) -> Iterator[Line]:
             yield Line(name, _ms(ours), _ms(least), ours / least, f"<= {most}", ours <= most * least)
             name = f"recall from 4 sources, {count:,} memories, against own"
             yield Line(name, _ms(whole), _ms(ours), whole / ours, "<= 1.5", whole <= 1.5 * ours)
+
+
+def _first_questions(folder: Path) -> Iterator[Line]:
+    """The first question to an agent in a new process, against reading its index entries, and the memory after it."""
+    for count in (10_000, 100_000):
+        database = folder / f"first-{count}.db"
+        with Recollect(settings=Settings(url=f"sqlite:///{database}", max_total=count)) as recollect:
+            texts = sentences(count)
+            for start in range(0, count, FILLED_AT_ONCE):
+                recollect.agent("atlas").remember_many(
+                    [{"text": each} for each in texts[start : start + FILLED_AT_ONCE]]
+                )
+        turns = [_ask_first(database, count) for _ in range(FIRST_TURNS)]
+        took, read, resident, bare = (min(column) for column in zip(*turns, strict=True))
+        if count == 100_000:
+            name = f"first question to {count:,} memories, of the processor"
+            yield Line(name, _ms(took), _ms(read), took / read, "<= 150 ms", took <= 0.15)
+        else:
+            name = f"resident memory after a question to {count:,} memories"
+            yield Line(name, f"{resident:.0f} MB", f"{bare:.0f} MB", resident / bare, "<= 90 MB", resident <= 90)
+
+
+def _ask_first(database: Path, count: int) -> Sequence[float]:
+    """Run `FIRST_QUESTION` in a new process."""
+    command = [sys.executable, "-c", FIRST_QUESTION, str(database), str(count)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [float(each) for each in answer.split()]
+
+
+# Prints the processor seconds of the question and of reading the entries, and resident megabytes after the question
+# and with NumPy alone. Another agent is asked before, so that the embedder is loaded.
+FIRST_QUESTION = """
+import sqlite3, sys, time
+from pathlib import Path
+import numpy
+def resident():
+    line = next(each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmRSS"))
+    return int(line.split()[1]) / 1000
+bare = resident()
+from recollect import Recollect, Settings
+database, count = sys.argv[1:]
+with Recollect(settings=Settings(url=f"sqlite:///{database}", max_total=int(count))) as recollect:
+    recollect.agent("other").recall("kiralu mena poto", sources=["memory"])
+    before = time.process_time()
+    recollect.agent("atlas").recall("kiralu mena poto", sources=["memory"])
+    took, after = time.process_time() - before, resident()
+before = time.process_time()
+sqlite3.connect(database).execute("SELECT seq, version, terms, vector FROM memory_index").fetchall()
+print(took, time.process_time() - before, after, bare)
+"""
 
 
 def _with_many_tenants(folder: Path) -> Iterator[Line]:

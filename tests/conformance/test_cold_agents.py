@@ -35,7 +35,7 @@ FORMS = (
 )
 DAYS = ("Monday", "Tuesday", "summer", "week")
 CLOSE = 1e-4
-"""Difference of scores that counts as a tie: the two ways add up the numbers of a vector in another order."""
+"""Difference of scores that counts as a tie."""
 
 
 def write_text(rng: random.Random) -> str:

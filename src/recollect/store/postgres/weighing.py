@@ -34,6 +34,9 @@ from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import RegisteredEmbedder, Unit
 from recollect.store.search.index_rows import RowFilter
 
+SCORE_DIGITS = 5
+"""Cosines are rounded to this precision, so that equal rows get equal scores."""
+
 WORDS_PER_NUMBER = 62
 """Words of a question in a number of 64 bits: one is the sign, and one marks words that occur more than once."""
 

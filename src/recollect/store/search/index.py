@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from operator import is_not
 from typing import TypeVar
 
@@ -129,8 +128,9 @@ class OwnerIndex:
     ) -> tuple[NDArray[np.bool_], Bytes, Floats]:
         """Return a mask of the rows with a vector of this index's embedder, and the bytes and scales of all rows."""
         own, total = self.embedder.id, len(vectors)
-        is_own = [id == own and blob is not None for id, blob in zip(embedder_ids, vectors, strict=True)]
-        blobs, embedded = list(compress(vectors, is_own)), np.array(is_own)
+        entries = list(zip(embedder_ids, vectors, strict=True))
+        blobs = [blob for id, blob in entries if blob is not None and id == own]
+        embedded = np.array([blob is not None and id == own for id, blob in entries])
         matrix, scales = np.zeros((total, self.embedder.dimensions), np.int8), np.zeros(total, np.float32)
         if len(blobs) == total:
             matrix[:], scales[:] = self.encoding.vectors(blobs, self.embedder.dimensions)
