@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from typer.core import TyperGroup
 
 import recollect
 from recollect.cli.run import Command, build_callback
+from recollect.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

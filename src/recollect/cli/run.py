@@ -13,7 +13,6 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
@@ -27,6 +26,7 @@ from recollect.cli.completion import complete_agent
 from recollect.cli.output import Output, Printer, ProgressBar, pick_printer
 from recollect.cli.text import safe
 from recollect.errors import Invalid, ModelError, NotFound, RecollectError, StoreBusy, StoreError
+from recollect.lazy import dataclass
 from recollect.policy.names import check_user
 from recollect.settings import Settings
 

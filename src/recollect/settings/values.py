@@ -8,13 +8,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Unpack, cast
@@ -27,6 +27,7 @@ from recollect.cli.options import (
 from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
+from recollect.lazy import dataclass
 from recollect.model import Json, Kind, Memory, MemoryVersion, Scope, State, StateName
 from recollect.services.memories.similar import find_lookalikes
 
