@@ -238,6 +238,12 @@ def test_a_user_has_its_own_and_what_is_nobodys(agent: AgentMemory) -> None:
     assert all(each.owner == agent.owner for each in own.list())
 
 
+@pytest.mark.parametrize("lost", [None, "", 7])
+def test_a_lost_user_is_not_the_view_of_all(agent: AgentMemory, lost: Any) -> None:
+    with pytest.raises(Invalid, match="A user is 1 to"):
+        agent.for_user(lost)
+
+
 def test_what_is_nobodys_is_not_changed_through_a_user(agent: AgentMemory) -> None:
     own, shared = agent.for_user("u-7"), agent.remember("The office opens at nine")
     agent.log_turn("s-all", user="hello", assistant="hello")

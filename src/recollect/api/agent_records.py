@@ -32,7 +32,7 @@ from recollect.model import (
 )
 from recollect.policy.filters.conditions import STATE, names_field
 from recollect.policy.memories.kinds import check_kind
-from recollect.policy.names import check_owner, memory_seq
+from recollect.policy.names import check_owner, check_user, memory_seq
 from recollect.policy.text import check_text
 from recollect.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
 from recollect.services.memories.filters import MemoryFilters, check_filters, leave_out_items
@@ -137,7 +137,8 @@ class AgentView:
 
         Raises: Invalid; Forbidden when the caller is limited to another user.
         """
-        owner = self._narrow(user)
+        # None would be the operator's view of all users: an app that lost its user must not get it.
+        owner = self._narrow(check_user(user))
         shared = shared and (self.owner.user is None or self.owner.with_shared)
         return type(self)(self._services, owner.agent, owner.tenant, user=owner.user, shared=shared)
 
