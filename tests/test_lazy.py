@@ -61,7 +61,7 @@ def test_arguments_are_checked() -> None:
     with pytest.raises(TypeError, match="name"):
         Lazy()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="positional"):
-        Lazy("a")  # type: ignore[misc]
+        Lazy("a")  # type: ignore[call-arg]
 
 
 def test_a_frozen_record_cannot_be_changed() -> None:

@@ -110,14 +110,14 @@ def _postpone(owner: type, name: str, options: Mapping[str, bool]) -> None:
 
 def _generate(owner: type, name: str, options: Mapping[str, bool]) -> Any:
     """Let the standard library generate a method, for a class that has the same fields."""
-    fields = dataclasses.fields(owner)  # type: ignore[arg-type]
+    fields = dataclasses.fields(owner)
     namespace: dict[str, Any] = {each.name: copy(each) for each in fields}
     namespace["__annotations__"] = {each.name: each.type for each in fields}
     namespace |= {
         key: getattr(owner, key) for key in ("__module__", "__qualname__", "__post_init__") if hasattr(owner, key)
     }
     only = {"init": False, "repr": False, "eq": False, "match_args": False, **options}
-    twin = dataclasses.dataclass(**only)(type(owner.__name__, (), {**namespace, "__doc__": owner.__doc__}))
+    twin: type = dataclasses.dataclass(**only)(type(owner.__name__, (), {**namespace, "__doc__": owner.__doc__}))
     return twin.__dict__[name]
 
 
