@@ -1,4 +1,4 @@
-"""What starting costs: the import, a command, and a server of tools until it answers; with what Python itself takes."""
+"""What starting costs: the import, a command, and a server of tools until it answers; and the size of an install."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.metadata import distribution
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
+import recollect
 from benchmarks.measure import Line
 
 TURNS = 5
@@ -41,6 +45,31 @@ def measured(folder: Path) -> Iterator[Line]:
         yield Line(
             f"{name}, of the processor", f"{took:.3f} s", f"{least:.3f} s", took / least, f"<= {most} s", took <= most
         )
+    size = sum(map(_installed_bytes, _needed_packages())) / 1e6
+    yield Line("install without extras", f"{size:.0f} MB", "", 1, "<= 110 MB", size <= 110)
+
+
+def _needed_packages() -> set[str]:
+    """Return the packages that a bare install brings."""
+    needed, pending = set[str](), ["recollect"]
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed.add(name)
+            requirements = map(Requirement, distribution(name).requires or ())
+            pending += [
+                each.name for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})
+            ]
+    return needed
+
+
+def _installed_bytes(package: str) -> int:
+    """Return the size of a package's files with compiled modules; recollect may be installed in place."""
+    if package == "recollect":
+        files = list(Path(recollect.__file__).parent.rglob("*.*"))
+    else:
+        files = [Path(str(each.locate())) for each in distribution(package).files or ()]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _least(command: Sequence[str], given: str = "") -> float:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from recollect.errors import Forbidden, Invalid
+from recollect.lazy import dataclass
 from recollect.model import KeyScope, Origin
 
 OPERATOR, CLI, MCP = "operator", "cli", "mcp"

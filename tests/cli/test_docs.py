@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from recollect.cli.app import program as whole_program
 from tests.cli.program import Program, shared_warm
@@ -75,7 +74,7 @@ OWN = {"keys create": ("--agent", "--user"), "log": ("--user",), "export": ("--u
 def all_commands() -> dict[str, Any]:
     """Every command by its name, those of a group behind the group's."""
     found: dict[str, Any] = {}
-    for name, command in typer.main.get_command(whole_program()).commands.items():  # type: ignore[attr-defined]
+    for name, command in whole_program().commands.items():
         inner = getattr(command, "commands", None)
         found |= {name: command} if inner is None else {f"{name} {each}": inner[each] for each in inner}
     return found
@@ -103,7 +102,7 @@ def test_every_command_other_programs_rely_on_is_there() -> None:
 
 
 def test_the_options_of_the_program_are_documented() -> None:
-    for option in ("--version", "--install-completion", "--show-completion"):
+    for option in ("--version", "--show-completion"):
         assert option in PAGE
 
 

@@ -44,15 +44,17 @@ def test_version_and_the_help_of_the_program(program: Program) -> None:
 
 
 def test_the_shell_can_complete(program: Program) -> None:
-    variables = {"_RECOLLECT_COMPLETE": "complete_bash", "COMP_WORDS": "recollect re", "COMP_CWORD": "1"}
-    assert program("", **variables).out.split() == ["remember", "review", "recall", "record", "reembed", "restore"]
+    assert completed(program, "recollect re") == ["remember", "review", "recall", "record", "reembed", "restore"]
+    for shell in ("bash", "zsh", "fish"):
+        assert f"_RECOLLECT_COMPLETE={shell}_complete" in program.ok("--show-completion", shell)
 
 
 def completed(program: Program, line: str) -> list[str]:
     """What bash is offered behind this line, as if Tab was pressed at its end."""
     words = line.split(" ")
-    variables = {"_RECOLLECT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    return program("", **variables).out.split()
+    variables = {"_RECOLLECT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    # Each line is the kind of a completion and the completion itself.
+    return [offered.partition(",")[2] for offered in program("", **variables).out.split()]
 
 
 def test_the_shell_completes_what_only_the_store_knows(program: Program) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SLOW = "numpy apsw psycopg pydantic fastapi mcp typer asyncio yaml Stemmer jinja2 uvicorn httpx"
+SLOW = "numpy apsw psycopg pydantic fastapi mcp click asyncio yaml Stemmer jinja2 uvicorn httpx"
 
 
 def test_importing_recollect_imports_nothing_slow() -> None:

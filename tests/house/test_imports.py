@@ -16,12 +16,12 @@ PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
 FACES = WIRING | {"api", "capturing", "client", "tools", "recollect", "evaluation"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "model": set(),
+    "model": {"lazy"},
     "errors": set(),
     "lazy": set(),
     "text_cache": set(),
     "deadline": {"errors"},
-    "caller": {"model", "errors"},
+    "caller": {"model", "errors", "lazy"},
     "meter": set(),
     "capturing": INNER | {"tools"},
     "policy": INNER,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from recollect.lazy import dataclass
 from recollect.model import Kind, Owner
 from recollect.policy.memories.categories import Category, Lifetimes, make_lifetimes
 from recollect.policy.memories.trust import Judge, judge_memory

@@ -1,19 +1,17 @@
-"""The program: all groups of commands, registered with Typer."""
+"""The program: all groups of commands, for Click to run."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
+import click
+from click.shell_completion import get_completion_class
 
 import recollect
-from recollect.cli.run import Command, build_callback
+from recollect.cli.run import Command, build_command
+from recollect.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,25 +51,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 The names of modules are relative to `cli.commands`."""
 
 SENTENCE_END = re.compile(r"\.(?=\s|$)")
-
-
-def is_interactive() -> bool:
-    """Return True if both output streams are terminals."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
-
-
-def _print_version(is_wanted: bool) -> None:
-    if is_wanted:
-        typer.echo(f"recollect {recollect.__version__}")
-        raise typer.Exit
-
-
-def _program(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """Memory for AI agents: keep what matters, find it again, see what is there."""
+SHELLS = ("bash", "zsh", "fish")
+COMPLETION_VARIABLE = "_RECOLLECT_COMPLETE"
+"""Environment variable by which a shell asks for completions."""
 
 
 SUBCOMMANDS = {
@@ -95,46 +77,70 @@ SUBCOMMANDS = {
 }
 
 
-class _Grouped(TyperGroup):
-    """A program whose help lists commands by panel, also when Rich does not draw it."""
+class _Ordered(click.Group):
+    """A group that lists its commands in the order of the code, not by name."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        width = formatter.width - 6 - max(len(name) for name, _ in commands)
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+class _Program(_Ordered):
+    """The whole program. Its help lists commands by panel."""
+
+    panels: dict[str, str]
+    """Panel of each command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = formatter.width - 6 - max(map(len, self.commands))
         for panel in GROUPS:
-            of_panel = [(name, each) for name, each in commands if getattr(each, "rich_help_panel", None) == panel]
+            listed = [each for name, each in self.commands.items() if self.panels[name] == panel]
             with formatter.section(panel):
-                formatter.write_dl(
-                    [(name, each.get_short_help_str(width)) for name, each in of_panel if each is not None]
-                )
+                formatter.write_dl([(each.name or "", each.get_short_help_str(width)) for each in listed])
 
 
-def program(named: str | None = None) -> typer.Typer:
+def program(named: str | None = None) -> click.Group:
     """Build the program, or only the command of this name if there is one.
 
     Building all of it takes longer than most commands run."""
-    app = typer.Typer(
-        cls=_Grouped,
+    app = _Program(
+        "recollect",
+        help="Memory for AI agents: keep what matters, find it again, see what is there.",
+        epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference",
+        params=[
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                expose_value=False,
+                is_eager=True,
+                callback=_print_version,
+                help="Show the version and exit.",
+            ),
+            click.Option(
+                ["--show-completion"],
+                type=click.Choice(SHELLS),
+                expose_value=False,
+                is_eager=True,
+                callback=_print_completion,
+                help="Show the lines that complete commands in this shell, and exit.",
+            ),
+        ],
         no_args_is_help=True,
-        # Python's own traceback shows no local variables, which may hold secrets.
-        pretty_exceptions_enable=False,
-        pretty_exceptions_show_locals=False,
-        # Help and usage errors are panels on a terminal and plain lines elsewhere.
-        rich_markup_mode="rich" if is_interactive() else None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
+    app.panels = {}
     listed = [(panel, module, names.split()) for panel, each in GROUPS.items() for module, names in each.items()]
     is_known = named in SUBCOMMANDS or any(named in names for _, _, names in listed)
     for panel, module, names in listed:
         if not is_known or named in names:
-            commands = load_commands(module)
-            _register(app, [each for each in commands if not is_known or each.name == named], panel)
+            commands = [each for each in load_commands(module) if not is_known or each.name == named]
+            _register(app, commands)
+            app.panels |= dict.fromkeys((each.name for each in commands), panel)
     for name, each in SUBCOMMANDS.items():
         if not is_known or name == named:
-            inner = typer.Typer(help=each.about, no_args_is_help=True)
+            inner = _Ordered(name, help=each.about, no_args_is_help=True)
             _register(inner, load_commands(each.module, each.commands))
-            app.add_typer(inner, name=name, rich_help_panel=each.panel)
+            app.add_command(inner)
+            app.panels[name] = each.panel
     return app
 
 
@@ -144,13 +150,25 @@ def load_commands(module: str, name: str = "COMMANDS") -> Sequence[Command]:
     return commands
 
 
-def _register(app: typer.Typer, commands: Sequence[Command], panel: str | None = None) -> None:
+def _register(group: click.Group, commands: Sequence[Command]) -> None:
     for each in commands:
         # The list of commands shows the first sentence of each.
         about = SENTENCE_END.split(each.run.__doc__ or "")[0]
-        app.command(
-            each.name,
-            epilog=f"Example: {each.example}",
-            short_help=f"{' '.join(about.split())}.",
-            rich_help_panel=panel,
-        )(build_callback(each))
+        built = build_command(each)
+        built.short_help = f"{' '.join(about.split())}."
+        built.epilog = f"Example: {each.example}"
+        group.add_command(built)
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        click.echo(f"recollect {recollect.__version__}")
+        ctx.exit()
+
+
+def _print_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
+    if shell is not None:
+        kind = get_completion_class(shell)
+        assert kind is not None
+        click.echo(kind(ctx.command, {}, "recollect", COMPLETION_VARIABLE).source())
+        ctx.exit()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-import typer
+import click
 
 from recollect.cli.options import STANDARD_INPUT, parse_time
 from recollect.errors import Invalid, RecollectError
@@ -64,7 +64,7 @@ def _parse_line(line: bytes, where: str) -> str | dict[str, Any]:
             item |= {name: parse_time(item[name]) for name in TIMES if isinstance(item.get(name), str)}
     except (ValueError, RecursionError):
         raise Invalid(f"{where} is not JSON in UTF-8. Nothing was stored.") from None
-    except typer.BadParameter as error:
+    except click.BadParameter as error:
         raise Invalid(f"{where}: {error.message} Nothing was stored.") from None
     if not isinstance(item, str | dict):
         raise Invalid(f"{where} is neither a text in quotes nor an object with a text. Nothing was stored.")

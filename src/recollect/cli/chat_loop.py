@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-import typer
+import click
 
 from recollect.cli.commands.context import render_call
 from recollect.cli.commands.memories import read_states, render_forgotten, render_memories, render_remembered
@@ -124,7 +124,7 @@ def _converse_at_terminal(chat: Chat) -> None:
             is_turn = bool(line.strip()) and not is_command(line)
             sentence = " ".join(str(error).split()) + (f" {NOT_KEPT}" if is_turn else "")
             chat.run.printer.note("")
-            typer.secho(safe(sentence), fg=typer.colors.RED, err=True)
+            click.secho(safe(sentence), fg="red", err=True)
         if readline is not None and readline.get_current_history_length() > MAX_HISTORY:
             readline.remove_history_item(0)
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 import recollect
 from recollect.cli.text import HINT_CHARS, one_line
@@ -27,38 +27,38 @@ Offers = list[tuple[str, str]]
 """Completions, each with a description."""
 
 
-def complete_agent(ctx: typer.Context, incomplete: str) -> Offers:
+def complete_agent(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the tenant's agents."""
     return _complete(ctx, incomplete, lambda store: ((each.id, each.name) for each in store.tenant().list_agents()))
 
 
-def complete_memory(ctx: typer.Context, incomplete: str) -> Offers:
+def complete_memory(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the agent's newest memories."""
     return _complete(
         ctx, incomplete, lambda store: ((each.id, each.text) for each in store.agent().list(limit=MAX_OFFERS))
     )
 
 
-def complete_session(ctx: typer.Context, incomplete: str) -> Offers:
+def complete_session(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the agent's latest conversations."""
     return _complete(
         ctx, incomplete, lambda store: ((each.id, each.summary) for each in store.agent().sessions(limit=MAX_OFFERS))
     )
 
 
-def complete_detail(ctx: typer.Context, incomplete: str) -> Offers:
+def complete_detail(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the agent's newest details."""
     return _complete(
         ctx, incomplete, lambda store: ((each.key, each.description) for each in store.agent().search_details(""))
     )
 
 
-def complete_document(ctx: typer.Context, incomplete: str) -> Offers:
+def complete_document(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the tenant's documents."""
     return _complete(ctx, incomplete, lambda store: ((each.id, each.title) for each in store.tenant().list_documents()))
 
 
-def _complete(ctx: typer.Context, incomplete: str, find: Callable[[Recollect], Iterable[tuple[str, str]]]) -> Offers:
+def _complete(ctx: click.Context, incomplete: str, find: Callable[[Recollect], Iterable[tuple[str, str]]]) -> Offers:
     try:
         settings = Settings.load(flags={name: ctx.params.get(name) for name in FLAGS})
         if not _has_store(settings.store_url):

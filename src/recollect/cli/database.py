@@ -7,9 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
-import typer
-
 from recollect.cli.output import Output, Styled, tick
+from recollect.cli.parameters import Option
 from recollect.cli.run import Command, Run, optional_module
 from recollect.cli.text import safe
 from recollect.errors import Invalid
@@ -19,17 +18,17 @@ POSTGRES = ("postgresql://", "postgres://")
 
 def init(
     run: Run,
-    owner: Annotated[str, typer.Option(metavar="ROLE", help="The role that owns the tables.")] = "recollect_owner",
+    owner: Annotated[str, Option(metavar="ROLE", help="The role that owns the tables.")] = "recollect_owner",
     application: Annotated[
-        str, typer.Option(metavar="ROLE", help="The role that serves and owns nothing.")
+        str, Option(metavar="ROLE", help="The role that serves and owns nothing.")
     ] = "recollect_app",
     owner_password_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with the owner's password.", show_default=False)
+        Path | None, Option(metavar="FILE", help="File with the owner's password.", show_default=False)
     ] = None,
     application_password_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with the application's password.", show_default=False)
+        Path | None, Option(metavar="FILE", help="File with the application's password.", show_default=False)
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the SQL.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only print the SQL.")] = False,
 ) -> None:
     """Prepare a PostgreSQL database for two roles: an owner, and an application that owns nothing.
 

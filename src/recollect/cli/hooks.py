@@ -11,8 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.errors import Invalid
 from recollect.model import Json
@@ -180,9 +181,9 @@ EVENTS: dict[str, Callable[[HookCall], Json]] = {
 
 def hook(
     run: Run,
-    host: Annotated[HookHost, typer.Argument(help="The coding agent that calls.")],
+    host: Annotated[HookHost, Argument(help="The coding agent that calls.")],
     replace: Annotated[
-        bool, typer.Option("--replace", help="Give the model the reference instead of a long output, not beside it.")
+        bool, Option("--replace", help="Give the model the reference instead of a long output, not beside it.")
     ] = False,
 ) -> None:
     """Answer a hook of a coding agent: read its event from standard input and print what goes into the context.
@@ -198,13 +199,13 @@ def hook(
     respond = EVENTS.get(name)
     # Cursor also runs the hooks of Claude Code.
     if respond is None or (host is HookHost.CLAUDE and "cursor_version" in event):
-        typer.echo("{}")
+        click.echo("{}")
         return
     try:
         answer = respond(HookCall(host=host, event=event, memory=run.memory, is_replacing=replace))
     except (KeyError, OSError, RecursionError) as error:
         raise Invalid(f"The event {name} cannot be read: {error}.") from error
-    typer.echo(json.dumps(answer))
+    click.echo(json.dumps(answer))
 
 
 COMMANDS = (Command(run=hook, example="recollect hook claude < event.json"),)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, TypedDict
 
-import typer
+import click
 
 from recollect.cli.completion import complete_memory, complete_session
+from recollect.cli.parameters import Argument, Option
 from recollect.errors import Invalid
 from recollect.model import Kind, Origin, Scope
 
@@ -25,7 +26,7 @@ def parse_time(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is not None else moment.astimezone()
     except (ValueError, OverflowError):
-        raise typer.BadParameter("Use a time such as 2026-01-31 or 2026-01-31T12:00:00Z.") from None
+        raise click.BadParameter("Use a time such as 2026-01-31 or 2026-01-31T12:00:00Z.") from None
 
 
 def read_text(text: str) -> str:
@@ -50,15 +51,13 @@ def decode_input(data: bytes, what: str = "Standard input") -> str:
 
 MemoryId = Annotated[
     str,
-    typer.Argument(
-        metavar="ID", help="The memory's id, such as m-7.", show_default=False, autocompletion=complete_memory
-    ),
+    Argument(metavar="ID", help="The memory's id, such as m-7.", show_default=False, complete=complete_memory),
 ]
-OfKind = Annotated[Kind | None, typer.Option(help="Only this kind.", show_default=False)]
-WithTag = Annotated[str | None, typer.Option(help="Only memories with this tag.", show_default=False)]
+OfKind = Annotated[Kind | None, Option(help="Only this kind.", show_default=False)]
+WithTag = Annotated[str | None, Option(help="Only memories with this tag.", show_default=False)]
 Where = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="FILTER",
         help="Only what passes this filter, such as \"tags = food and metadata.city = 'Oslo'\".",
         show_default=False,
@@ -66,7 +65,7 @@ Where = Annotated[
 ]
 Metadata = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--metadata",
         metavar="KEY=VALUE",
         help="A field of your own, such as city=Oslo, or a JSON object; repeat for more.",
@@ -75,17 +74,17 @@ Metadata = Annotated[
 ]
 OfSession = Annotated[
     str | None,
-    typer.Option(metavar="ID", help="Only of this conversation.", show_default=False, autocompletion=complete_session),
+    Option(metavar="ID", help="Only of this conversation.", show_default=False, complete=complete_session),
 ]
-OfScope = Annotated[Scope | None, typer.Option(help="Only notes about this.", show_default=False)]
-OfOrigin = Annotated[Origin | None, typer.Option(help="Only of this origin.", show_default=False)]
+OfScope = Annotated[Scope | None, Option(help="Only notes about this.", show_default=False)]
+OfOrigin = Annotated[Origin | None, Option(help="Only of this origin.", show_default=False)]
 Since = Annotated[
     datetime | None,
-    typer.Option(metavar="TIME", parser=parse_time, help="Only what was written then or later.", show_default=False),
+    Option(metavar="TIME", parser=parse_time, help="Only what was written then or later.", show_default=False),
 ]
 Until = Annotated[
     datetime | None,
-    typer.Option(metavar="TIME", parser=parse_time, help="Only what was written before then.", show_default=False),
+    Option(metavar="TIME", parser=parse_time, help="Only what was written before then.", show_default=False),
 ]
 
 
@@ -120,10 +119,10 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any] | None:
         if each.lstrip().startswith("{"):
             read = _parse_json(each)
             if not isinstance(read, dict):
-                raise typer.BadParameter("--metadata begins like a JSON object but is none.")
+                raise click.BadParameter("--metadata begins like a JSON object but is none.")
             found |= read
         elif not equals or not key:
-            raise typer.BadParameter("--metadata takes KEY=VALUE, such as city=Oslo, or a JSON object.")
+            raise click.BadParameter("--metadata takes KEY=VALUE, such as city=Oslo, or a JSON object.")
         else:
             found[key] = _parse_json(value)
     return found
@@ -139,41 +138,37 @@ def _parse_json(text: str) -> Any:
 
 AsOf = Annotated[
     datetime | None,
-    typer.Option(metavar="TIME", parser=parse_time, help="As of this time; local time unless a zone is given."),
+    Option(metavar="TIME", parser=parse_time, help="As of this time; local time unless a zone is given."),
 ]
 
 Secrets = Annotated[
     str | None,
-    typer.Option(
-        metavar="MODE", help="Handling of what seems to be a secret: reject, redact or flag.", show_default=False
-    ),
+    Option(metavar="MODE", help="Handling of what seems to be a secret: reject, redact or flag.", show_default=False),
 ]
 
 # Models and summaries. What is not given is as the settings say.
 SummaryEnabled = Annotated[
-    bool | None, typer.Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.", show_default=False)
+    bool | None, Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.", show_default=False)
 ]
 SummaryThreshold = Annotated[
     int | None,
-    typer.Option(metavar="N", help="How many messages may accumulate before they are summarised.", show_default=False),
+    Option(metavar="N", help="How many messages may accumulate before they are summarised.", show_default=False),
 ]
 SummaryKeepLast = Annotated[
-    int | None, typer.Option(metavar="N", help="How many of the newest messages stay unsummarised.", show_default=False)
+    int | None, Option(metavar="N", help="How many of the newest messages stay unsummarised.", show_default=False)
 ]
-OpenaiModel = Annotated[str | None, typer.Option(metavar="NAME", help="The language model.", show_default=False)]
-OpenaiBaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="The OpenAI-compatible endpoint.", show_default=False)
-]
+OpenaiModel = Annotated[str | None, Option(metavar="NAME", help="The language model.", show_default=False)]
+OpenaiBaseUrl = Annotated[str | None, Option(metavar="URL", help="The OpenAI-compatible endpoint.", show_default=False)]
 OpenaiSummaryModel = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Another model for summaries.", show_default=False)
+    str | None, Option(metavar="NAME", help="Another model for summaries.", show_default=False)
 ]
 OpenaiSummaryBaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="Another endpoint for summaries.", show_default=False)
+    str | None, Option(metavar="URL", help="Another endpoint for summaries.", show_default=False)
 ]
 
 MinScore = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--min-score",
         help="Least similarity of each result, 0 to 1; 0: no limit. By default as in the settings.",
         show_default=False,

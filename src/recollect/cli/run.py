@@ -1,6 +1,6 @@
 """Parts shared by all commands: five options, settings and store, output, error handling and exit codes.
 
-A command is a function whose first argument is its `Run`; its other arguments are its options. `build_callback` adds
+A command is a function whose first argument is its `Run`; its other arguments are its options. `build_command` adds
 the five common options.
 """
 
@@ -13,27 +13,27 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
-import typer
+import click
 
 import recollect
 from recollect.caller import CLI, Caller, current_caller, use_caller
 from recollect.cli.completion import complete_agent
 from recollect.cli.output import Output, Printer, ProgressBar, pick_printer
+from recollect.cli.parameters import HelpfulCommand, Option, build_parameter
 from recollect.cli.text import safe
 from recollect.errors import Invalid, ModelError, NotFound, RecollectError, StoreBusy, StoreError
+from recollect.lazy import dataclass
 from recollect.policy.names import check_user
-from recollect.settings import Settings
+from recollect.settings import Settings, load_numpy_with_one_thread
 
 if TYPE_CHECKING:
     from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 
-EVERYWHERE = "Common options"
 REFUSED = 1
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """errno values that mean the output cannot be written."""
@@ -72,6 +72,7 @@ class Run:
     @cached_property
     def store(self) -> Recollect:
         """Raises: Invalid, StoreError, SchemaMismatch."""
+        load_numpy_with_one_thread()
         return self._closing.enter_context(recollect.Recollect(settings=self.settings))
 
     @property
@@ -111,38 +112,34 @@ class Run:
 def _common_options(
     url: Annotated[
         str | None,
-        typer.Option(help="The store, such as sqlite:///notes.db.", show_default=False, rich_help_panel=EVERYWHERE),
+        Option(help="The store, such as sqlite:///notes.db.", show_default=False, is_common=True),
     ] = None,
     tenant: Annotated[
         str | None,
-        typer.Option(help="The tenant whose agents are used.", show_default=False, rich_help_panel=EVERYWHERE),
+        Option(help="The tenant whose agents are used.", show_default=False, is_common=True),
     ] = None,
     agent: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The agent whose memories are used.",
             show_default=False,
-            rich_help_panel=EVERYWHERE,
-            autocompletion=complete_agent,
+            is_common=True,
+            complete=complete_agent,
         ),
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option(
-            help="The agent's end user whose memories are used.", show_default=False, rich_help_panel=EVERYWHERE
-        ),
+        Option(help="The agent's end user whose memories are used.", show_default=False, is_common=True),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=EVERYWHERE)
-    ] = False,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON document.", is_common=True)] = False,
 ) -> None:
     """Declare the common options; only the signature is used."""
 
 
-def build_callback(
+def build_command(
     command: Command, make_run: Callable[[Mapping[str, object], Printer, ExitStack], Run] = Run
-) -> Callable[..., None]:
-    """Return the function Typer calls: it takes all options, runs the command and turns errors into exit codes."""
+) -> click.Command:
+    """Return what Click runs: it takes all options, runs the command and turns errors into exit codes."""
 
     def callback(
         url: str | None, tenant: str | None, as_json: bool, agent: str | None = None, **arguments: Any
@@ -156,33 +153,29 @@ def build_callback(
             if sys.stdout is not None:
                 sys.stdout.flush()
         except RecollectError as error:
-            typer.secho(safe(" ".join(str(error).split())), fg=typer.colors.RED, err=True)
+            click.secho(safe(" ".join(str(error).split())), fg="red", err=True)
             if (hint := _hint(error, command)) and sys.stderr is not None and sys.stderr.isatty():
                 # Only for people: a program reads one sentence.
-                typer.secho(hint, dim=True, err=True)
-            raise typer.Exit(REFUSED) from error
+                click.secho(hint, dim=True, err=True)
+            raise click.exceptions.Exit(REFUSED) from error
         except KeyboardInterrupt as error:
-            raise typer.Exit(INTERRUPTED) from error
+            raise click.exceptions.Exit(INTERRUPTED) from error
         except BrokenPipeError as error:
             # The reader closed the pipe, as `head` does.
             _detach_output()
-            raise typer.Exit(0) from error
+            raise click.exceptions.Exit(0) from error
         except OSError as error:
             if error.errno not in UNWRITABLE or error.filename is not None:
                 raise
             _detach_output()
-            typer.secho(f"The output cannot be written ({error.strerror}).", fg=typer.colors.RED, err=True)
-            raise typer.Exit(REFUSED) from error
+            click.secho(f"The output cannot be written ({error.strerror}).", fg="red", err=True)
+            raise click.exceptions.Exit(REFUSED) from error
 
     own = _parameters(command.run)[1:]
     common = [each for each in _parameters(_common_options) if each.name not in command.replaces]
-    options = [*own, *common]
-    shape = cast(Any, callback)
-    shape.__signature__ = inspect.Signature(options)
-    shape.__annotations__ = {option.name: option.annotation for option in options}
-    shape.__doc__ = command.run.__doc__
-    shape.__name__ = command.name
-    return callback
+    params = [build_parameter(each) for each in (*own, *common)]
+    about = inspect.cleandoc(command.run.__doc__ or "")
+    return HelpfulCommand(command.name, callback=callback, params=params, help=about)
 
 
 def _detach_output() -> None:

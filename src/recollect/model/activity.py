@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from recollect.lazy import dataclass
 from recollect.model.records import Json, Memory, Origin, Owner, Role
 
 SUMMARY_HEADING = "Summary of the conversation so far (background, not instructions):\n"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from recollect.lazy import dataclass
 from recollect.model.records import Hit, Json, Memory, Owner
 
 

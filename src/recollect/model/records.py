@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
+
+from recollect.lazy import dataclass
 
 HEADING_SEPARATOR = " > "
 """Separator of the headings in the first line of a passage."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+from recollect.lazy import dataclass
 from recollect.model.activity import AuditHead
 from recollect.model.records import Kind, Memory, Origin, Owner
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from recollect.lazy import dataclass
 from recollect.model.records import HEADING_SEPARATOR
 
 VERSION = "2"

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import isnan, log1p
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 from recollect.policy.recall.calibration import BestMatch, Relevance
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import Evidence
@@ -90,7 +89,7 @@ class PassageWeights:
 @cache
 def load_weights() -> PassageWeights:
     """Read the fitted constants."""
-    read = json.loads(files("recollect.policy").joinpath(WEIGHTS_FILE).read_text("utf-8"))
+    read = json.loads(Path(__file__).with_name(WEIGHTS_FILE).read_text("utf-8"))
     with_meaning, by_words = Relevance(**read["with_meaning"]), Relevance(**read["by_words"])
     return PassageWeights(read["ranking"], with_meaning, by_words)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from recollect.lazy import dataclass
 from recollect.model import Chunk, Detail, Document, DocumentSize, Owner, Skill
 from recollect.policy.chunking import DocumentPart
 from recollect.ports.history import Place

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
@@ -33,7 +32,9 @@ def open_tokenizer(choice: str | TokenCounter | Callable[[str], int], *, folder:
     if choice == "estimate":
         return CheckedCounter(estimate_tokens)
     if name == "tiktoken" and argument:
-        return CheckedCounter(_open_tiktoken(argument, folder or Path(tempfile.gettempdir(), DEFAULT_FOLDER)))
+        return CheckedCounter(
+            _open_tiktoken(argument, folder or Path(import_module("tempfile").gettempdir(), DEFAULT_FOLDER))
+        )
     raise Invalid(f"There is no tokenizer {choice!r}; choose {CHOICES}.")
 
 

@@ -12,6 +12,7 @@ from recollect.settings.sources import FILES, foreign_folder
 from recollect.settings.values import (
     MASK,
     SettingRow,
+    load_numpy_with_one_thread,
     markdown,
     masked,
     setting,
@@ -27,6 +28,7 @@ __all__ = [
     "Settings",
     "default_url",
     "foreign_folder",
+    "load_numpy_with_one_thread",
     "markdown",
     "masked",
     "setting",

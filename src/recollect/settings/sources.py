@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import json
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from recollect.errors import Invalid
+from recollect.lazy import LazyModule
 from recollect.settings.values import SettingRow, convert_value
+
+_difflib, _tomllib = LazyModule("difflib"), LazyModule("tomllib")
 
 FILES = ("recollect.toml", "recollect.yaml", "recollect.yml", "agent.json")
 SHARED_FILE = "agent.json"  # other programs keep their settings in it too
@@ -97,7 +98,7 @@ def _flatten(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[
 def _reject_unknown(source: str, key: str, known: Iterable[str]) -> NoReturn:
     # Sorted, so that of two names equal under casefold the plain one is always suggested.
     folded = {each.removeprefix(f"{OWN_TABLE}.").casefold(): each for each in sorted(known, reverse=True)}
-    nearest = difflib.get_close_matches(key.removeprefix(f"{OWN_TABLE}.").casefold(), folded, n=1, cutoff=0)
+    nearest = _difflib.get_close_matches(key.removeprefix(f"{OWN_TABLE}.").casefold(), folded, n=1, cutoff=0)
     raise Invalid(f'{source}: there is no setting "{key}"; the nearest one is "{folded[nearest[0]]}".')
 
 
@@ -142,7 +143,7 @@ def _parse_yaml(text: str) -> object:
 
 
 _PARSERS: Mapping[str, Callable[[str], object]] = {
-    ".toml": tomllib.loads,
+    ".toml": lambda text: _tomllib.loads(text),
     ".yaml": _parse_yaml,
     ".yml": _parse_yaml,
     ".json": json.loads,

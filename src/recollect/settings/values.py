@@ -8,13 +8,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 
 T = TypeVar("T")
 
@@ -64,6 +65,20 @@ def use_one_thread_each() -> None:
     """
     for name in VARIABLES:
         os.environ.setdefault(name, "1")
+
+
+def load_numpy_with_one_thread() -> None:
+    """Import NumPy so that it multiplies on the calling thread, for programs that ask one question and end.
+
+    Starting its threads takes longer than they save. The environment is the same afterwards, because programs that
+    this one starts inherit it.
+    """
+    before = {name: os.environ.get(name) for name in VARIABLES}
+    use_one_thread_each()
+    import_module("numpy")
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
 
 
 def share_metrics(folder: Path) -> None:

@@ -7,9 +7,10 @@ TRUE` negates it as `policy.filters.conditions.is_matching` does.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from recollect.lazy import dataclass
 from recollect.policy.filters.conditions import EQUAL, EXISTS, METADATA, STATE, And, Comparison, Condition, Not, Or
 from recollect.policy.text import like_literal
 from recollect.store.tables.rows import TAG_BORDER

@@ -10,12 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
+from recollect.lazy import dataclass
 from recollect.model import BackupReport, Kind, Match, Owner
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence

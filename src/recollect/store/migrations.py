@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 
 from recollect.errors import SchemaMismatch
+from recollect.lazy import dataclass
 from recollect.store.queries import statements
 
 
@@ -50,7 +50,7 @@ _DROPPED = re.compile(r"DROP (?:TABLE|INDEX|VIEW) (?:IF EXISTS )?(?P<name>\w+)")
 
 def load_migrations(engine: str) -> Sequence[Migration]:
     """Load all migrations of one engine in order."""
-    folder = files("recollect.store") / "sql" / "migrations" / engine
+    folder = Path(__file__).parent / "sql" / "migrations" / engine
     found = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
     return [_parse_migration(name, (folder / name).read_text("utf-8")) for name in found]
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import chain
+from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.store.tables.columns import COLUMNS
@@ -42,7 +42,7 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)\b")
 @cache
 def load_queries(engine: str) -> Mapping[str, str]:
     """Load all statements of one engine by name."""
-    folder = files("recollect.store") / "sql" / "queries"
+    folder = Path(__file__).parent / "sql" / "queries"
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
     shared = [name for name in names if name.count(".") == 1]
     own = [name for name in names if name.endswith(f".{engine}.sql")]

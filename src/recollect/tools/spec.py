@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import Json
 from recollect.policy.json_values import check_json
 

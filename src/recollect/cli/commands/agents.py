@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-import typer
+import click
 
 from recollect.cli.commands.memories import COLOURS
 from recollect.cli.completion import complete_agent
 from recollect.cli.options import read_text
 from recollect.cli.output import Column, Grid, Output, Styled, next_page, tick
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line, plain_time, safe
 from recollect.errors import Invalid
@@ -20,15 +21,13 @@ from recollect.policy.agents import AgentFields
 NOT_ASKED = "Nothing was removed, because there is no terminal to confirm on. Add --yes."
 NOT_CONFIRMED = "Nothing was removed."
 
-AgentId = Annotated[
-    str, typer.Argument(metavar="ID", help="The agent's id.", show_default=False, autocompletion=complete_agent)
-]
+AgentId = Annotated[str, Argument(metavar="ID", help="The agent's id.", show_default=False, complete=complete_agent)]
 
 
 def list_(
     run: Run,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
-    after: Annotated[str, typer.Option(metavar="AGENT", help="Continue after this one.", show_default=False)] = "",
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
+    after: Annotated[str, Option(metavar="AGENT", help="Continue after this one.", show_default=False)] = "",
 ) -> None:
     """List the tenant's agents and how many memories each has."""
     found = run.tenant.list_agents(after=after, limit=limit)
@@ -44,19 +43,17 @@ def show(run: Run, id: AgentId) -> None:
 def edit(
     run: Run,
     id: AgentId,
-    name: Annotated[str | None, typer.Option(help="Its name.", show_default=False)] = None,
-    prompt: Annotated[
-        str | None, typer.Option(help="Its system prompt; - reads standard input.", show_default=False)
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="The model it uses.", show_default=False)] = None,
+    name: Annotated[str | None, Option(help="Its name.", show_default=False)] = None,
+    prompt: Annotated[str | None, Option(help="Its system prompt; - reads standard input.", show_default=False)] = None,
+    model: Annotated[str | None, Option(help="The model it uses.", show_default=False)] = None,
     tools: Annotated[
         str | None,
-        typer.Option(help="Its tools or sets of tools, such as notes,recall; empty for all.", show_default=False),
+        Option(help="Its tools or sets of tools, such as notes,recall; empty for all.", show_default=False),
     ] = None,
-    colour: Annotated[str | None, typer.Option(help="Its colour in the console.", show_default=False)] = None,
-    icon: Annotated[str | None, typer.Option(help="Its icon in the console.", show_default=False)] = None,
+    colour: Annotated[str | None, Option(help="Its colour in the console.", show_default=False)] = None,
+    icon: Annotated[str | None, Option(help="Its icon in the console.", show_default=False)] = None,
     active: Annotated[
-        bool | None, typer.Option("--active/--inactive", help="Mark it as in use, or not.", show_default=False)
+        bool | None, Option("--active/--inactive", help="Mark it as in use, or not.", show_default=False)
     ] = None,
 ) -> None:
     """Change an agent. What is not given stays."""
@@ -76,7 +73,7 @@ def edit(
     if active is not None:
         fields["is_active"] = active
     if not fields:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "Say what to change: --name, --prompt, --model, --tools, --colour, --icon, --active or --inactive."
         )
     edited = run.tenant.update_agent(id, **fields)
@@ -86,7 +83,7 @@ def edit(
 def remove(
     run: Run,
     id: AgentId,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Remove an agent and everything it owns for good."""
     agent = run.tenant.get_agent(id)
@@ -95,7 +92,7 @@ def remove(
             raise Invalid(NOT_ASKED)
         count = sum(run.tenant.count_memories(id).values())
         memories = f"{count:,} {'memory' if count == 1 else 'memories'}"
-        if not typer.confirm(f"Remove {safe(agent.id)}, its {memories} and all else it owns for good?", err=True):
+        if not click.confirm(f"Remove {safe(agent.id)}, its {memories} and all else it owns for good?", err=True):
             raise Invalid(NOT_CONFIRMED)
     run.tenant.delete_agent(id)
     run.show(_render_removed(agent))

@@ -13,9 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from recollect.cli.output import Column, Line, Output, OutputNote, Styled, next_page, tick
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe, shorten
 from recollect.errors import Conflict, Invalid
@@ -44,13 +45,11 @@ class Anchor:
 
 def audit(
     run: Run,
-    query: Annotated[str, typer.Argument(help="Text the message must contain, ignoring case.")] = "",
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Check that the log is intact instead of showing it.")
-    ] = False,
+    query: Annotated[str, Argument(help="Text the message must contain, ignoring case.")] = "",
+    verify: Annotated[bool, Option("--verify", help="Check that the log is intact instead of showing it.")] = False,
     anchor: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Check every tenant's log (or --tenant's), also against the heads in this file; add the current ones.",
             show_default=False,
@@ -58,17 +57,13 @@ def audit(
     ] = None,
     anchor_command: Annotated[
         str,
-        typer.Option(
-            metavar="COMMAND", help="Write the heads to this program's standard input instead.", show_default=False
-        ),
+        Option(metavar="COMMAND", help="Write the heads to this program's standard input instead.", show_default=False),
     ] = "",
     where: Annotated[
-        str, typer.Option(help="A filter by action, agent, actor and at (docs/filters.md).", show_default=False)
+        str, Option(help="A filter by action, agent, actor and at (docs/filters.md).", show_default=False)
     ] = "",
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
-    before: Annotated[
-        int | None, typer.Option(metavar="EVENT", help="Continue after this one.", show_default=False)
-    ] = None,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
+    before: Annotated[int | None, Option(metavar="EVENT", help="Continue after this one.", show_default=False)] = None,
 ) -> None:
     """Show what was done in the tenant, newest first."""
     is_anchored = anchor is not None or bool(anchor_command)
@@ -77,14 +72,14 @@ def audit(
         run.show(_render_events(found, next_cursor=found[-1].id if len(found) == limit else None))
         return
     if query or where:
-        raise typer.BadParameter("--verify and --anchor check the whole log and take no query.")
+        raise click.BadParameter("--verify and --anchor check the whole log and take no query.")
     if is_anchored:
         _anchor_logs(run, anchor, anchor_command)
         return
     report = run.tenant.audit.verify()
     run.show(_render_report(report))
     if not report.is_intact:
-        raise typer.Exit(REFUSED)
+        raise click.exceptions.Exit(REFUSED)
 
 
 COMMANDS = (Command(run=audit, example="recollect audit m-1 --limit 5"),)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import IO, Annotated
 
-import typer
+import click
 
 from recollect.cli.output import Output
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import safe
 from recollect.errors import Invalid, RecollectError
@@ -38,20 +39,16 @@ def capture(
     run: Run,
     command: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="The command and its arguments, after --; without one, read standard input.", show_default=False
-        ),
+        Argument(help="The command and its arguments, after --; without one, read standard input.", show_default=False),
     ] = None,
-    source: Annotated[
-        str, typer.Option(help="The source of the output; by default the command.", show_default=False)
-    ] = "",
+    source: Annotated[str, Option(help="The source of the output; by default the command.", show_default=False)] = "",
     status: Annotated[
-        str, typer.Option(help="The outcome of the command, if its output comes through a pipe.", show_default=False)
+        str, Option(help="The outcome of the command, if its output comes through a pipe.", show_default=False)
     ] = "",
-    type: Annotated[str, typer.Option(help="A short word for what it is.")] = "command_output",
-    session: Annotated[str | None, typer.Option(help="The conversation it belongs to.", show_default=False)] = None,
+    type: Annotated[str, Option(help="A short word for what it is.")] = "command_output",
+    session: Annotated[str | None, Option(help="The conversation it belongs to.", show_default=False)] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print only what goes into the prompt, on standard output.")
+        bool, Option("--quiet", "-q", help="Print only what goes into the prompt, on standard output.")
     ] = False,
 ) -> None:
     """Run a command and store its output if it is too long for a prompt. You see the output as it comes; the line that
@@ -59,7 +56,7 @@ def capture(
     print it if it is short, else the line.
     """
     if command and status:
-        raise typer.BadParameter("--status is for output from a pipe; a command has its own exit code.")
+        raise click.BadParameter("--status is for output from a pipe; a command has its own exit code.")
     # Fail before the command has done anything if the store cannot be opened.
     run.memory  # noqa: B018
     with tempfile.TemporaryFile(prefix="recollect-") as file:
@@ -79,8 +76,8 @@ def _run(
     out = None if quiet else STDERR if run.printer.is_json else STDOUT
     ended = process.run_command(command, file, out=out, err=None if quiet else STDERR)
     if ended.problem:
-        typer.secho(safe(f"{ended.problem}."), fg=typer.colors.RED, err=True)
-        raise typer.Exit(ended.code or REFUSED)
+        click.secho(safe(f"{ended.problem}."), fg="red", err=True)
+        raise click.exceptions.Exit(ended.code or REFUSED)
     try:
         captured = run.memory.capture_output(
             file,
@@ -94,8 +91,8 @@ def _run(
     except RecollectError as error:
         if not ended.code:
             raise
-        typer.secho(safe(str(error)), fg=typer.colors.RED, err=True)
-        raise typer.Exit(ended.code) from error
+        click.secho(safe(str(error)), fg="red", err=True)
+        raise click.exceptions.Exit(ended.code) from error
     output = CapturedOutput(
         captured=captured,
         file=file,
@@ -106,12 +103,12 @@ def _run(
         is_shown=not quiet,
     )
     _show(run, output)
-    raise typer.Exit(ended.code)
+    raise click.exceptions.Exit(ended.code)
 
 
 def _read_input(file: IO[bytes]) -> None:
     if sys.stdin is None or sys.stdin.isatty():
-        raise typer.BadParameter("Give a command after --, or pipe its output in.")
+        raise click.BadParameter("Give a command after --, or pipe its output in.")
     try:
         while piece := sys.stdin.buffer.read(PIECE_BYTES):
             file.write(piece)

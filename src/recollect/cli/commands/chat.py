@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from recollect.cli.options import OpenaiBaseUrl, OpenaiModel, read_text
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run, optional_module
 
 LOOP = "recollect.cli.chat_loop"
@@ -15,19 +14,19 @@ NEEDS = {"needs": "Running an agent", "extra": "agent"}
 
 InSession = Annotated[
     str | None,
-    typer.Option(metavar="SESSION", help="The conversation to continue; by default a new one.", show_default=False),
+    Option(metavar="SESSION", help="The conversation to continue; by default a new one.", show_default=False),
 ]
 
 
 def ask(
     run: Run,
     prompt: Annotated[
-        str, typer.Argument(help="The question; - reads standard input.", metavar="PROMPT", show_default=False)
+        str, Argument(help="The question; - reads standard input.", metavar="PROMPT", show_default=False)
     ],
     session: InSession = None,
     image: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="An image the agent should look at; repeat for more.", show_default=False),
+        Option(metavar="FILE", help="An image the agent should look at; repeat for more.", show_default=False),
     ] = None,
     openai_model: OpenaiModel = None,
     openai_base_url: OpenaiBaseUrl = None,

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from recollect.cli.options import MinScore, Where, read_text
 from recollect.cli.output import Block, Cell, Column, Indented, Line, Output, OutputNote, Styled, Table
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_value, local_time, one_line, plain_time, safe, shorten
 from recollect.model import BlockItem, ContextCall, Json, Truncation, WorkingMemory
@@ -20,20 +19,20 @@ COLOURS = {"system": "magenta", "user": "green", "assistant": "blue"}
 
 def context(
     run: Run,
-    session: Annotated[str, typer.Argument(help="The conversation's id.", show_default=False)],
-    message: Annotated[str, typer.Argument(help="The user's new message; - reads standard input.")] = "",
+    session: Annotated[str, Argument(help="The conversation's id.", show_default=False)],
+    message: Annotated[str, Argument(help="The user's new message; - reads standard input.")] = "",
     system_prompt: Annotated[
-        str | None, typer.Option(help="Replaces the agent's system prompt; - reads standard input.", show_default=False)
+        str | None, Option(help="Replaces the agent's system prompt; - reads standard input.", show_default=False)
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Maximum number of tokens; by default as in the settings.", show_default=False)
+        int | None, Option(help="Maximum number of tokens; by default as in the settings.", show_default=False)
     ] = None,
     layout: Annotated[
-        Layout | None, typer.Option(help="The order of the blocks; by default as in the settings.", show_default=False)
+        Layout | None, Option(help="The order of the blocks; by default as in the settings.", show_default=False)
     ] = None,
     min_score: MinScore = None,
     where: Where = None,
-    blocks: Annotated[bool, typer.Option("--blocks", help="Show its blocks instead of its messages.")] = False,
+    blocks: Annotated[bool, Option("--blocks", help="Show its blocks instead of its messages.")] = False,
 ) -> None:
     """Build the prompt of the next call: memory, knowledge and conversation, fitted into a budget."""
     made = run.memory.context(
@@ -56,9 +55,9 @@ def context(
 
 def seen(
     run: Run,
-    id: Annotated[str | None, typer.Argument(help="The call; without one, list the latest.")] = None,
-    session: Annotated[str, typer.Option(help="Only calls of this conversation.", show_default=False)] = "",
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
+    id: Annotated[str | None, Argument(help="The call; without one, list the latest.")] = None,
+    session: Annotated[str, Option(help="Only calls of this conversation.", show_default=False)] = "",
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
 ) -> None:
     """Show the prompt of an earlier call, what was left out of it, and why."""
     if id is None:

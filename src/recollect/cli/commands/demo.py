@@ -15,12 +15,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 import recollect
 from recollect.cli.commands import audit, context, details, knowledge, maintenance, memories, recall, sessions
 from recollect.cli.output import Indented, Output, Printer, Styled
-from recollect.cli.run import Command, Run, build_callback
+from recollect.cli.run import Command, Run, build_command
 from recollect.model import Json
 from recollect.settings import Settings
 
@@ -218,10 +216,9 @@ class _Tour:
         if name == DETAILS:
             commands, (name, *arguments) = details.COMMANDS, arguments
         (command,) = (each for each in commands if each.name == name)
-        app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-        app.command()(build_callback(command, partial(_TourRun, self.store)))
+        built = build_command(command, partial(_TourRun, self.store))
         with redirect_stderr(sys.stdout):
-            app(arguments, standalone_mode=False)
+            built(arguments, standalone_mode=False)
 
     def read(self, line: str) -> str:
         """Run a command and return what it printed."""

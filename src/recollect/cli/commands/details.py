@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from recollect.cli.completion import complete_detail
 from recollect.cli.options import STANDARD_INPUT
 from recollect.cli.output import Column, Indented, Line, Output, OutputNote, Styled, tick
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line, plain_time, safe
 from recollect.errors import Invalid
@@ -20,21 +19,21 @@ from recollect.policy.details.references import reference
 
 Key = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="KEY",
         help="The detail's key, such as npm-install-x7k2m9qp.",
         show_default=False,
-        autocompletion=complete_detail,
+        complete=complete_detail,
     ),
 ]
-Session = Annotated[str | None, typer.Option(help="The conversation it belongs to.", show_default=False)]
+Session = Annotated[str | None, Option(help="The conversation it belongs to.", show_default=False)]
 
 
 def store(
     run: Run,
-    file: Annotated[str, typer.Argument(help="A file of text; - reads standard input.", show_default=False)],
-    description: Annotated[str, typer.Option(help="One line for the reference.", show_default=False)] = "",
-    type: Annotated[str, typer.Option(help="Such as command_output or api_response.")] = "file_content",
+    file: Annotated[str, Argument(help="A file of text; - reads standard input.", show_default=False)],
+    description: Annotated[str, Option(help="One line for the reference.", show_default=False)] = "",
+    type: Annotated[str, Option(help="Such as command_output or api_response.")] = "file_content",
     session: Session = None,
 ) -> None:
     """Store a big text and print the reference that replaces it in prompts."""
@@ -53,11 +52,9 @@ def store(
 
 def list_(
     run: Run,
-    query: Annotated[
-        str, typer.Argument(help="Words to search for, best match first; without any, list the newest.")
-    ] = "",
+    query: Annotated[str, Argument(help="Words to search for, best match first; without any, list the newest.")] = "",
     session: Session = None,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
 ) -> None:
     """List the big texts an agent has stored."""
     run.show(_render_list(run.memory.search_details(query, session_id=session, limit=limit)))
@@ -66,17 +63,17 @@ def list_(
 def show(
     run: Run,
     key: Key,
-    offset: Annotated[int, typer.Option(help="The first character to show.")] = 0,
-    limit: Annotated[int | None, typer.Option(help="Maximum number of characters.", show_default=False)] = None,
-    lines: Annotated[str | None, typer.Option(help="Such as 120-180, 120 or 120-.", show_default=False)] = None,
-    head: Annotated[int | None, typer.Option(help="The first lines, this many.", show_default=False)] = None,
-    tail: Annotated[int | None, typer.Option(help="The last lines, this many.", show_default=False)] = None,
+    offset: Annotated[int, Option(help="The first character to show.")] = 0,
+    limit: Annotated[int | None, Option(help="Maximum number of characters.", show_default=False)] = None,
+    lines: Annotated[str | None, Option(help="Such as 120-180, 120 or 120-.", show_default=False)] = None,
+    head: Annotated[int | None, Option(help="The first lines, this many.", show_default=False)] = None,
+    tail: Annotated[int | None, Option(help="The last lines, this many.", show_default=False)] = None,
     grep: Annotated[
-        str | None, typer.Option(help="Lines that contain this text, or match /this/.", show_default=False)
+        str | None, Option(help="Lines that contain this text, or match /this/.", show_default=False)
     ] = None,
-    context: Annotated[int, typer.Option(help="Lines around each match.")] = 2,
+    context: Annotated[int, Option(help="Lines around each match.")] = 2,
     json_path: Annotated[
-        str | None, typer.Option(help="Values of a JSON text, such as $.items[0].", show_default=False)
+        str | None, Option(help="Values of a JSON text, such as $.items[0].", show_default=False)
     ] = None,
 ) -> None:
     """Show a part of a big text; standard error says how much remains."""
@@ -94,7 +91,7 @@ def show(
     run.show(_render_page(page))
 
 
-def hide(run: Run, key: Key, undo: Annotated[bool, typer.Option("--undo", help="Show it again.")] = False) -> None:
+def hide(run: Run, key: Key, undo: Annotated[bool, Option("--undo", help="Show it again.")] = False) -> None:
     """Hide a big text, so that it cannot be found or read."""
     detail = run.memory.hide_detail(key, is_hidden=not undo)
     run.show(_render_changed(detail.key, "Shown again" if undo else "Hidden"))

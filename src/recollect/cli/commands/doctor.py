@@ -11,12 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 import recollect
 from recollect.cli.commands.maintenance import NO_EMBEDDER, open_embedder
 from recollect.cli.database import POSTGRES
 from recollect.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Output, Styled, tick
+from recollect.cli.parameters import Option
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, mark, one_line, plain_time
 from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch, StoreAway, StoreDamaged
@@ -58,17 +59,17 @@ def settings(run: Run) -> None:
 def doctor(
     run: Run,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Skip the checks that read every page, stored text and event.")
+        bool, Option("--quick", help="Skip the checks that read every page, stored text and event.")
     ] = False,
     online: Annotated[
-        bool, typer.Option("--online", help="Also ask the language models that are configured for an answer.")
+        bool, Option("--online", help="Also ask the language models that are configured for an answer.")
     ] = False,
 ) -> None:
     """Check that everything works, and advise on what does not."""
     checks = list(_checks(run, is_quick=quick, is_online=online))
     run.show(_render_checks(checks))
     if not all(check.is_ok for check in checks):
-        raise typer.Exit(REFUSED)
+        raise click.exceptions.Exit(REFUSED)
 
 
 COMMANDS = (

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from recollect.cli.output import Block, Column, Line, Output, Styled, Table
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_record, json_value, one_line, safe
 from recollect.errors import Invalid
@@ -26,16 +27,16 @@ def erase(
     run: Run,
     subject: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS.",
             show_default=False,
         ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only list what would be removed.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     compact: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--compact/--no-compact",
             help="Rewrite the database files, or leave them. By default, overwrite unused space.",
             show_default=False,
@@ -43,7 +44,7 @@ def erase(
     ] = None,
     with_agents: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--with-agents/--keep-agents",
             help="Delete agents whose ids are made from the words, or keep them.",
             show_default=False,
@@ -51,7 +52,7 @@ def erase(
     ] = None,
     verify: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Only check a receipt that --json printed; - reads standard input."),
+        Option(metavar="FILE", help="Only check a receipt that --json printed; - reads standard input."),
     ] = None,
 ) -> None:
     """Remove everything about a subject for good, and print a receipt."""
@@ -59,7 +60,7 @@ def erase(
         run.show(_verify(run, verify))
         return
     if not subject:
-        raise typer.BadParameter("Name what to erase, or a receipt with --verify.")
+        raise click.BadParameter("Name what to erase, or a receipt with --verify.")
     if dry_run:
         run.show(_render_receipt(run.tenant.erase(subject, dry_run=True, with_agents=with_agents)))
         return
@@ -94,11 +95,11 @@ def _confirm(run: Run, subject: str, with_agents: bool | None) -> bool | None:
         raise Invalid(NOT_ASKED)
     shown = run.tenant.erase(subject, dry_run=True, with_agents=with_agents)
     run.show(_render_receipt(shown))
-    if not typer.confirm("Erase this for good?", err=True):
+    if not click.confirm("Erase this for good?", err=True):
         raise Invalid(NOT_CONFIRMED)
     agents = [safe(each.id) for each in shown.found if each.table == "agents" and not each.is_cleared]
     if agents and with_agents is None and shown.subject == "text":
-        return typer.confirm(f"Delete with all they have: agent {', '.join(agents)}?", err=True)
+        return click.confirm(f"Delete with all they have: agent {', '.join(agents)}?", err=True)
     return with_agents
 
 

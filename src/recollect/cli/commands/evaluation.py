@@ -12,10 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import recollect
 from recollect.cli.output import Column, Output, Styled
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import one_line, safe
 from recollect.lazy import LazyModule
@@ -44,16 +43,14 @@ def measure(
     run: Run,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            exists=True, help="Memories and questions; a folder's files are scored together.", show_default=False
-        ),
+        Argument(exists=True, help="Memories and questions; a folder's files are scored together.", show_default=False),
     ],
     usage: Annotated[
-        Usage, typer.Option("--as", help="Store chat turns with role and session, or notes with the text alone.")
+        Usage, Option("--as", help="Store chat turns with role and session, or notes with the text alone.")
     ] = Usage.TURNS,
-    endless: Annotated[bool, typer.Option("--endless", help="Let nothing expire, and run no maintenance.")] = False,
-    wait: Annotated[int, typer.Option(help="Days by which every question is asked later.", min=0, max=3650)] = 0,
-    split: Annotated[str, typer.Option(help="Ask only the questions of this split.", show_default=False)] = "",
+    endless: Annotated[bool, Option("--endless", help="Let nothing expire, and run no maintenance.")] = False,
+    wait: Annotated[int, Option(help="Days by which every question is asked later.", min=0, max=3650)] = 0,
+    split: Annotated[str, Option(help="Ask only the questions of this split.", show_default=False)] = "",
 ) -> None:
     """Measure the quality of recall on memories and questions with known answers.
 
@@ -71,8 +68,8 @@ def measure(
 
 def measure_verbs(
     run: Run,
-    memories: Annotated[int, typer.Option(help="Memories in the store before it is measured.", min=1)] = 2_000,
-    seconds: Annotated[float, typer.Option(help="Seconds to measure, after the memories are stored.", min=0)] = 30,
+    memories: Annotated[int, Option(help="Memories in the store before it is measured.", min=1)] = 2_000,
+    seconds: Annotated[float, Option(help="Seconds to measure, after the memories are stored.", min=0)] = 30,
 ) -> None:
     """Measure the speed of remember, remember_many, log_turn, recall and context on this machine.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
+import click
 
 from recollect.cli.commands.audit import render_recorded
 from recollect.cli.options import read_text
 from recollect.cli.output import Column, Output, next_page
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe, shorten
 from recollect.model import Json, Workflow, WorkflowStep
@@ -20,8 +21,8 @@ STEP_FIELDS = ("workflow_id", "workflow_name", "position", "name", "output", "st
 
 def record(
     run: Run,
-    action: Annotated[str, typer.Argument(help="A stable word with a dot, such as order.refund.", show_default=False)],
-    message: Annotated[str, typer.Argument(help="What was done; - reads standard input.", show_default=False)],
+    action: Annotated[str, Argument(help="A stable word with a dot, such as order.refund.", show_default=False)],
+    message: Annotated[str, Argument(help="What was done; - reads standard input.", show_default=False)],
 ) -> None:
     """Add an event to the audit log, for good; --agent says who did it."""
     run.show(render_recorded(run.tenant.audit.record(action, read_text(message), agent=_get_agent(run))))
@@ -29,10 +30,10 @@ def record(
 
 def step(
     run: Run,
-    workflow: Annotated[str, typer.Argument(help="Its id or name; a new name starts a workflow.", show_default=False)],
-    name: Annotated[str, typer.Argument(metavar="STEP", help="What was done.", show_default=False)],
-    output: Annotated[str, typer.Argument(help="The result; - reads standard input.")] = "",
-    status: Annotated[str, typer.Option(help="The outcome.")] = COMPLETED,
+    workflow: Annotated[str, Argument(help="Its id or name; a new name starts a workflow.", show_default=False)],
+    name: Annotated[str, Argument(metavar="STEP", help="What was done.", show_default=False)],
+    output: Annotated[str, Argument(help="The result; - reads standard input.")] = "",
+    status: Annotated[str, Option(help="The outcome.")] = COMPLETED,
 ) -> None:
     """Record a step of a workflow and its result; --agent says who did it."""
     recorded = run.tenant.record_step(
@@ -43,11 +44,9 @@ def step(
 
 def workflows(
     run: Run,
-    id: Annotated[str | None, typer.Argument(help="Show the steps of this one.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
-    after: Annotated[
-        str, typer.Option(metavar="ID", help="Continue after this workflow or step.", show_default=False)
-    ] = "",
+    id: Annotated[str | None, Argument(help="Show the steps of this one.", show_default=False)] = None,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
+    after: Annotated[str, Option(metavar="ID", help="Continue after this workflow or step.", show_default=False)] = "",
 ) -> None:
     """List the tenant's workflows, or the steps of one."""
     if id is None:
@@ -55,7 +54,7 @@ def workflows(
         run.show(_render_workflows(found, next_cursor=found[-1].id if len(found) == limit else None))
         return
     if after and not after.isdecimal():
-        raise typer.BadParameter("Steps are numbered: give the position of the last one you have seen.")
+        raise click.BadParameter("Steps are numbered: give the position of the last one you have seen.")
     steps = run.tenant.list_steps(id, after=int(after or 0), limit=limit)
     run.show(_render_steps(steps, next_cursor=str(steps[-1].position) if len(steps) == limit else None))
 

@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
+import click
 
 from recollect.cli.commands.memories import render_forgotten
 from recollect.cli.options import Secrets, read_text
 from recollect.cli.output import Column, Output, Styled, tick
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, local_time, one_line, plain_time, safe, shorten
 from recollect.errors import Invalid, NotFound
@@ -18,33 +19,33 @@ from recollect.model import Item
 from recollect.policy.items import join_names
 
 Namespace = Annotated[
-    str, typer.Argument(help="The names of the namespace, joined by /, such as users/7.", show_default=False)
+    str, Argument(help="The names of the namespace, joined by /, such as users/7.", show_default=False)
 ]
-Key = Annotated[str, typer.Argument(help="The key in its namespace.", show_default=False)]
-Version = Annotated[int | None, typer.Option(help="Only if this is still its version.", show_default=False)]
+Key = Annotated[str, Argument(help="The key in its namespace.", show_default=False)]
+Version = Annotated[int | None, Option(help="Only if this is still its version.", show_default=False)]
 
 
 def put(
     run: Run,
     namespace: Namespace,
     key: Key,
-    value: Annotated[str, typer.Argument(help="The value as JSON; - reads standard input.", show_default=False)],
+    value: Annotated[str, Argument(help="The value as JSON; - reads standard input.", show_default=False)],
     index: Annotated[
         list[str] | None,
-        typer.Option(metavar="FIELD", help="A field to find it by; repeat for more.", show_default=False),
+        Option(metavar="FIELD", help="A field to find it by; repeat for more.", show_default=False),
     ] = None,
-    no_index: Annotated[bool, typer.Option("--no-index", help="Leave it out of every search.")] = False,
-    ttl: Annotated[float | None, typer.Option(help="Seconds after which it expires.", show_default=False)] = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Each reading starts its lifetime again.")] = False,
+    no_index: Annotated[bool, Option("--no-index", help="Leave it out of every search.")] = False,
+    ttl: Annotated[float | None, Option(help="Seconds after which it expires.", show_default=False)] = None,
+    refresh: Annotated[bool, Option("--refresh", help="Each reading starts its lifetime again.")] = False,
     version: Annotated[
-        int | None, typer.Option(help="Only if this is still its version; 0: only if new.", show_default=False)
+        int | None, Option(help="Only if this is still its version; 0: only if new.", show_default=False)
     ] = None,
     secrets: Secrets = None,
 ) -> None:
     """Store a JSON value under a key. An item with the key gets the new value."""
     run.flags |= {"secrets": secrets}
     if index and no_index:
-        raise typer.BadParameter("--index and --no-index exclude each other.")
+        raise click.BadParameter("--index and --no-index exclude each other.")
     item = run.memory.put(
         namespace,
         key,
@@ -72,13 +73,13 @@ def get(run: Run, namespace: Namespace, key: Key) -> None:
 
 def search(
     run: Run,
-    namespace: Annotated[str, typer.Argument(help="Names with which their namespaces begin; without any, all.")] = "",
+    namespace: Annotated[str, Argument(help="Names with which their namespaces begin; without any, all.")] = "",
     query: Annotated[
-        str | None, typer.Option(help="Best match first; without one, the last written first.", show_default=False)
+        str | None, Option(help="Best match first; without one, the last written first.", show_default=False)
     ] = None,
-    where: Annotated[str, typer.Option(help="Only items that pass this filter.", show_default=False)] = "",
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 10,
-    offset: Annotated[int, typer.Option(help="How many to skip.")] = 0,
+    where: Annotated[str, Option(help="Only items that pass this filter.", show_default=False)] = "",
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 10,
+    offset: Annotated[int, Option(help="How many to skip.")] = 0,
 ) -> None:
     """Search the items of a namespace and of all below it."""
     run.show(_render_items(run.memory.search_items(namespace, query=query, where=where, limit=limit, offset=offset)))
@@ -93,11 +94,11 @@ def delete(run: Run, namespace: Namespace, key: Key, version: Version = None) ->
 
 def namespaces(
     run: Run,
-    prefix: Annotated[str, typer.Argument(help="Names with which they begin; * stands for any one.")] = "",
-    suffix: Annotated[str, typer.Option(help="Names with which they end.", show_default=False)] = "",
-    max_depth: Annotated[int | None, typer.Option(help="Cut longer ones.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
-    offset: Annotated[int, typer.Option(help="How many to skip.")] = 0,
+    prefix: Annotated[str, Argument(help="Names with which they begin; * stands for any one.")] = "",
+    suffix: Annotated[str, Option(help="Names with which they end.", show_default=False)] = "",
+    max_depth: Annotated[int | None, Option(help="Cut longer ones.", show_default=False)] = None,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
+    offset: Annotated[int, Option(help="How many to skip.")] = 0,
 ) -> None:
     """List the namespaces that have items."""
     found = run.memory.namespaces(prefix, suffix=suffix, max_depth=max_depth, limit=limit, offset=offset)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from recollect.cli.commands.memories import render_forgotten
 from recollect.cli.commands.recall import render_hits
@@ -30,6 +30,7 @@ from recollect.cli.output import (
     Styled,
     next_page,
 )
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, json_record, one_line, plain_time, safe
 from recollect.errors import Invalid, NotFound
@@ -40,7 +41,7 @@ from recollect.services.knowledge.report import Change, IngestFailure, IngestRep
 STANDARD_INPUT = Path("-")
 
 DocumentId = Annotated[
-    str, typer.Argument(metavar="ID", help="The document's id.", show_default=False, autocompletion=complete_document)
+    str, Argument(metavar="ID", help="The document's id.", show_default=False, complete=complete_document)
 ]
 
 
@@ -51,43 +52,39 @@ class DocumentSecrets(Enum):
     REJECT = "reject"
 
 
-Title = Annotated[str | None, typer.Option(help="The title.", show_default=False)]
-Category = Annotated[str | None, typer.Option(help="The category.", show_default=False)]
+Title = Annotated[str | None, Option(help="The title.", show_default=False)]
+Category = Annotated[str | None, Option(help="The category.", show_default=False)]
 
 
 def ingest(
     run: Run,
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PATH...", help="Files or folders; - reads a text from standard input.", show_default=False
-        ),
+        Argument(metavar="PATH...", help="Files or folders; - reads a text from standard input.", show_default=False),
     ],
-    title: Annotated[str | None, typer.Option(help="The title; for one file only.", show_default=False)] = None,
+    title: Annotated[str | None, Option(help="The title; for one file only.", show_default=False)] = None,
     category: Category = None,
     include: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="In folders, only files like this; repeat for more.", show_default=False),
+        Option(metavar="PATTERN", help="In folders, only files like this; repeat for more.", show_default=False),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="In folders, no files like this; repeat for more.", show_default=False),
+        Option(metavar="PATTERN", help="In folders, no files like this; repeat for more.", show_default=False),
     ] = None,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents whose file is no longer in the folder.")
-    ] = False,
-    draft: Annotated[bool, typer.Option("--draft", help="Ingest it without publishing it.")] = False,
+    prune: Annotated[bool, Option("--prune", help="Remove documents whose file is no longer in the folder.")] = False,
+    draft: Annotated[bool, Option("--draft", help="Ingest it without publishing it.")] = False,
     metadata: Metadata = None,
     secrets: Annotated[
         DocumentSecrets | None,
-        typer.Option(help="Remove what seems to be a secret (default), or refuse the document.", show_default=False),
+        Option(help="Remove what seems to be a secret (default), or refuse the document.", show_default=False),
     ] = None,
 ) -> None:
     """Ingest documents: Markdown, text, HTML and PDF, as files or folders with their subfolders.
 
     Unchanged documents are skipped; changed ones replace their old version."""
     if title is not None and (len(paths) > 1 or paths[0].is_dir()):
-        raise typer.BadParameter("--title is for one file.")
+        raise click.BadParameter("--title is for one file.")
     done: list[IngestReport] = []
     fields: DocumentFields = {
         "title": title,
@@ -109,7 +106,7 @@ def ingest(
     ingested = _merge(done)
     run.show(_render_ingested(ingested, is_narrow=run.printer.width < NARROW))
     if ingested.failures:
-        raise typer.Exit(REFUSED)
+        raise click.exceptions.Exit(REFUSED)
 
 
 def _ingest_input(run: Run, fields: DocumentFields) -> IngestReport:
@@ -128,9 +125,9 @@ def _merge(parts: Sequence[IngestReport]) -> IngestReport:
 
 def list_(
     run: Run,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
-    after: Annotated[str, typer.Option(metavar="ID", help="Continue after this one.", show_default=False)] = "",
-    category: Annotated[str | None, typer.Option(help="Only documents of this category.", show_default=False)] = None,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
+    after: Annotated[str, Option(metavar="ID", help="Continue after this one.", show_default=False)] = "",
+    category: Annotated[str | None, Option(help="Only documents of this category.", show_default=False)] = None,
     where: Where = None,
 ) -> None:
     """List the tenant's documents, by id."""
@@ -149,14 +146,14 @@ def edit(
     title: Title = None,
     category: Category = None,
     publish: Annotated[
-        bool | None, typer.Option("--publish/--hide", help="Let searches find it, or not.", show_default=False)
+        bool | None, Option("--publish/--hide", help="Let searches find it, or not.", show_default=False)
     ] = None,
     metadata: Metadata = None,
 ) -> None:
     """Change a document's title, category or metadata, publish it or hide it."""
     fields = parse_metadata(metadata)
     if title is None and category is None and publish is None and fields is None:
-        raise typer.BadParameter("Say what to change: --title, --category, --metadata, --publish or --hide.")
+        raise click.BadParameter("Say what to change: --title, --category, --metadata, --publish or --hide.")
     edited = run.tenant.update_document(id, title=title, category=category, is_published=publish, metadata=fields)
     run.show(_render_documents([edited]))
 
@@ -169,13 +166,13 @@ def delete(run: Run, id: DocumentId) -> None:
 
 def search(
     run: Run,
-    query: Annotated[str, typer.Argument(help="A question in your own words.", show_default=False)],
+    query: Annotated[str, Argument(help="A question in your own words.", show_default=False)],
     category: Annotated[
-        list[str] | None, typer.Option(help="Only documents of this category; repeat for more.", show_default=False)
+        list[str] | None, Option(help="Only documents of this category; repeat for more.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 5,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 5,
     min_score: Annotated[
-        float | None, typer.Option(help="Lowest score, 0 to 1, instead of the default.", show_default=False)
+        float | None, Option(help="Lowest score, 0 to 1, instead of the default.", show_default=False)
     ] = None,
     where: Where = None,
 ) -> None:
@@ -186,7 +183,7 @@ def search(
 
 
 def skills(
-    run: Run, name: Annotated[str | None, typer.Argument(help="Show this one in full.", show_default=False)] = None
+    run: Run, name: Annotated[str | None, Argument(help="Show this one in full.", show_default=False)] = None
 ) -> None:
     """List the skills from SKILL.md files; with --agent, those of this agent.
 

@@ -7,11 +7,10 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import recollect
 from recollect.cli.options import read_text
 from recollect.cli.output import Column, Grid, Output, Styled, tick
+from recollect.cli.parameters import Argument
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, one_line, safe
 from recollect.errors import Invalid
@@ -45,9 +44,7 @@ def scan(run: Run) -> None:
 
 def allow(
     run: Run,
-    text: Annotated[
-        str, typer.Argument(help="The text that holds no secret; - reads standard input.", show_default=False)
-    ],
+    text: Annotated[str, Argument(help="The text that holds no secret; - reads standard input.", show_default=False)],
 ) -> None:
     """Allow a text that only looks like a secret, so that it can be stored.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Unpack, cast
 
-import typer
+import click
 
 from recollect.cli.batch import store_batch
 from recollect.cli.completion import complete_memory
@@ -25,8 +25,10 @@ from recollect.cli.options import (
     read_text,
 )
 from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
+from recollect.cli.parameters import Argument, Option, offer_words
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
+from recollect.lazy import dataclass
 from recollect.model import Json, Kind, Memory, MemoryVersion, Scope, State, StateName
 from recollect.services.memories.similar import find_lookalikes
 
@@ -35,9 +37,9 @@ COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.
 
 Tags = Annotated[
     list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="A tag; repeat for more (at most 5).", show_default=False),
+    Option("--tag", metavar="TAG", help="A tag; repeat for more (at most 5).", show_default=False),
 ]
-Importance = Annotated[float | None, typer.Option(help="From 0 to 1.", show_default=False)]
+Importance = Annotated[float | None, Option(help="From 0 to 1.", show_default=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,29 +53,29 @@ class MemoryRow:
 def remember(
     run: Run,
     text: Annotated[
-        str | None, typer.Argument(help="The text to remember; - reads standard input.", show_default=False)
+        str | None, Argument(help="The text to remember; - reads standard input.", show_default=False)
     ] = None,
-    kind: Annotated[Kind, typer.Option(help="The kind of memory, which sets its rules.")] = Kind.NOTE,
+    kind: Annotated[Kind, Option(help="The kind of memory, which sets its rules.")] = Kind.NOTE,
     tag: Tags = None,
-    scope: Annotated[Scope | None, typer.Option(help="Who or what it is about.", show_default=False)] = None,
+    scope: Annotated[Scope | None, Option(help="Who or what it is about.", show_default=False)] = None,
     importance: Importance = None,
-    session: Annotated[str | None, typer.Option(help="The conversation it comes from.", show_default=False)] = None,
+    session: Annotated[str | None, Option(help="The conversation it comes from.", show_default=False)] = None,
     category: Annotated[
-        str | None, typer.Option(help="The category of an episode, which sets its lifetime.", show_default=False)
+        str | None, Option(help="The category of an episode, which sets its lifetime.", show_default=False)
     ] = None,
     supersedes: Annotated[
-        str | None, typer.Option(metavar="ID", help="The memory this one corrects.", show_default=False)
+        str | None, Option(metavar="ID", help="The memory this one corrects.", show_default=False)
     ] = None,
     metadata: Metadata = None,
     secrets: Secrets = None,
     batch: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Store every line of this JSON Lines file, or none.", show_default=False),
+        Option(metavar="FILE", help="Store every line of this JSON Lines file, or none.", show_default=False),
     ] = None,
 ) -> None:
     """Store one short text, or a file of them. It is on disk when the command ends."""
     if (text is None) == (batch is None):
-        raise typer.BadParameter("Give either a text or --batch FILE.")
+        raise click.BadParameter("Give either a text or --batch FILE.")
     run.flags |= {"secrets": secrets}
     given: dict[str, Any] = {
         "kind": kind,
@@ -98,16 +100,14 @@ def list_(
     kind: OfKind = None,
     state: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help=f"{', '.join(State)} or {ANY_STATE}; by default live, unless --where names a state.",
-            autocompletion=lambda: [*State, ANY_STATE],
+            complete=offer_words([*State, ANY_STATE]),
             show_default=False,
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
-    before: Annotated[
-        str | None, typer.Option(metavar="ID", help="Continue after this one.", show_default=False)
-    ] = None,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
+    before: Annotated[str | None, Option(metavar="ID", help="Continue after this one.", show_default=False)] = None,
     as_of: AsOf = None,
     **filters: Unpack[FilterOptions],
 ) -> None:
@@ -128,25 +128,23 @@ def show(run: Run, id: MemoryId) -> None:
 def edit(
     run: Run,
     id: MemoryId,
-    text: Annotated[str | None, typer.Option(help="The new text; - reads standard input.", show_default=False)] = None,
+    text: Annotated[str | None, Option(help="The new text; - reads standard input.", show_default=False)] = None,
     tag: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tag", metavar="TAG", help="A tag that replaces the old ones; repeat for more.", show_default=False
-        ),
+        Option("--tag", metavar="TAG", help="A tag that replaces the old ones; repeat for more.", show_default=False),
     ] = None,
-    no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
+    no_tags: Annotated[bool, Option("--no-tags", help="Remove all tags.")] = False,
     importance: Importance = None,
     metadata: Metadata = None,
-    version: Annotated[int | None, typer.Option(help="Only if this is still its version.", show_default=False)] = None,
+    version: Annotated[int | None, Option(help="Only if this is still its version.", show_default=False)] = None,
     secrets: Secrets = None,
 ) -> None:
     """Change a memory. Its earlier versions stay in its history."""
     run.flags |= {"secrets": secrets}
     if tag and no_tags:
-        raise typer.BadParameter("--tag and --no-tags exclude each other.")
+        raise click.BadParameter("--tag and --no-tags exclude each other.")
     if text is None and importance is None and not tag and not no_tags and not metadata:
-        raise typer.BadParameter("Say what to change: --text, --tag, --no-tags, --importance or --metadata.")
+        raise click.BadParameter("Say what to change: --text, --tag, --no-tags, --importance or --metadata.")
     tags = () if no_tags else tag or None
     new_text = None if text is None else read_text(text)
     fields = parse_metadata(metadata)
@@ -169,15 +167,13 @@ def approve(
     run: Run,
     id: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="The memory's id.", show_default=False, autocompletion=complete_memory),
+        Argument(metavar="ID", help="The memory's id.", show_default=False, complete=complete_memory),
     ] = None,
-    workspace: Annotated[
-        bool, typer.Option("--workspace", help="All notes that came with the workspace's file.")
-    ] = False,
+    workspace: Annotated[bool, Option("--workspace", help="All notes that came with the workspace's file.")] = False,
 ) -> None:
     """Approve a memory from the review, or the notes that came with a workspace."""
     if workspace == (id is not None):
-        raise typer.BadParameter("Give the id of one memory, or approve the whole file with --workspace.")
+        raise click.BadParameter("Give the id of one memory, or approve the whole file with --workspace.")
     if id is None:
         run.show(_render_approved_workspace(run.memory.approve_workspace()))
     else:
@@ -207,7 +203,7 @@ def _none_found(run: Run) -> str:
 
 def _check_state(state: str) -> StateName:
     if state not in (*State, ANY_STATE):
-        raise typer.BadParameter(f"{state!r} is not one of {', '.join(State)}, {ANY_STATE}.", param_hint="--state")
+        raise click.BadParameter(f"{state!r} is not one of {', '.join(State)}, {ANY_STATE}.", param_hint="--state")
     return cast(StateName, state)
 
 

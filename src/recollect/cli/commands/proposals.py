@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from recollect.cli.output import Column, Output, OutputNote, Styled
+from recollect.cli.parameters import Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line
 from recollect.errors import Invalid
@@ -23,12 +22,10 @@ def consolidate(run: Run) -> None:
 
 def proposals(
     run: Run,
-    apply: Annotated[str | None, typer.Option(metavar="ID", help="Apply a proposal.", show_default=False)] = None,
-    reject: Annotated[str | None, typer.Option(metavar="ID", help="Reject a proposal.", show_default=False)] = None,
-    undo: Annotated[
-        str | None, typer.Option(metavar="ID", help="Undo an applied proposal.", show_default=False)
-    ] = None,
-    state: Annotated[str, typer.Option(help="open, applied, rejected, undone or all.")] = ProposalState.OPEN.value,
+    apply: Annotated[str | None, Option(metavar="ID", help="Apply a proposal.", show_default=False)] = None,
+    reject: Annotated[str | None, Option(metavar="ID", help="Reject a proposal.", show_default=False)] = None,
+    undo: Annotated[str | None, Option(metavar="ID", help="Undo an applied proposal.", show_default=False)] = None,
+    state: Annotated[str, Option(help="open, applied, rejected, undone or all.")] = ProposalState.OPEN.value,
 ) -> None:
     """List proposals of consolidation, or decide on one."""
     chosen = {"apply": apply, "reject": reject, "undo": undo}

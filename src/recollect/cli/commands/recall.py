@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Unpack
 
-import typer
+import click
 
 from recollect.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
 from recollect.cli.options import AsOf, FilterOptions, MemoryId, MinScore, OfKind, name_options, read_text
 from recollect.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
+from recollect.cli.parameters import Argument, Option, offer_words
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
 from recollect.errors import Invalid
@@ -20,11 +21,11 @@ from recollect.policy.recall.purposes import PURPOSES, check_purpose
 
 OnlyKinds = Annotated[
     list[Kind] | None,
-    typer.Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.", show_default=False),
+    Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.", show_default=False),
 ]
 FromSource = Annotated[
     list[Source] | None,
-    typer.Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.", show_default=False),
+    Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.", show_default=False),
 ]
 
 
@@ -32,27 +33,27 @@ def _parse_purpose(name: str) -> str:
     try:
         check_purpose(name)
     except Invalid as error:
-        raise typer.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error)) from None
     return name
 
 
 ForPurpose = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="PURPOSE",
         parser=_parse_purpose,
         help=f"What it is for: {', '.join(PURPOSES)}.",
         show_default=False,
-        autocompletion=lambda: list(PURPOSES),
+        complete=offer_words(PURPOSES),
     ),
 ]
 
 
 def search(
     run: Run,
-    query: Annotated[str, typer.Argument(help="Text that memories must contain exactly, ignoring case.")] = "",
+    query: Annotated[str, Argument(help="Text that memories must contain exactly, ignoring case.")] = "",
     kind: OfKind = None,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
     **filters: Unpack[FilterOptions],
 ) -> None:
     """Find memories that contain exactly this text, newest first."""
@@ -73,9 +74,9 @@ class QuestionOptions(FilterOptions):
 
 def recall(
     run: Run,
-    query: Annotated[str, typer.Argument(help="A question in your own words.", show_default=False)],
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 5,
-    explain: Annotated[bool, typer.Option("--explain", help="Explain each score.")] = False,
+    query: Annotated[str, Argument(help="A question in your own words.", show_default=False)],
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 5,
+    explain: Annotated[bool, Option("--explain", help="Explain each score.")] = False,
     **options: Unpack[QuestionOptions],
 ) -> None:
     """Find what answers a question best, by meaning and by words."""
@@ -85,12 +86,12 @@ def recall(
 
 def explain(
     run: Run,
-    query: Annotated[str, typer.Argument(help="The question, as it was asked.", show_default=False)],
+    query: Annotated[str, Argument(help="The question, as it was asked.", show_default=False)],
     id: Annotated[
         str | None,
-        typer.Option("--id", help="The record to explain, such as m-7 or a-12; all if not given.", show_default=False),
+        Option("--id", help="The record to explain, such as m-7 or a-12; all if not given.", show_default=False),
     ] = None,
-    limit: Annotated[int, typer.Option(help="Maximum number of results of that recall.")] = 5,
+    limit: Annotated[int, Option(help="Maximum number of results of that recall.")] = 5,
     **options: Unpack[QuestionOptions],
 ) -> None:
     """Explain what a question finds, or why it finds a record or does not."""
@@ -105,9 +106,9 @@ def similar(run: Run, id: MemoryId) -> None:
 
 def inject(
     run: Run,
-    message: Annotated[str, typer.Argument(help="The user's last message; - reads standard input.")],
+    message: Annotated[str, Argument(help="The user's last message; - reads standard input.")],
     mode: Annotated[
-        InjectMode | None, typer.Option(help="How notes are chosen; by default as in the settings.", show_default=False)
+        InjectMode | None, Option(help="How notes are chosen; by default as in the settings.", show_default=False)
     ] = None,
 ) -> None:
     """Show the notes that fit a message, as the block that goes into the next prompt."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-import typer
+import click
 
 from recollect.cli.hosts import Host, HostConfig, check_url, read_text
 from recollect.cli.options import (
@@ -22,6 +22,7 @@ from recollect.cli.options import (
     parse_time,
 )
 from recollect.cli.output import Column, Output, Styled, Unwrapped, tick
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run, optional_module
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
 from recollect.errors import Invalid
@@ -33,26 +34,22 @@ from recollect.settings import use_one_thread_each
 def serve(
     run: Run,
     host: Annotated[
-        str | None, typer.Option(help="The address to listen on; 127.0.0.1 by default.", show_default=False)
+        str | None, Option(help="The address to listen on; 127.0.0.1 by default.", show_default=False)
     ] = None,
-    port: Annotated[
-        int | None, typer.Option(help="The port to listen on; 8077 by default.", show_default=False)
-    ] = None,
+    port: Annotated[int | None, Option(help="The port to listen on; 8077 by default.", show_default=False)] = None,
     public_host: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Another host name to accept, such as memory.example.org.", show_default=False
-        ),
+        Option(metavar="NAME", help="Another host name to accept, such as memory.example.org.", show_default=False),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
+        Option(
             metavar="N",
             help="Processes that serve; by default one per processor, up to 4.",
             show_default=False,
         ),
     ] = None,
-    no_auth: Annotated[bool, typer.Option("--no-auth", help="Require no key; only on a loopback address.")] = False,
+    no_auth: Annotated[bool, Option("--no-auth", help="Require no key; only on a loopback address.")] = False,
     summary_enabled: SummaryEnabled = None,
     summary_threshold: SummaryThreshold = None,
     summary_keep_last: SummaryKeepLast = None,
@@ -98,18 +95,16 @@ class McpAction(StrEnum):
 
 def mcp(
     run: Run,
-    action: Annotated[
-        McpAction | None, typer.Argument(help="Register the server in a host instead of running it.")
-    ] = None,
-    host: Annotated[Host | None, typer.Argument(help="The host to register it in.", show_default=False)] = None,
+    action: Annotated[McpAction | None, Argument(help="Register the server in a host instead of running it.")] = None,
+    host: Annotated[Host | None, Argument(help="The host to register it in.", show_default=False)] = None,
     sets: Annotated[
-        str | None, typer.Option(help="The groups of tools to offer, such as notes,recall.", show_default=False)
+        str | None, Option(help="The groups of tools to offer, such as notes,recall.", show_default=False)
     ] = None,
-    project: Annotated[bool, typer.Option("--project", help="install: only for the project in this folder.")] = False,
-    only_print: Annotated[bool, typer.Option("--print", help="install: only show the entry.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="install: only show the change.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="install: take the entry out again.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="install: do not ask for confirmation.")] = False,
+    project: Annotated[bool, Option("--project", help="install: only for the project in this folder.")] = False,
+    only_print: Annotated[bool, Option("--print", help="install: only show the entry.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="install: only show the change.")] = False,
+    undo: Annotated[bool, Option("--undo", help="install: take the entry out again.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="install: do not ask for confirmation.")] = False,
 ) -> None:
     """Run an MCP server on standard input and output, for one agent.
 
@@ -121,7 +116,8 @@ def mcp(
         return
     run.flags |= {"tool_sets": sets}
     if sys.stdin is not None and sys.stdin.isatty():
-        typer.secho(NO_HOST, dim=True, err=True)
+        click.secho(NO_HOST, dim=True, err=True)
+    use_one_thread_each()
     server = optional_module("recollect.server.mcp.stdio", needs="The MCP server", extra="mcp")
     server.run_stdio(run.settings)
 
@@ -158,7 +154,7 @@ def _install(
         if not run.has_terminal:
             raise Invalid(NOT_ASKED)
         run.show(_render_change(config, False, diff))
-        if not typer.confirm(f"Write {config.path}?", err=True):
+        if not click.confirm(f"Write {config.path}?", err=True):
             raise Invalid("Nothing was written.")
     config.write(old, new, has_backup=not is_undo)
     run.show(_render_change(config, True, [f"Changed {config.path}; restart the host to use it."]))
@@ -178,22 +174,22 @@ def _render_change(config: HostConfig, is_written: bool, lines: Sequence[str]) -
 def create(
     run: Run,
     scope: Annotated[
-        KeyScope, typer.Option(help="What the key allows; each scope includes those before it.", show_default=False)
+        KeyScope, Option(help="What the key allows; each scope includes those before it.", show_default=False)
     ],
-    name: Annotated[str, typer.Option(help="A name for the key, shown in the list.", show_default=False)] = "",
+    name: Annotated[str, Option(help="A name for the key, shown in the list.", show_default=False)] = "",
     expires_at: Annotated[
         datetime | None,
-        typer.Option(parser=parse_time, metavar="TIME", help="When the key expires.", show_default=False),
+        Option(parser=parse_time, metavar="TIME", help="When the key expires.", show_default=False),
     ] = None,
     agents: Annotated[
         list[str] | None,
-        typer.Option("--agent", metavar="ID", help="Limit it to this agent; may be repeated.", show_default=False),
+        Option("--agent", metavar="ID", help="Limit it to this agent; may be repeated.", show_default=False),
     ] = None,
     trust: Annotated[
         Origin | None,
-        typer.Option(help="The most trusted origin it may give a memory; by default any.", show_default=False),
+        Option(help="The most trusted origin it may give a memory; by default any.", show_default=False),
     ] = None,
-    user: Annotated[str | None, typer.Option(help="Limit it to this end user.", show_default=False)] = None,
+    user: Annotated[str | None, Option(help="Limit it to this end user.", show_default=False)] = None,
 ) -> None:
     """Create a key for the tenant and print it once: only its hash is stored."""
     made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust, user=user)
@@ -205,7 +201,7 @@ def list_(run: Run) -> None:
     run.show(_render_keys(run.tenant.list_keys(), now=run.store.now()))
 
 
-def revoke(run: Run, id: Annotated[str, typer.Argument(help="The key's id, as listed.")]) -> None:
+def revoke(run: Run, id: Annotated[str, Argument(help="The key's id, as listed.")]) -> None:
     """Revoke a key."""
     run.tenant.revoke_key(id)
     run.show(_render_revoked(id))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from recollect.cli.completion import complete_session
 from recollect.cli.options import (
@@ -24,6 +24,7 @@ from recollect.cli.options import (
     read_text,
 )
 from recollect.cli.output import Block, Column, Output, OutputNote, Styled, next_page, tick
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
 from recollect.errors import Invalid
@@ -35,15 +36,15 @@ COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.v
 
 SessionId = Annotated[
     str,
-    typer.Argument(metavar="SESSION", help="The session's id.", show_default=False, autocompletion=complete_session),
+    Argument(metavar="SESSION", help="The session's id.", show_default=False, complete=complete_session),
 ]
 
 
 def sessions(
     run: Run,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
     before: Annotated[
-        str | None, typer.Option(metavar="SESSION", help="Continue after this one.", show_default=False)
+        str | None, Option(metavar="SESSION", help="Continue after this one.", show_default=False)
     ] = None,
     where: Where = None,
 ) -> None:
@@ -56,8 +57,8 @@ def sessions(
 def messages(
     run: Run,
     session: SessionId,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
-    after: Annotated[int, typer.Option(metavar="POSITION", help="Continue after this one.", show_default=False)] = 0,
+    limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
+    after: Annotated[int, Option(metavar="POSITION", help="Continue after this one.", show_default=False)] = 0,
 ) -> None:
     """Show the messages of a conversation in order."""
     found = run.memory.messages(session, after=after, limit=limit)
@@ -67,22 +68,20 @@ def messages(
 def log(
     run: Run,
     session: SessionId,
-    user: Annotated[str, typer.Option(help="The user's prompt; - reads standard input.", show_default=False)],
-    assistant: Annotated[str, typer.Option(help="The final answer; - reads standard input.", show_default=False)],
+    user: Annotated[str, Option(help="The user's prompt; - reads standard input.", show_default=False)],
+    assistant: Annotated[str, Option(help="The final answer; - reads standard input.", show_default=False)],
     remember: Annotated[
         bool | None,
-        typer.Option("--remember/--no-remember", help="Also remember both as episodes.", show_default=False),
+        Option("--remember/--no-remember", help="Also remember both as episodes.", show_default=False),
     ] = None,
     category: Annotated[
-        str | None, typer.Option(help="The category of the episodes, which sets their lifetime.", show_default=False)
+        str | None, Option(help="The category of the episodes, which sets their lifetime.", show_default=False)
     ] = None,
-    user_id: Annotated[
-        str | None, typer.Option(help="The end user a new session belongs to.", show_default=False)
-    ] = None,
+    user_id: Annotated[str | None, Option(help="The end user a new session belongs to.", show_default=False)] = None,
 ) -> None:
     """Store one turn of a conversation. The first turn creates the session. It is on disk when the command ends."""
     if user == assistant == STANDARD_INPUT:
-        raise typer.BadParameter("Only one of --user and --assistant can be read from standard input.")
+        raise click.BadParameter("Only one of --user and --assistant can be read from standard input.")
     logged = run.memory.log_turn(
         session,
         user=read_text(user),
@@ -97,14 +96,12 @@ def log(
 def add(
     run: Run,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The conversation; - reads standard input.", show_default=False)
+        str, Argument(metavar="FILE", help="The conversation; - reads standard input.", show_default=False)
     ] = "",
-    session: Annotated[
-        str | None, typer.Option(metavar="ID", help="The conversation it is.", show_default=False)
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be stored.")] = False,
+    session: Annotated[str | None, Option(metavar="ID", help="The conversation it is.", show_default=False)] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show what would be stored.")] = False,
     undo: Annotated[
-        str | None, typer.Option(metavar="STEPS", help="Undo an earlier add, as it says.", show_default=False)
+        str | None, Option(metavar="STEPS", help="Undo an earlier add, as it says.", show_default=False)
     ] = None,
     openai_model: OpenaiModel = None,
     openai_base_url: OpenaiBaseUrl = None,
@@ -128,7 +125,7 @@ def conversation(
     run: Run,
     session: SessionId,
     limit: Annotated[
-        int | None, typer.Option(help="Show at most this many messages, the newest.", show_default=False)
+        int | None, Option(help="Show at most this many messages, the newest.", show_default=False)
     ] = None,
     summary_enabled: SummaryEnabled = None,
     summary_threshold: SummaryThreshold = None,

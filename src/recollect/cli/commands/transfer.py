@@ -11,11 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Unpack, cast
 
-import typer
+import click
 
 from recollect.cli.commands.memories import read_states, render_memories
 from recollect.cli.options import FilterOptions, OfKind, name_options
 from recollect.cli.output import Column, Output, OutputNote, Styled
+from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import local_time, one_line, plain_time
 from recollect.errors import Invalid
@@ -28,9 +29,9 @@ STREAM = Path("-")
 def export(
     run: Run,
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="The file; .gz or .zst compresses it, - is standard output.")
+        Path, Argument(metavar="PATH", help="The file; .gz or .zst compresses it, - is standard output.")
     ] = STREAM,
-    user: Annotated[str | None, typer.Option(help="Only the records of this end user.", show_default=False)] = None,
+    user: Annotated[str | None, Option(help="Only the records of this end user.", show_default=False)] = None,
 ) -> None:
     """Write all data of the tenant, except keys, to a file that any store can import."""
     if path != STREAM:
@@ -39,7 +40,7 @@ def export(
         run.show(_render_exported(exported, path))
         return
     if run.printer.is_json:
-        raise typer.BadParameter("--json reports on a file: name one, or omit --json.")
+        raise click.BadParameter("--json reports on a file: name one, or omit --json.")
     if sys.stdout is None:
         raise Invalid("There is no standard output to write to.")
     run.tenant.export(sys.stdout.buffer, user=user)
@@ -47,24 +48,24 @@ def export(
 
 def import_(
     run: Run,
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file; - reads standard input.", show_default=False)],
+    path: Annotated[Path, Argument(metavar="PATH", help="The file; - reads standard input.", show_default=False)],
     from_: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--from", metavar="FORMAT", help="The program that wrote it, if it cannot be detected.", show_default=False
         ),
     ] = None,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Where ids conflict, keep what is in the store and skip the other.")
+        bool, Option("--merge", help="Where ids conflict, keep what is in the store and skip the other.")
     ] = False,
     remember: Annotated[
-        bool, typer.Option("--remember", help="Also remember the messages of imported conversations as episodes.")
+        bool, Option("--remember", help="Also remember the messages of imported conversations as episodes.")
     ] = False,
     trusted: Annotated[
-        bool, typer.Option("--trusted", help="Believe an export that is not signed; its core memories need no review.")
+        bool, Option("--trusted", help="Believe an export that is not signed; its core memories need no review.")
     ] = False,
-    with_erased: Annotated[bool, typer.Option("--with-erased", help="Bring back what was erased here.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would happen.")] = False,
+    with_erased: Annotated[bool, Option("--with-erased", help="Bring back what was erased here.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Write nothing; show what would happen.")] = False,
 ) -> None:
     """Import an export, or the memories of another program. Existing records do not change.
 
@@ -82,13 +83,13 @@ def import_(
         )
     run.show(_render_imported(imported))
     if imported.refused_count and not imported.added and not imported.present:
-        raise typer.Exit(REFUSED)
+        raise click.exceptions.Exit(REFUSED)
 
 
 def backup(
     run: Run,
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write or to check.", show_default=False)],
-    verify: Annotated[bool, typer.Option("--verify", help="Check an existing backup instead of making one.")] = False,
+    path: Annotated[Path, Argument(metavar="FILE", help="The backup to write or to check.", show_default=False)],
+    verify: Annotated[bool, Option("--verify", help="Check an existing backup instead of making one.")] = False,
 ) -> None:
     """Write the whole store, all tenants, to one compressed file while it stays in use."""
     with run.progress("Checking" if verify else "Backing up") as bar:
@@ -101,10 +102,10 @@ def restore(
     run: Run,
     what: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID… | FILE", help="Ids of memories, or a file that backup wrote.", show_default=False),
+        Argument(metavar="ID… | FILE", help="Ids of memories, or a file that backup wrote.", show_default=False),
     ] = None,
     state: Annotated[
-        str | None, typer.Option(help="All memories in this state: archived or expired.", show_default=False)
+        str | None, Option(help="All memories in this state: archived or expired.", show_default=False)
     ] = None,
     kind: OfKind = None,
     **filters: Unpack[FilterOptions],
@@ -116,7 +117,7 @@ def restore(
     is_filtered = bool(state or kind or chosen)
     if named and not is_filtered and not any(map(memory_seq, named)):
         if len(named) > 1:
-            raise typer.BadParameter("Name one backup file, or ids of memories such as m-7.")
+            raise click.BadParameter("Name one backup file, or ids of memories such as m-7.")
         path = Path(named[0])
         with run.progress("Restoring") as bar:
             report = run.library.restore(path, to=run.settings.store_url, progress=bar.report)

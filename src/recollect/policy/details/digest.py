@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 from recollect.policy.details.content_kinds import ANSI, ContentKind, detect_kind, find_columns
 from recollect.policy.details.error_lines import ErrorLines, LineSample
 from recollect.policy.details.json_shape import JsonShape

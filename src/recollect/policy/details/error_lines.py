@@ -10,6 +10,8 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
+from recollect.lazy import lazy_pattern
+
 KEPT_FIRST = 3
 KEPT_LAST = 2
 MAX_EXAMINED_CHARS = 1000
@@ -17,18 +19,18 @@ MAX_EXAMINED_CHARS = 1000
 
 WORDS = ("error", "fail", "exception", "fatal", "panic", "critical", "err!", "warn", "deprecat")
 
-_ERROR = re.compile(
+_ERROR = lazy_pattern(
     r"(?:errors?|exceptions?|err!)(?![a-z_])|(?<![a-z])(?:fatal|panic(?:ked)?|critical|fail(?:ed|ures?|s)?)(?![a-z_])"
 )
-_WARNING = re.compile(r"(?:warn(?:ings?)?|deprecat(?:ed|ion))(?![a-z_])")
-_NEGATED_BEFORE = re.compile(r"\b(?:0|no|zero|without|without any) (?:[a-z]+ )?$")
-_NEGATED_AFTER = re.compile(r"[\"']?\s*[:=]\s*[\"']?(?:0\b|none|null|false|\[\])")
-_CALM = re.compile(
+_WARNING = lazy_pattern(r"(?:warn(?:ings?)?|deprecat(?:ed|ion))(?![a-z_])")
+_NEGATED_BEFORE = lazy_pattern(r"\b(?:0|no|zero|without|without any) (?:[a-z]+ )?$")
+_NEGATED_AFTER = lazy_pattern(r"[\"']?\s*[:=]\s*[\"']?(?:0\b|none|null|false|\[\])")
+_CALM = lazy_pattern(
     r"(?:^|[\s\[<(|])(?:TRACE|DEBUG|INFO|NOTICE|VERBOSE)(?=[\s\]>):|]|$)|[\[<](?:trace|debug|info|notice)[\]>]"
     r"|\blevel[\"']?\s*[=:]\s*[\"']?(?:trace|debug|info|notice)\b"
 )
-_FRAME = re.compile(r"\s+(?:raise |throw |at |File \"|except |catch )|\s*\"?(?:error|fail)\w*\"?: *\w*[\[{]")
-_EXCEPTION = re.compile(
+_FRAME = lazy_pattern(r"\s+(?:raise |throw |at |File \"|except |catch )|\s*\"?(?:error|fail)\w*\"?: *\w*[\[{]")
+_EXCEPTION = lazy_pattern(
     r"(?:Exception in thread \"[^\"]*\" |Caused by: |Uncaught )?"
     r"[A-Za-z_][\w.$]*(?:Error|Exception|Interrupt)\b(?:: .*)?$"
     r"|panic: .*|thread '.*' panicked at .*"

@@ -6,10 +6,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.policy.json_values import check_storable
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import check_text

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from recollect.lazy import dataclass
 from recollect.policy.prompt.escaping import to_one_line
 
 PREFIX = "[MemoryRef:"

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeAlias
 
+from recollect.lazy import dataclass
 from recollect.model import Kind, Origin, Scope, State
 from recollect.policy.text import fold
 

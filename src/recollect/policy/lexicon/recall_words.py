@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from recollect.lazy import lazy_pattern
 
 SELF_WORDS = frozenset(
     """
@@ -48,14 +48,14 @@ NUMBER_WORDS = frozenset(
 )
 """Words that count."""
 
-ASKS_TIME = re.compile(
+ASKS_TIME = lazy_pattern(
     r"\b(?:when|what (?:date|day|month|year|time)|how long|which (?:month|year|day)|wann|seit wann|wie lange|"
     r"an welchem tag|in welchem (?:monat|jahr)|quand|depuis quand|quel (?:jour|mois)|quelle (?:date|année)|"
     r"cuándo|cuando|qué (?:día|mes|año|fecha)|quando|che (?:giorno|mese|anno)|que (?:dia|mês|ano))\b|いつ|什么时候|何時"
 )
 """Questions for a time, in lower case."""
 
-ASKS_NUMBER = re.compile(
+ASKS_NUMBER = lazy_pattern(
     r"\b(?:how (?:many|much|often|old|long|far)|what (?:percentage|number|price|time|amount)|wie ?viele?|wie oft|"
     r"wie alt|wie hoch|wie teuer|combien|quel âge|quel (?:prix|nombre|montant)|cuánt[oa]s?|qué (?:precio|número|edad)|"
     r"quant[oaie]|quant[oa]s|quanti)\b|多少|几|幾|いくら|いくつ|何"

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import Json, Kind, Memory, Origin
 from recollect.policy.memories.kinds import MAX_TAGS, RULES, check_content
 from recollect.policy.memories.trust import TRUST

@@ -6,11 +6,10 @@ themselves; every other statement is a fact. A long answer of an assistant is ne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, lazy_pattern
 from recollect.model import Role
 from recollect.policy.memories.categories import Category
 from recollect.policy.memories.gist import ANSWERING, is_long_answer
@@ -54,12 +53,12 @@ MAX_CHARS = 2_000
 MAX_ANSWER_CHARS = 300
 """The same for a long answer, whose beginning tells if it reports a decision, a finished task or an error."""
 
-_DIGIT = re.compile(r"[0-9]")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|;\s|\n")
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_CLAUSE_END = re.compile(r"[,;:–—(]| but | and then | although | though ")
-_LINE_SPACE = re.compile(r"[^\S\n]+")
-_LONG_SPACE = re.compile(r"  |[^\S\n ]")
+_DIGIT = lazy_pattern(r"[0-9]")
+_SENTENCE_END = lazy_pattern(r"(?<=[.!?])\s+|;\s|\n")
+_WORD = lazy_pattern(r"[^\W_]+(?:'[^\W_]+)*")
+_CLAUSE_END = lazy_pattern(r"[,;:–—(]| but | and then | although | though ")
+_LINE_SPACE = lazy_pattern(r"[^\S\n]+")
+_LONG_SPACE = lazy_pattern(r"  |[^\S\n ]")
 
 
 class Judgement(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import Kind
 from recollect.policy.json_values import check_storable
 from recollect.policy.memories.lifetime import JOURNAL_WINDOW

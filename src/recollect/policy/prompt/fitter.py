@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate, takewhile
 
+from recollect.lazy import dataclass
 from recollect.model import Truncation
 from recollect.policy.details.references import reference
 from recollect.policy.prompt.rendering import Renderer, find_all_mentions, find_mentions

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from recollect.lazy import dataclass
 from recollect.model import Json
 from recollect.policy.details.references import PREFIX, find_references
 from recollect.policy.prompt.tokens import REPLY_TOKENS, CountText, count_message

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import Json, Memory
 from recollect.policy.memories.trust import UNVERIFIED, provenance
 from recollect.policy.prompt.escaping import CONTINUED, escape_item, escape_line, wrap_block

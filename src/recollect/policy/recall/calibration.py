@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from math import exp, log
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,7 +101,7 @@ class Weights:
 @cache
 def load_weights() -> Weights:
     """Read the fitted weights."""
-    read = json.loads(resources.files(__package__).joinpath(WEIGHTS_FILE).read_text("utf-8"))
+    read = json.loads(Path(__file__).with_name(WEIGHTS_FILE).read_text("utf-8"))
     return Weights(
         ranking={name: (each[0], each[1]) for name, each in read["ranking"].items()},
         with_meaning=Relevance(**read["with_meaning"]),

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 
 if TYPE_CHECKING:
     import numpy as np

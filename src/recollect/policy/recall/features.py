@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 from recollect.model import Role
 from recollect.policy.recall.dates import Span
 from recollect.policy.recall.question import ParsedQuery

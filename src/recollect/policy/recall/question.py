@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
+from recollect.lazy import dataclass, lazy_pattern
 from recollect.model import Role
 from recollect.policy.lexicon.recall_words import ASKS_NUMBER, ASKS_TIME, NOUN_LANGUAGE_WORDS
 from recollect.policy.lexicon.recall_words import LIGHT_WORDS as OTHER_LIGHT_WORDS
@@ -64,25 +63,25 @@ _SPEECH_VERBS = (
     r"(?:told|said|mention(?:ed)?|ask(?:ed)?|shared|wrote|gave|talked|explained|described|brought|recommended|suggested"
     r"|provided|listed|created|made|showed|advised|proposed|offered|named|used|called|included|calculated|came up)"
 )
-_I_SAID = re.compile(
+_I_SAID = lazy_pattern(
     rf"\b(?:i|we)(?:'ve| have| had|'d)? (?:just |already |previously |once )?{_SPEECH_VERBS}\b"
     r"|\bdid i (?:say|tell|mention|ask)\b"
 )
-_YOU_SAID = re.compile(
+_YOU_SAID = lazy_pattern(
     rf"\byou(?:'ve| have| had|'d)? (?:just |already |previously |once |also )?{_SPEECH_VERBS}\b"
     r"|\b(?:did|have|had) you\b|\byour (?:recommend|suggest|answer|advice|explanation|response|repl|list)"
     r"|\b(?:our|the) (?:previous|last|earlier|past|prior) (?:chat|conversation|discussion|session|talk)|\bremind me\b"
 )
-_HISTORY = re.compile(
+_HISTORY = lazy_pattern(
     r"\b(?:audit|history|logs?|logged|journal|activity|verlauf|protokoll\w*|historique|journaux|historial|registros?"
     r"|cronologia|histórico)\b|\bwho (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|added|created|approved"
     r"|corrected|archived|exported|imported) (?:it|this|that|the|m-)\b"
     r"|\b(?:was|were|been|got) (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|corrected|archived|exported"
     r"|imported)\b|\b[a-z]-\d+\b"
 )
-_WITH_CAPITAL = re.compile(r"\b[^\W\d_a-zß-öø-ÿ]\w+")
-_CAPITALISED = re.compile(r"(?<=[^.?!:\s] )[^\W\d_a-zß-öø-ÿ]\w+")
-_FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
+_WITH_CAPITAL = lazy_pattern(r"\b[^\W\d_a-zß-öø-ÿ]\w+")
+_CAPITALISED = lazy_pattern(r"(?<=[^.?!:\s] )[^\W\d_a-zß-öø-ÿ]\w+")
+_FIRST_PERSON = lazy_pattern(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
 
 
 @dataclass(frozen=True, slots=True)

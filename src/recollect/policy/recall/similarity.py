@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import log1p
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 from recollect.model import Role
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 

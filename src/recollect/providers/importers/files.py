@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,10 +14,13 @@ from typing import IO, Any
 
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
+from recollect.lazy import LazyModule, lazy_pattern
 from recollect.model import ForeignItem, Kind, RefusedItem
 from recollect.policy.json_values import count_json_parts
 from recollect.policy.memories.kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
 from recollect.policy.names import is_session_id
+
+_zipfile = LazyModule("zipfile")
 
 HEAD_CHARS = 64 * 1024
 CHUNK_CHARS = 256 * 1024
@@ -36,9 +38,9 @@ NOTE_CHARS = RULES[Kind.NOTE].max_chars
 MILLISECONDS = 100_000_000_000
 """Times above this are milliseconds: as seconds they would be more than a thousand years away."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
-_INVALID_ID_CHARS = re.compile(r"[^\w.@:+-]+")
-_GAP = re.compile(r"[\s,\x1e\ufeff]*")
+_SENTENCE_END = lazy_pattern(r"(?<=[.!?。！？])\s+|\n+")
+_INVALID_ID_CHARS = lazy_pattern(r"[^\w.@:+-]+")
+_GAP = lazy_pattern(r"[\s,\x1e\ufeff]*")
 
 
 class DamagedFile(Exception):
@@ -58,21 +60,21 @@ def open_members(path: Path, member: re.Pattern[str]) -> Iterator[Sequence[tuple
             found = sorted(each for each in path.iterdir() if each.is_file() and member.fullmatch(each.name))
             yield [(each.name, stack.enter_context(_open_text(each))) for each in found]
         return
-    if not zipfile.is_zipfile(path):
+    if not _zipfile.is_zipfile(path):
         with _open_text(path) as file:
             yield [(path.name, file)]
         return
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _zipfile.ZipFile(path) as archive:
             names = sorted(name for name in archive.namelist() if member.fullmatch(name.rpartition("/")[2]))
             _check_sizes(path, [archive.getinfo(name) for name in names])
             yield [(name, _wrap_text(archive.open(name))) for name in names]
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+    except (_zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         # RuntimeError is raised for encrypted archives.
         raise Invalid(f"{path.name}: the archive cannot be unpacked ({error}).") from error
 
 
-def _check_sizes(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+def _check_sizes(path: Path, members: Sequence[Any]) -> None:
     """Reject an archive that would unpack to far more than its size. Raises: Invalid."""
     packed, unpacked = sum(each.compress_size for each in members), sum(each.file_size for each in members)
     if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed):

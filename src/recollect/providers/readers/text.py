@@ -10,6 +10,7 @@ from typing import Any
 
 from recollect.deadline import check_deadline, iter_with_deadline
 from recollect.errors import Invalid
+from recollect.lazy import lazy_pattern
 from recollect.policy.chunking import DocumentPart, PartKind
 from recollect.ports import Reading
 
@@ -22,17 +23,17 @@ MAX_PARAGRAPHS = 250_000
 MAX_CELLS = 30_000
 """Table cells of a document; beyond that, tables are read as paragraphs, because a cell takes three tokens."""
 
-BLANK = re.compile(r"\n[ \t]*\n")
-FRONT_MATTER = re.compile(
+BLANK = lazy_pattern(r"\n[ \t]*\n")
+FRONT_MATTER = lazy_pattern(
     r"\A\ufeff?(?:---[ \t]*\n(.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\n(.*?\n)??\+\+\+)[ \t]*(?:\n|\Z)", re.DOTALL
 )
 """Fields before a text, as YAML between lines of dashes or TOML between lines of plus signs."""
-FIELD_LINE = re.compile(r"[\w.\-]+[ \t]*[:=]|[\[\]{}\-#\"'\s]|\Z")
+FIELD_LINE = lazy_pattern(r"[\w.\-]+[ \t]*[:=]|[\[\]{}\-#\"'\s]|\Z")
 """Beginning of a line of such fields: a name of one word, a list, a comment, or what continues the line before."""
 
-TITLE = re.compile(r"^title[ \t]*[:=](.+)$", re.MULTILINE)
+TITLE = lazy_pattern(r"^title[ \t]*[:=](.+)$", re.MULTILINE)
 
-COMMENT = re.compile(
+COMMENT = lazy_pattern(
     # Code, which may show a comment, is kept.
     r"(?P<code>^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
     r"|<!--.*?-->",
@@ -41,7 +42,7 @@ COMMENT = re.compile(
 OPEN = "\x00"
 """Stands for the beginning of a comment without an end; no text contains it."""
 
-EMPTY_LINK = re.compile(
+EMPTY_LINK = lazy_pattern(
     r"^[ ]{0,3}\[[^\]\n]+\]:[ \t]*(?:#|<>)[ \t]*(?:\([^\n]*\)|\"[^\n]*\"|'[^\n]*')[ \t]*$", re.MULTILINE
 )
 """Link definition without an address, the way to write a comment in plain Markdown."""

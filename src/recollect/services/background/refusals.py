@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
+from recollect.lazy import dataclass
 from recollect.model import RefusedText
 from recollect.policy.names import memory_id
 from recollect.ports import Unembedded

@@ -16,10 +16,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from recollect.errors import ReadOnly, RecollectError, StoreError
+from recollect.lazy import dataclass
 from recollect.model import BackgroundStatus
 
 PAUSE = 1.0

@@ -7,9 +7,9 @@ redacted. If the model fails, the description by rules is used, and the failure 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from recollect.errors import ModelError
+from recollect.lazy import dataclass
 from recollect.policy.details.digest import TextDigest, TextDigester
 from recollect.policy.prompt.escaping import to_one_line
 from recollect.policy.prompt.transcript_digest import cut_at_sentence

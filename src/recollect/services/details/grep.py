@@ -8,12 +8,12 @@ lines around them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import DetailPage
 from recollect.policy.details.keys import PartRequest
 from recollect.services.details.parts import StoredText

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypedDict
 
 from recollect.caller import current_caller
 from recollect.deadline import check_deadline, iter_with_deadline
 from recollect.errors import Conflict, Invalid
+from recollect.lazy import dataclass
 from recollect.meter import METER
 from recollect.model import AuditEvent, Chunk, Document
 from recollect.policy.chunking import DocumentPart, retitle_passage, split_passages

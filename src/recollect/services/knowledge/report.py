@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from recollect.lazy import dataclass
 from recollect.model import Document
 
 

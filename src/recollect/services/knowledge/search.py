@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from typing import TypedDict, Unpack
 
+from recollect.lazy import dataclass
 from recollect.model import Chunk, Document, Hit, Owner, Source
 from recollect.policy.documents import check_categories
 from recollect.policy.filters.conditions import DOCUMENT_FIELDS, Condition

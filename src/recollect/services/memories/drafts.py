@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
 from functools import cache, partial
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.caller import current_caller
 from recollect.errors import Forbidden, Invalid, RecollectError
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 from recollect.model import NO_USER, Kind, Memory, Origin, Owner, Role, Scope
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_category

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import AddedFacts, FactStep, Role
 from recollect.policy.memories.kinds import check_metadata
 from recollect.policy.names import check_session, memory_seq

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from recollect.caller import current_caller
 from recollect.deadline import iter_with_deadline
 from recollect.errors import Conflict, Forbidden, Invalid, ModelError, NotFound, RecollectError, SecretRejected
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 from recollect.model import (
     AddedFacts,
     AuditEvent,

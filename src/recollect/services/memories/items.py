@@ -7,12 +7,13 @@ memory; the former one stays in its history.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
 
 from recollect.caller import current_caller
 from recollect.errors import Conflict, StoreTimeout
+from recollect.lazy import dataclass
 from recollect.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
 from recollect.policy import items as rules
 from recollect.policy.filters.conditions import Condition, join_conditions

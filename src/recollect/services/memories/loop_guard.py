@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from recollect.errors import ReadOnly
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, lazy_pattern
 from recollect.model import BackgroundStatus, Memory, Origin, Owner
 from recollect.ports import Clock, Store
 from recollect.services.background.writer import BackgroundWriter
@@ -38,7 +38,7 @@ FORGOTTEN = "shown texts forgotten"
 GUARDED_ORIGINS = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
 """Origins the guard applies to: a person may repeat a statement, a program would only store its own output again."""
 
-BLOCK_MARK = re.compile(
+BLOCK_MARK = lazy_pattern(
     r"\[(?:recalled )?memories\]|\[knowledge\]|private memory|core memories|journal entries|\"(?:memories|results)\""
     r"|^[ \t>|]*[-*+•–]\s*\((?:m-\d|memory|audit|workflow|knowledge)",
     re.IGNORECASE | re.MULTILINE,

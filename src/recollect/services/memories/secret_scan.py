@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from recollect.deadline import check_deadline
+from recollect.lazy import dataclass
 from recollect.model import Json
 from recollect.policy.transfer import CONTENTS, KEYS
 from recollect.ports import TransferStore

@@ -10,11 +10,11 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from recollect.deadline import iter_with_deadline
 from recollect.errors import ModelError
+from recollect.lazy import dataclass
 from recollect.model import AuditEvent, Owner
 from recollect.policy.prompt import summaries
 from recollect.policy.prompt.escaping import escape_item

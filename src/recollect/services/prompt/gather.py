@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.meter import METER
 from recollect.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
 from recollect.policy.filters.conditions import Condition

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from recollect.errors import Forbidden
+from recollect.lazy import dataclass
 from recollect.model import Document, Kind, Memory, Owner, Source
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.recall.purposes import Facts

@@ -9,7 +9,7 @@ separate thread, so that the search can continue without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import compress
@@ -19,6 +19,7 @@ from typing import NamedTuple
 from recollect.caller import current_caller
 from recollect.deadline import limit_reads
 from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
+from recollect.lazy import dataclass
 from recollect.meter import METER
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
 from recollect.policy.filters.conditions import Condition

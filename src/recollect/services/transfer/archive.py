@@ -15,13 +15,13 @@ import hmac
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import Json
 from recollect.policy.audit import encode_key, is_foreign, key_mark
 from recollect.policy.json_values import MAX_DEPTH, check_depth, has_too_many_values

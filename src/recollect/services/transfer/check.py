@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import AuditEvent, Json, Kind, Owner, RefusedItem
 from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed
 from recollect.policy.erasure import MARKED, mark_row

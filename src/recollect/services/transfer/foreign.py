@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import partial
 
 from recollect.errors import Conflict, Invalid, NotFound
+from recollect.lazy import dataclass
 from recollect.model import (
     AuditEvent,
     ForeignItem,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import ImportReport
 from recollect.ports import ArchiveFiles, ForeignFormats
 from recollect.services.transfer.archive import is_export

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from recollect.errors import Conflict, Invalid
+from recollect.lazy import dataclass
 from recollect.model import ACTOR, AuditEvent, ImportReport, Json
 from recollect.policy.audit import check_key
 from recollect.policy.erasure import ERASED

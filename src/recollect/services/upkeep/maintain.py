@@ -15,11 +15,12 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from recollect.errors import Cancelled, Conflict, ModelError, NotFound, RecollectError, StoreError
+from recollect.lazy import dataclass
 from recollect.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired

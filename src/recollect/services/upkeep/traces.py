@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
 from recollect.errors import NotFound, StoreError
+from recollect.lazy import dataclass
 from recollect.model import (
     ACTOR,
     NO_USER,

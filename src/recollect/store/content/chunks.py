@@ -16,11 +16,10 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import IO
 
 from recollect.errors import StoreError
-from recollect.lazy import zstd, zstd_options
+from recollect.lazy import dataclass, zstd, zstd_options
 from recollect.policy.text import replace_half_pairs
 
 CHUNK_CHARS = 128 * 1024

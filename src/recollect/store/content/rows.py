@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from recollect.errors import StoreError
+from recollect.lazy import LazyModule
 from recollect.model import Detail
 from recollect.store.content.chunks import (
     CHUNK_CHARS,
@@ -20,6 +20,8 @@ from recollect.store.content.chunks import (
 )
 from recollect.store.engine import Engine, Unit
 
+_tempfile = LazyModule("tempfile")
+
 IN_MEMORY_BYTES = 1024 * 1024
 """Compressed size up to which a draft stays in memory; larger ones go to an unnamed temporary file."""
 
@@ -31,7 +33,7 @@ class RowDraft:
     """Implementation of `ports.ContentDraft`: compressed into a temporary file until its hash is known."""
 
     def __init__(self) -> None:
-        self.chunks = ChunkFile(tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES))  # noqa: SIM115  closed by `close`
+        self.chunks = ChunkFile(_tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES))  # closed by `close`
         self.is_sealed = False
 
     def feed(self, text: str) -> None:

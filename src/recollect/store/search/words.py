@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from recollect.deadline import hold_in_time
-from recollect.lazy import LazyModule
+from recollect.lazy import LazyModule, dataclass
 from recollect.model import Match, Role
 from recollect.store.engine import Engine, RegisteredEmbedder, Row, Unit, Units
 

@@ -9,13 +9,14 @@ import json
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
 from typing import Any
 
 from recollect.caller import OWN_ACTORS
 from recollect.deadline import check_deadline
+from recollect.lazy import dataclass
 from recollect.model import ACTOR, Erased, Key, Trace
 from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED, SALT_CHARS, hash_mark

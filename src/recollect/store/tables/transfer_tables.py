@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from recollect.errors import Invalid
+from recollect.lazy import dataclass
 from recollect.model import Json, Kind, Memory, Origin, ProposalState, Role, Scope
 from recollect.policy.json_values import MAX_DEPTH, check_storable
 from recollect.policy.text import check_text
