@@ -31,7 +31,16 @@ from recollect.store.engine import Row, Unit
 from recollect.store.postgres.weighing import nearest_evidence, quote_lexeme, search_evidence, weigh_entries
 from recollect.store.queries import load_queries
 from recollect.store.search.demand import Demand
-from recollect.store.search.encoding import Codes, Encoding, Floats, Numbers, single_word_code, word_code
+from recollect.store.search.encoding import (
+    Bytes,
+    Codes,
+    Encoding,
+    Floats,
+    Numbers,
+    encode_rows,
+    single_word_code,
+    word_code,
+)
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
 from recollect.store.search.index_rows import ALWAYS, RowFilter
@@ -219,8 +228,8 @@ class PostgresIndex(MemorySearch):
         shelf, max_bytes = IndexKey(tenant), SHELF_SHARE * self._max_bytes
         if not self._indexes.is_held(shelf):
             row = self._read(tenant, lambda unit: unit.one("chunks_ever", tenant=tenant))
-            # Vectors are float32 in memory, so four bytes per dimension.
-            if row is not None and row[0] * (CHUNK_BYTES + 4 * self._embedder.dimensions) > max_bytes:
+            # Vectors take one byte per dimension in memory.
+            if row is not None and row[0] * (CHUNK_BYTES + self._embedder.dimensions) > max_bytes:
                 return None
         index = self._indexes.current(shelf)
         if index.nbytes > max_bytes:
@@ -282,10 +291,10 @@ def _unquote(term: str) -> str:
     return term.replace("''", "'").replace("\\\\", "\\")
 
 
-def _decode_vectors(sent: Sequence[bytes], dimensions: int) -> Floats:
+def _decode_vectors(sent: Sequence[bytes], dimensions: int) -> tuple[Bytes, Floats]:
     """Decode the output of `halfvec_send`: a length and an unused number of two bytes each, then the values."""
     stored = np.frombuffer(b"".join(sent), np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
-    return stored["values"].astype(np.float32)
+    return encode_rows(stored["values"].astype(np.float32))
 
 
 def _decode_versions(rows: Sequence[Row]) -> Numbers:

@@ -3,8 +3,7 @@
 The database keeps each record's index entry in compact columns. Here they become NumPy arrays, which answer a search
 in well under a millisecond for ten thousand records, regardless of the size of the database.
 
-Words are in an inverted list (`store.search.postings`). Vectors are stored in a shorter type (`store.search.encoding`)
-but computed as float32, because NumPy has no fast arithmetic for shorter types.
+Words are in an inverted list (`store.search.postings`), vectors in one byte per dimension (`store.search.encoding`).
 """
 
 from __future__ import annotations
@@ -23,16 +22,13 @@ from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number
 from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.columns import FieldColumns, LoadField
-from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
+from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, decode_rows, word_key
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
-from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers
+from recollect.store.search.postings import Entries, Words, row_numbers
 from recollect.store.tables.rows import moment
 
 HIDDEN_SHARE = 0.05
 """Share of hidden rows above which an index is compacted."""
-
-SCORE_DIGITS = 5
-"""Cosines are rounded to this precision, so that equal rows get equal scores."""
 
 MAX_VIEWS = 4
 """Number of group selections for which an index caches the data that does not depend on the query."""
@@ -52,7 +48,7 @@ class OwnerIndex:
         self.encoding = encoding
         self.last_seq = 0  # highest number ever indexed; rows above it are new
         self._rows = IndexRows.empty(embedder.dimensions)
-        self._words = Words(NO_WORDS, NO_WORDS)
+        self._words = Words()
         self._views: Mapping[frozenset[str], _View] = {}
         self._columns = FieldColumns()
         self._measured: tuple[tuple[object, ...], int] = ((), 0)  # parts that `nbytes` last measured, and the result
@@ -66,7 +62,7 @@ class OwnerIndex:
         rows, words, views, columns = parts = (self._rows, self._words, self._views, self._columns.held)
         known, nbytes = self._measured
         if not known or any(map(is_not, known, parts)):  # measure only after a change: every search needs the size
-            nbytes = EMPTY_BYTES + rows.nbytes + int(words.inverted.nbytes + words.tail.nbytes)
+            nbytes = EMPTY_BYTES + rows.nbytes + words.nbytes
             nbytes += sum(view.nbytes for view in views.values()) + sum(each.nbytes for each in columns.values())
             self._measured = (parts, nbytes)
         return nbytes
@@ -109,10 +105,11 @@ class OwnerIndex:
             np.bool_,
             len(stored),
         )
-        matrix = np.zeros((len(stored), self.embedder.dimensions), np.float32)
+        matrix = np.zeros((len(stored), self.embedder.dimensions), np.int8)
+        scales = np.zeros(len(stored), np.float32)
         if embedded.any():
             blobs = [blob for blob, ready in zip(vectors, embedded, strict=True) if ready]
-            matrix[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
+            matrix[embedded], scales[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
         lengths = np.bincount(
             np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
         )
@@ -126,6 +123,7 @@ class OwnerIndex:
             lengths=lengths.astype(np.float32),
             embedded=embedded,
             matrix=matrix,
+            scales=scales,
             sessions=np.fromiter(map(_session_number, sessions), np.int64, len(stored)),
             speakers=np.fromiter(map(_speaker_number, groups, roles), np.int8, len(stored)),
             since=np.array(since, np.int64),
@@ -149,12 +147,7 @@ class OwnerIndex:
 
     def _compact(self, stays: NDArray[np.bool_]) -> OwnerIndex:
         kept = self._copy_with(self._rows.keep_only(stays))
-        new_number = np.cumsum(stays, dtype=np.uint64) - np.uint64(1)
-        packed = np.concatenate((self._words.inverted, self._words.tail))
-        numbers = row_numbers(packed)
-        packed, numbers = packed[stays[numbers]], numbers[stays[numbers]]
-        outer = packed & np.uint64(0xFFFFFFFF000000FF)
-        kept._words = Words(np.sort(outer | (new_number[numbers] << np.uint64(8))), NO_WORDS)
+        kept._words = self._words.keep_rows(np.where(stays, np.cumsum(stays) - 1, -1))
         return kept
 
     def _copy_with(self, rows: IndexRows) -> OwnerIndex:
@@ -183,8 +176,7 @@ class OwnerIndex:
         rows = self._rows
         if not rows.count:
             return []
-        # The last bit depends on the position in the matrix, but equal rows must tie and go by age.
-        scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+        scores = rows.multiply(vector)
         scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
@@ -194,7 +186,7 @@ class OwnerIndex:
         ready = np.flatnonzero(rows.is_kept & rows.embedded[: rows.count])
         if len(ready) > limit:
             ready = ready[np.linspace(0, len(ready) - 1, limit).round().astype(np.int64)]
-        return rows.seqs[ready], rows.matrix[ready]
+        return rows.seqs[ready], decode_rows(rows.matrix[ready], rows.scales[ready])
 
     def evidence(
         self,
@@ -216,12 +208,13 @@ class OwnerIndex:
             allowed = None if where is None else np.zeros(0, np.bool_)
             return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
         view = self._view(rows, words, row_filter)
-        found = replace(view.evidence, occurrences=[words.occurrences(word_key(term), view.places) for term in terms])
+        keys = [word_key(term) for term in terms]
+        found = replace(view.evidence, occurrences=words.occurrences(keys, view.places, is_whole=view.is_whole))
         if where is not None and load is not None:
             found = replace(found, allowed=self._columns.match(where, rows, load)[view.kept])
         if vector is None:
             return found
-        cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+        cosines = rows.multiply(vector)
         if not view.is_embedded:
             cosines[~rows.embedded[: rows.count]] = np.nan
         return replace(found, cosines=cosines[view.kept])
@@ -236,12 +229,12 @@ class OwnerIndex:
         return view
 
 
-def _find_words(words: Words, terms: Sequence[str]) -> list[Packed]:
+def _find_words(words: Words, terms: Sequence[str]) -> list[Entries]:
     """Return the occurrences of each word."""
-    return [words.find(key) for key in {word_key(term) for term in terms}]
+    return words.find(list({word_key(term) for term in terms}))
 
 
-def _search_rows(rows: IndexRows, holding: Sequence[Packed], row_filter: RowFilter, limit: int) -> list[Match]:
+def _search_rows(rows: IndexRows, holding: Sequence[Entries], row_filter: RowFilter, limit: int) -> list[Match]:
     allowed = rows.match_filter(row_filter)
     total = int(np.count_nonzero(allowed))
     if not total:
@@ -253,7 +246,7 @@ def _search_rows(rows: IndexRows, holding: Sequence[Packed], row_filter: RowFilt
         numbers = row_numbers(found)
         in_view = numbers < rows.count
         numbers = numbers[in_view]
-        counts = (found[in_view] & np.uint64(0xFF)).astype(np.float32) * allowed[numbers]
+        counts = (found[in_view] & np.uint32(0xFF)).astype(np.float32) * allowed[numbers]
         holders = int(np.count_nonzero(counts))
         # BM25: inverse document frequency times saturated term frequency, normalised by length.
         weight = np.log1p((total - holders + 0.5) / (holders + 0.5))
@@ -271,6 +264,7 @@ class _View:
     kept: NDArray[np.int64]  # row numbers in that order
     places: NDArray[np.int64]  # place of each row in that order; -1 if filtered out
     is_embedded: bool
+    is_whole: bool  # no row is filtered out
     evidence: Evidence
 
     @classmethod
@@ -289,12 +283,13 @@ class _View:
             lengths=lengths,
             since=since[order],
             speakers=speakers[order],
-            traits=words.mark_bits(map(word_key, FIXED), places, len(kept)),
+            traits=words.mark_bits([word_key(each) for each in FIXED], places, len(kept)),
             cosines=None,
             occurrences=(),
             frame=Frame.of(conversations, lengths) if len(kept) else None,
         )
-        return cls(rows, allowed, kept, places, bool(rows.embedded[: rows.count].all()), evidence)
+        is_embedded = bool(rows.embedded[: rows.count].all())
+        return cls(rows, allowed, kept, places, is_embedded, len(kept) == rows.count, evidence)
 
     @property
     def nbytes(self) -> int:
