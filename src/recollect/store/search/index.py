@@ -8,9 +8,11 @@ Words are in an inverted list (`store.search.postings`), vectors in one byte per
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from operator import is_not
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number
 from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.columns import FieldColumns, LoadField
-from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, decode_rows, word_key
+from recollect.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, decode_rows, word_key
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
 from recollect.store.search.postings import Entries, Words, row_numbers
 from recollect.store.tables.rows import moment
@@ -32,6 +34,9 @@ HIDDEN_SHARE = 0.05
 
 MAX_VIEWS = 4
 """Number of group selections for which an index caches the data that does not depend on the query."""
+
+V = TypeVar("V", bound=Hashable)
+N = TypeVar("N", np.int8, np.int64, np.float64)
 
 EMPTY_BYTES = 4096
 """Approximate size of an empty index, which dominates when there are many small owners."""
@@ -97,38 +102,41 @@ class OwnerIndex:
             *stored, strict=True
         )
         first = self._rows.count
-        numbers = np.arange(first, first + len(stored), dtype=np.uint64)
         words, per_row = self.encoding.words(entries)
-        packed = words | (np.repeat(numbers, per_row) << np.uint64(8))
-        embedded = np.fromiter(
-            (id == self.embedder.id and blob is not None for id, blob in zip(embedder_ids, vectors, strict=True)),
-            np.bool_,
-            len(stored),
-        )
-        matrix = np.zeros((len(stored), self.embedder.dimensions), np.int8)
-        scales = np.zeros(len(stored), np.float32)
-        if embedded.any():
-            blobs = [blob for blob, ready in zip(vectors, embedded, strict=True) if ready]
-            matrix[embedded], scales[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
-        lengths = np.bincount(
-            np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
-        )
+        numbers = np.repeat(np.arange(len(stored)), per_row)
+        packed = words | ((numbers + first).astype(np.uint64) << np.uint64(8))
+        lengths = np.bincount(numbers, weights=words & np.uint64(0xFF), minlength=len(stored))
+        embedded, matrix, scales = self._read_vectors(embedder_ids, vectors)
         # The words first, because a search reads them last.
         self._words = self._words.extend(packed)
         self._rows = self._rows.extend(
             seqs=np.array(seqs, np.int64),
             versions=np.array(versions, np.int64),
             groups=groups,
-            expiries=np.fromiter(map(_seconds, expiries), np.float64, len(stored)),
+            expiries=_convert(expiries, _seconds, np.float64),
             lengths=lengths.astype(np.float32),
             embedded=embedded,
             matrix=matrix,
             scales=scales,
-            sessions=np.fromiter(map(_session_number, sessions), np.int64, len(stored)),
-            speakers=np.fromiter(map(_speaker_number, groups, roles), np.int8, len(stored)),
+            sessions=_convert(sessions, _session_number, np.int64),
+            speakers=_convert(list(zip(groups, roles, strict=True)), _speaker_number, np.int8),
             since=np.array(since, np.int64),
         )
         self.last_seq = max(self.last_seq, *seqs)
+
+    def _read_vectors(
+        self, embedder_ids: Sequence[int | None], vectors: Sequence[bytes | None]
+    ) -> tuple[NDArray[np.bool_], Bytes, Floats]:
+        """Return a mask of the rows with a vector of this index's embedder, and the bytes and scales of all rows."""
+        own, total = self.embedder.id, len(vectors)
+        is_own = [id == own and blob is not None for id, blob in zip(embedder_ids, vectors, strict=True)]
+        blobs, embedded = list(compress(vectors, is_own)), np.array(is_own)
+        matrix, scales = np.zeros((total, self.embedder.dimensions), np.int8), np.zeros(total, np.float32)
+        if len(blobs) == total:
+            matrix[:], scales[:] = self.encoding.vectors(blobs, self.embedder.dimensions)
+        elif blobs:
+            matrix[embedded], scales[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
+        return embedded, matrix, scales
 
     def hide(self, seqs: Numbers) -> OwnerIndex:
         """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
@@ -299,12 +307,19 @@ class _View:
         return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
 
 
+def _convert(values: Sequence[V], convert: Callable[[V], float], dtype: type[N]) -> NDArray[N]:
+    """Return the numbers of values, of which many are equal: each distinct one is converted once."""
+    numbers = {each: convert(each) for each in set(values)}
+    return np.fromiter(map(numbers.__getitem__, values), dtype, len(values))
+
+
 def _session_number(session_id: str | None) -> int:
     """Return a number for a row's session; 0 is reserved for rows without one."""
     return 0 if session_id is None else word_key(session_id) or 1
 
 
-def _speaker_number(kind: str, role: str) -> int:
+def _speaker_number(kind_and_role: tuple[str, str]) -> int:
+    kind, role = kind_and_role
     return _SPEAKERS[role] if kind == Kind.EPISODE else 0
 
 

@@ -73,7 +73,8 @@ class IndexRows:
     def extend(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> IndexRows:
         """Return a copy with more rows, written into spare capacity if possible. The old value does not change."""
         names = (*self.group_names, *(name for name in dict.fromkeys(groups) if name not in self.group_names))
-        numbers = np.fromiter((names.index(name) for name in groups), np.int16, len(groups))
+        number_of = {name: number for number, name in enumerate(names)}
+        numbers = np.fromiter(map(number_of.__getitem__, groups), np.int16, len(groups))
         count = self.count + len(groups)
         columns: dict[str, NDArray[np.generic]] = {"groups": numbers, **new}
         grown = {name: _append(getattr(self, name), self.count, values) for name, values in columns.items()}

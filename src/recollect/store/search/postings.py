@@ -2,7 +2,7 @@
 
 The list is a few sorted segments. A segment has the distinct word hashes, and for each of them a run of entries: a row
 (24 bits) and a count (8 bits) in one number. New rows become a segment, which is merged with those before it as long as
-they are not much larger. So adding a row never sorts the whole list, and a search looks into few segments.
+they are not much larger, nor too large. So adding a row never sorts the whole list, and a search has few segments.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ MIN_SEGMENT = 4096
 
 GROWTH = 4
 """A segment is merged with the next one unless it has this many times as many entries."""
+
+MAX_MERGED = 1 << 18
+"""Entries above which segments stay apart: a large list is loaded in parts, and merging them takes longer than a search
+in each of them."""
 
 Floats = NDArray[np.float32]
 Packed = NDArray[np.uint64]
@@ -39,7 +43,8 @@ class PostingSegment:
     @classmethod
     def from_packed(cls, packed: Packed) -> PostingSegment:
         """Build a segment of occurrences: word hash (32 bits), row (24) and count (8) in one number each."""
-        packed = np.sort(packed)
+        # What is merged consists of sorted runs, which only the stable sort makes use of.
+        packed = np.sort(packed, kind="stable")
         words = (packed >> np.uint64(32)).astype(np.uint32)
         begins = np.flatnonzero(np.r_[True, words[1:] != words[:-1]]) if len(words) else np.empty(0, np.int64)
         return cls(words[begins], np.append(begins, len(words)), packed.astype(np.uint32))
@@ -77,7 +82,9 @@ class Words:
         if not len(packed):
             return self
         kept, merged, total = list(self.segments), [packed], len(packed)
-        while kept and len(kept[-1].entries) < max(MIN_SEGMENT, GROWTH * total):
+        while (
+            kept and total + (last := len(kept[-1].entries)) <= MAX_MERGED and last < max(MIN_SEGMENT, GROWTH * total)
+        ):
             merged.append(kept.pop().unpack())
             total += len(merged[-1])
         return Words((*kept, PostingSegment.from_packed(np.concatenate(merged))))
