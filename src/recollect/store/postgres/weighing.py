@@ -32,11 +32,13 @@ from recollect.policy.text import FIXED
 from recollect.ports import Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import RegisteredEmbedder, Unit
-from recollect.store.search.index import SCORE_DIGITS
 from recollect.store.search.index_rows import RowFilter
 
 WORDS_PER_NUMBER = 62
 """Words of a question in a number of 64 bits: one is the sign, and one marks words that occur more than once."""
+
+SCORE_DIGITS = 5
+"""Digits of a cosine: more would order equal vectors by how their numbers were added up."""
 
 COLUMNS = (
     ("seq", ">i8"),
