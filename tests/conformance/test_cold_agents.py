@@ -6,10 +6,13 @@ import random
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
+from numpy.typing import NDArray
 
 from recollect import Recollect, Settings
 from recollect.api.agent import AgentMemory
@@ -90,12 +93,29 @@ def write_question(rng: random.Random) -> tuple[str, dict[str, Any]]:
     return query, options
 
 
+class ExactEmbedder:
+    """Embedder whose vectors half-precision numbers and bytes hold exactly, so that both ways get the same cosines.
+
+    Of each block of sixteen numbers one is a quarter or its negative. The word with the least hash chooses it.
+    """
+
+    name, dimensions = "exact", 256
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        matrix = np.zeros((len(texts), self.dimensions), np.float32)
+        for row, text in enumerate(texts):
+            for block in range(16):
+                least = min(sha256(f"{block} {word}".encode()).digest() for word in text.split() or [""])
+                matrix[row, 16 * block + least[-1] % 16] = 0.25 if least[-2] % 2 else -0.25
+        return matrix
+
+
 @pytest.fixture(scope="module")
 def both_ways(place: Place) -> Iterator[tuple[Recollect, Recollect]]:
     """A server that never loads an index, and one that searches every agent in memory."""
     with (
-        Recollect(settings=Settings(url=place.url), clock=lambda: NOW) as cold,
-        Recollect(settings=Settings(url=place.url), clock=lambda: NOW) as warm,
+        Recollect(settings=Settings(url=place.url), embedder=ExactEmbedder(), clock=lambda: NOW) as cold,
+        Recollect(settings=Settings(url=place.url), embedder=ExactEmbedder(), clock=lambda: NOW) as warm,
     ):
         hold_indexes(warm._services.store)  # type: ignore[arg-type]
         yield cold, warm
@@ -157,7 +177,7 @@ def ask(agent: AgentMemory, query: str = "bread") -> list[str]:
 
 @pytest.fixture
 def recollect(lasting_place: Place) -> Iterator[Recollect]:
-    with Recollect(settings=Settings(url=lasting_place.url), clock=lambda: NOW) as opened:
+    with Recollect(settings=Settings(url=lasting_place.url), embedder=ExactEmbedder(), clock=lambda: NOW) as opened:
         yield opened
 
 
@@ -228,7 +248,9 @@ def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
 
 def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demand, "MIN_ASKED", 1)
-    with Recollect(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as recollect:
+    with Recollect(
+        settings=Settings(url=lasting_place.url, index_cache_mb=1), embedder=ExactEmbedder(), clock=lambda: NOW
+    ) as recollect:
         agents = [recollect.agent(f"limited{number}") for number in range(5)]
         rng = random.Random(1)
         for agent in agents[:4]:
@@ -245,7 +267,9 @@ def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypa
 
 
 def test_agents_asked_in_turn_do_not_displace_each_other(lasting_place: Place) -> None:
-    with Recollect(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as recollect:
+    with Recollect(
+        settings=Settings(url=lasting_place.url, index_cache_mb=1), embedder=ExactEmbedder(), clock=lambda: NOW
+    ) as recollect:
         agents = [recollect.agent(f"turn{number}") for number in range(6)]
         rng = random.Random(2)
         for agent in agents:

@@ -1,6 +1,6 @@
 """Search on PostgreSQL: in the database, and in memory for owners that are asked repeatedly.
 
-An owner without an index in memory is searched in the database (`store.postgres.weighing`), with the same answer. A
+An owner without an index in memory is searched in the database (`store.postgres.weighing`). A
 thread loads the indexes of owners that are asked repeatedly, so no search waits for one. A tenant's shared shelf is
 searched in memory, unless it is too large.
 

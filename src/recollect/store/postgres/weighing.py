@@ -3,7 +3,7 @@
 One statement compares every entry of the owner with the question: the cosine of its vector, a bit for each word of the
 question, and the few numbers that the ranking needs besides. That is some forty bytes for each memory, a twentieth of
 its index entry. `policy.recall` ranks them as it ranks the rows of an index in memory, with the same statistics of all
-memories of the owner, so both ways give the same answer.
+memories of the owner, so both ways give the same answer, up to the rounding of vectors: an index in memory has bytes.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ SCORE_DIGITS = 5
 
 WORDS_PER_NUMBER = 62
 """Words of a question in a number of 64 bits: one is the sign, and one marks words that occur more than once."""
+
+SCORE_DIGITS = 5
+"""Digits of a cosine: more would order equal vectors by how their numbers were added up."""
 
 COLUMNS = (
     ("seq", ">i8"),
