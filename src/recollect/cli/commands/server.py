@@ -122,6 +122,7 @@ def mcp(
     run.flags |= {"tool_sets": sets}
     if sys.stdin is not None and sys.stdin.isatty():
         typer.secho(NO_HOST, dim=True, err=True)
+    use_one_thread_each()
     server = optional_module("recollect.server.mcp.stdio", needs="The MCP server", extra="mcp")
     server.run_stdio(run.settings)
 
