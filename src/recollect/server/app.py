@@ -137,8 +137,10 @@ PUBLISH_SECONDS = 5.0
 
 DESCRIPTION = """Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt.
 
-- **Start** with [Create Memory](#?route=post-/api/agents/-agent-/memories) and [Recall](#?route=post-/api/agents/-agent-/recall).
-- **Keys:** send `Authorization: Bearer <key>`, unless the server runs with `--no-auth`. Each route names the scope it needs.
+- **Start** with [Create Memory](#?route=post-/api/agents/-agent-/memories)
+  and [Recall](#?route=post-/api/agents/-agent-/recall).
+- **Keys:** send `Authorization: Bearer <key>`, unless the server runs with `--no-auth`. Each route names the scope
+  it needs.
 - **Errors** have a sentence for people (`error`) and a word for programs (`code`).
 - **Retries:** send the same `Idempotency-Key` with each try of a POST, and it is done once.
 """
