@@ -37,7 +37,7 @@ def test_recall_loads_what_it_needs_and_no_more(program: Program) -> None:
 
 
 def test_measuring_uses_one_thread_of_the_linear_algebra(program: Program) -> None:
-    """Those that wait for work spin: a recall seemed to cost five times what it does."""
+    """Those that wait for work spin, and their time would count as that of a verb."""
     code = (
         f"import os\nos.environ.pop('OPENBLAS_NUM_THREADS', None)\n{CODE}    print(os.environ['OPENBLAS_NUM_THREADS'])"
     )

@@ -60,7 +60,7 @@ def use_one_thread_each() -> None:
     """Make numeric libraries multiply on the calling thread, unless the user has set a number of threads.
 
     For programs of our own, such as `recollect serve`: idle library threads spin and take processor time from others.
-    Measured on two busy cores, a recall cost up to five times as much with them.
+    How much depends on the load of the machine; docs/decisions.md has figures.
     """
     for name in VARIABLES:
         os.environ.setdefault(name, "1")
