@@ -10,9 +10,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Agent frameworks need other versions of some packages, so their tests have an environment of their own.
 FRAMEWORKS := .venv-integrations
 CREWAI := .venv-crewai
+# Programs that look at the packages are not among them.
+TOOLS := .venv-tools
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-all test-integrations coverage lint format docs bench scale soak crash fuzz model browser apt-chromium lock sbom audit release-notes clean
+.PHONY: help run test test-failed test-all test-integrations coverage lint format docs bench scale soak crash fuzz model browser apt-chromium lock locked sbom audit release-notes clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -49,7 +51,6 @@ format: $(VENV)/installed-dev ## mend style and format
 	$(BIN)/ruff format
 
 docs: $(VENV)/installed-docs ## check spelling and links, run the examples, and build the site into build/site
-	$(BIN)/python tools/site/spelling.py
 	$(BIN)/python -m pytest -q -n $(WORKERS) tests/docs -m "not slow"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site is in build/site; to read it while you write: $(BIN)/mkdocs serve"
@@ -85,26 +86,25 @@ apt-chromium:
 lock: $(VENV)/installed-dev ## pin every package of the image and the workflow by version and hash
 	$(PIP) install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra server --extra mcp --extra postgres --extra otel $(LOCK) --output-file deploy/requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra all --extra dev $(LOCK) --output-file deploy/ci.lock
-	echo "hatchling>=1.27" | $(BIN)/uv pip compile - $(LOCK) --output-file deploy/build.lock
+	$(BIN)/uv pip compile pyproject.toml --extra all --extra dev --extra docs $(LOCK) --output-file deploy/ci.lock
+	printf 'hatchling>=1.27\neditables\n' | $(BIN)/uv pip compile - $(LOCK) --output-file deploy/build.lock
+	printf 'cyclonedx-bom>=7,<8\npip-audit>=2.7\n' | $(BIN)/uv pip compile - $(LOCK) --output-file deploy/tools.lock
 
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
 	--custom-compile-command "make lock"
 
-sbom: $(VENV)/installed-dev ## list what the image holds as build/sbom.json (CycloneDX)
-	$(PIP) install --quiet "cyclonedx-bom>=7,<8"
-	mkdir -p build
-	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file build/sbom.json deploy/requirements.lock
+sbom: $(TOOLS)/installed ## list what the image holds as build/sbom.json (CycloneDX)
+	$(TOOLS)/bin/python -m tools.sbom build/sbom.json
 
-audit: $(VENV)/installed-dev ## look for known vulnerabilities in the pinned packages (needs the network)
-	$(PIP) install --quiet pip-audit
-	$(BIN)/pip-audit --require-hashes --disable-pip --requirement deploy/requirements.lock
+# Strict: a package that the database of vulnerabilities does not answer for has not been looked at.
+audit: $(TOOLS)/installed ## look for known vulnerabilities in the pinned packages (needs the network)
+	$(TOOLS)/bin/pip-audit --strict --require-hashes --disable-pip --requirement deploy/requirements.lock
 
 release-notes: ## print the changes of the current version
 	@python3 tools/release_notes.py
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(FRAMEWORKS) $(CREWAI) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	rm -rf $(VENV) $(FRAMEWORKS) $(CREWAI) $(TOOLS) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -130,6 +130,18 @@ $(FRAMEWORKS)/installed: pyproject.toml | $(FRAMEWORKS)/bin/python
 
 $(CREWAI)/installed: pyproject.toml | $(CREWAI)/bin/python
 	$(call install,crewai-test$(comma)postgres)
+
+$(TOOLS)/installed: deploy/tools.lock
+	@echo "Installing deploy/tools.lock into $(@D)"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --requirement $<
+	@touch $@
+
+# What the workflow tests with: every package by its hash, and nothing that the lock files do not name.
+locked: | $(BIN)/python ## install the packages of deploy/ci.lock into .venv, for the other targets to use
+	$(PIP) install --quiet --require-hashes --requirement deploy/build.lock --requirement deploy/ci.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(VENV)/installed-run $(VENV)/installed-dev $(VENV)/installed-docs
 
 comma := ,
 

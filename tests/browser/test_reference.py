@@ -37,6 +37,14 @@ def test_a_route_is_searched_and_tried_out(recollect: Recollect, console: Consol
     assert console.problems == []
 
 
+def test_the_first_page_leads_to_the_first_routes(console: Console) -> None:
+    console.open("/docs")
+    console.page.locator('a[href*="route=post-/api/agents/-agent-/recall"]').last.click()
+
+    console.page.get_by_text("Recall what matches a question best").first.wait_for()
+    assert console.problems == []
+
+
 def test_without_the_script_the_page_leads_to_the_document(console: Console) -> None:
     console.page.route("**/docs/viewer.js", lambda route: route.abort())
     console.open("/docs")

@@ -296,3 +296,13 @@ def test_a_file_is_remembered_as_a_whole_or_not_at_all(program: Program) -> None
     for arguments in (["remember"], ["remember", "x", "--batch", str(file)]):
         assert "Give either a text or --batch FILE." in program(*arguments).err
     assert "cannot be read" in program("remember", "--batch", "nowhere.jsonl").err
+
+
+def test_an_empty_answer_names_the_agent_that_was_asked(program: Program) -> None:
+    """Programs name their agents; the terminal asks the agent of the settings unless told otherwise."""
+    program.ok("remember", "Prefers tabs over spaces", "--agent", "atlas")
+
+    for words in (["recall", "tabs or spaces?"], ["search", "tabs"], ["list"]):
+        shown = " ".join(program.on_terminal(120, *words).out.split())
+        assert "gent default" in shown, words
+        assert "Prefers tabs" in program.on_terminal(120, *words, "--agent", "atlas").out

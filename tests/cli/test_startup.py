@@ -36,6 +36,15 @@ def test_recall_loads_what_it_needs_and_no_more(program: Program) -> None:
     assert not loaded(program, "recall", "anything") & {*NOT_TO_RECALL}
 
 
+def test_measuring_uses_one_thread_of_the_linear_algebra(program: Program) -> None:
+    """Those that wait for work spin, and their time would count as that of a verb."""
+    code = (
+        f"import os\nos.environ.pop('OPENBLAS_NUM_THREADS', None)\n{CODE}    print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+
+    assert program.python(code, "bench", "--seconds", "0", "--memories", "30").out.endswith("\n1\n")
+
+
 def test_version_and_the_help_of_the_program(program: Program) -> None:
     version, short, nothing = program.all(["--version"], ["-h"], [])
     assert version.out == f"recollect {recollect.__version__}\n"

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = {"requirements.lock": ("server", "mcp", "postgres", "otel"), "ci.lock": ("all", "dev")}
+EXTRAS = {"requirements.lock": ("server", "mcp", "postgres", "otel"), "ci.lock": ("all", "dev", "docs")}
 ENTRY = re.compile(r"(?m)^([\w.\-\[\],]+)==(\S+)(?: ; ([^\\\n]+?))?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
 
 
@@ -61,11 +61,15 @@ def test_a_lock_has_all_that_the_project_asks_for(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", [*EXTRAS, "build.lock"])
+@pytest.mark.parametrize("name", [*EXTRAS, "build.lock", "tools.lock"])
 def test_a_lock_names_no_address(name: str) -> None:
     assert read_lock(name)
     assert "://" not in (ROOT / "deploy" / name).read_text(encoding="utf-8")
 
 
 def test_what_builds_the_image_is_locked() -> None:
-    assert "hatchling" in read_lock("build.lock")
+    assert {"hatchling", "editables"} <= set(read_lock("build.lock"))
+
+
+def test_what_looks_at_the_packages_is_locked() -> None:
+    assert {"cyclonedx-bom", "pip-audit"} <= set(read_lock("tools.lock"))

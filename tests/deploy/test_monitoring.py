@@ -127,3 +127,15 @@ def test_prometheus_reads_the_rules_with_a_key() -> None:
     assert config["rule_files"] == ["alerts.yml"]
     assert job["metrics_path"] == "/metrics"
     assert job["authorization"]["credentials_file"] == "/run/secrets/operator_key"
+
+
+def test_the_key_that_prometheus_gets_reads_no_memory() -> None:
+    """Whoever reads the configuration of Prometheus has its key."""
+    assert PAGE.count("keys create --tenant monitoring --scope operator") == 2
+    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect, no_auth=False) as address:
+        recollect.agent("ann").remember("Prefers tabs")
+        key = recollect.tenant("monitoring").add_key("operator").key
+        with client_of(address, key=key) as client:
+            assert client.get("/metrics").status_code == 200
+            assert client.get("/api/agents").json()["items"] == []
+            assert client.get("/api/agents/ann/memories").json()["items"] == []

@@ -89,25 +89,35 @@ def test_other_files_name_the_same_version() -> None:
     assert {server["version"], *(each["version"] for each in server["packages"]), plugin["version"]} == {__version__}
 
 
+def test_workflows_install_by_hash_alone() -> None:
+    """A package that nobody has pinned could change what is tested, built or published."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    ends_locked = {"locked", "sbom", "audit", "release-notes"}
+    for workflow in WORKFLOWS:
+        for job in yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"].values():
+            lines = "\n".join(step.get("run", "") for step in job["steps"]).splitlines()
+            targets = [name for line in lines for name in re.findall(r"\bmake ([a-z-]+)", line)]
+            assert targets[:1] == ["locked"] or set(targets) <= ends_locked, targets
+            assert all("--require-hashes" in line for line in lines if "pip install" in line), lines
+    for target in ends_locked - {"locked", "release-notes"}:
+        assert re.search(rf"(?m)^{target}: \$\(TOOLS\)/installed ", makefile), target
+    assert "pip-audit --strict" in makefile  # otherwise packages it could not look up count as safe
+
+
 @pytest.mark.slow
 def test_the_list_of_components_has_every_locked_package(tmp_path: Path) -> None:
     """`make sbom`, in an environment of its own."""
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=120)
-    pip = [str(tmp_path / "venv" / "bin" / "pip"), "install", "--quiet", "cyclonedx-bom>=7,<8"]
-    subprocess.run(pip, check=True, capture_output=True, timeout=250)
-    command = [str(tmp_path / "venv" / "bin" / "cyclonedx-py"), "requirements", "--output-format", "JSON"]
-    done = subprocess.run(
-        [*command, "--pyproject", "pyproject.toml", "deploy/requirements.lock"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
-    listed = {each["name"] for each in json.loads(done.stdout)["components"]}
+    command = ["make", "-C", str(ROOT), "sbom", f"TOOLS={tmp_path / 'tools'}", f"PYTHON={sys.executable}"]
+    subprocess.run(command, check=True, capture_output=True, timeout=250)
+    listed = json.loads((ROOT / "build" / "sbom.json").read_text(encoding="utf-8"))
     locked = set(re.findall(r"(?m)^([\w.-]+)==", (ROOT / "deploy" / "requirements.lock").read_text(encoding="utf-8")))
 
-    assert json.loads(done.stdout)["bomFormat"] == "CycloneDX"
-    assert listed == locked
+    assert listed["bomFormat"] == "CycloneDX"
+    assert {each["name"] for each in listed["components"]} == locked
+    assert (listed["metadata"]["component"]["name"], listed["metadata"]["component"]["version"]) == (
+        "recollect",
+        __version__,
+    )
 
 
 def test_security_policy_names_what_is_out_of_scope() -> None:

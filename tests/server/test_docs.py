@@ -183,9 +183,10 @@ def test_the_document_names_scopes_errors_tags_and_servers(client: httpx2.Client
     )
 
 
-def test_scopes_are_in_the_text_of_each_route(tmp_path: Path) -> None:
+@pytest.mark.parametrize("no_auth", [False, True])
+def test_scopes_are_in_the_text_of_each_route(tmp_path: Path, no_auth: bool) -> None:
     with Recollect(f"sqlite:///{tmp_path / 'm.db'}", settings=Settings()) as recollect:
-        document = create_app(recollect).openapi()
+        document = create_app(recollect, no_auth=no_auth).openapi()
 
     for methods in document["paths"].values():
         for operation in methods.values():

@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:aeb9d78408a087ee8c0cb811de0d230a42c01610f5130b0fa647b43f0dce1c2a
+// sha256:c73c00f27708e8ddb3bc466c7386f3de921f64fb32a7e1dae778117941020e6f
 
 export interface paths {
     "/agent/run": {

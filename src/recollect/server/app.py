@@ -135,7 +135,15 @@ to ten times 5 ms for each thread that computes."""
 PUBLISH_SECONDS = 5.0
 """Interval at which the state of background threads is published for scrapes that another process answers."""
 
-DESCRIPTION = "Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt."
+DESCRIPTION = """Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt.
+
+- **Start** with [Create Memory](#?route=post-/api/agents/-agent-/memories)
+  and [Recall](#?route=post-/api/agents/-agent-/recall).
+- **Keys:** send `Authorization: Bearer <key>`, unless the server runs with `--no-auth`. Each route names the scope
+  it needs.
+- **Errors** have a sentence for people (`error`) and a word for programs (`code`).
+- **Retries:** send the same `Idempotency-Key` with each try of a POST, and it is done once.
+"""
 
 NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 """The framework would write queries and refused bodies, which are content, to traces and logs."""

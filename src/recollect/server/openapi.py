@@ -89,11 +89,16 @@ def _complete(document: Json, scopes: Mapping[str, KeyScope | None], *, no_auth:
             if method == "post":
                 operation.setdefault("parameters", []).append(PARAMETER)
             scope = scopes.get(name, KeyScope.ADMIN)
+            operation["x-scope"] = "none" if scope is None else scope.value
+            if scope is None:
+                needed = "Needs no key."
+            elif no_auth:
+                needed = f"Needs no key here. Scope on a server with keys: `{scope.value}`."
+            else:
+                needed = f"Scope of the key: `{scope.value}`."
+            operation["description"] = f"{operation.get('description', operation['summary'])}\n\n{needed}"
             if not no_auth:
                 operation["security"] = [] if scope is None else [{"key": []}]
-                operation["x-scope"] = "none" if scope is None else scope.value
-                needed = "Needs no key." if scope is None else f"Scope of the key: `{scope.value}`."
-                operation["description"] = f"{operation.get('description', operation['summary'])}\n\n{needed}"
             for status in _list_errors(method, path, operation, has_key=scope is not None and not no_auth):
                 operation["responses"].setdefault(str(status), {"$ref": f"#/components/responses/Error{status}"})
             # Also where the answer itself is not JSON.

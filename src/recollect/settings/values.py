@@ -60,8 +60,8 @@ VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECL
 def use_one_thread_each() -> None:
     """Make numeric libraries multiply on the calling thread, unless the user has set a number of threads.
 
-    For programs that serve many requests: idle library threads spin and take processor time from requests. Measured on
-    two cores, a recall cost two and a half times as much with them.
+    For programs of our own, such as `recollect serve`: idle library threads spin and take processor time from others.
+    How much depends on the load of the machine; docs/decisions.md has figures.
     """
     for name in VARIABLES:
         os.environ.setdefault(name, "1")

@@ -20,7 +20,7 @@ from recollect.cli.text import one_line, safe
 from recollect.lazy import LazyModule
 from recollect.model import Json
 from recollect.policy.recall.evaluation import METRICS, Estimate, Usage
-from recollect.settings import Settings
+from recollect.settings import Settings, use_one_thread_each
 
 if TYPE_CHECKING:
     from recollect import evaluation
@@ -56,6 +56,7 @@ def measure(
 
     Nothing is stored: each set of a file gets a store in memory, with the current settings. The clock moves from memory
     to memory and on to the questions, and maintenance runs on every day in between."""
+    use_one_thread_each()
     options = evaluation.ReplayOptions(usage=usage, is_endless=endless, wait=timedelta(days=wait), split=split)
     families: dict[str, Evaluation] = {}
     for file in files:
@@ -75,6 +76,8 @@ def measure_verbs(
 
     The store is a temporary SQLite file with default settings. The floor is one table with a full-text index in SQLite,
     with the same durability and nothing else."""
+    # As `recollect serve` does, before NumPy is loaded: its threads spin, which is no work of the verbs.
+    use_one_thread_each()
     with (
         tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder,
         api.Recollect(f"sqlite:///{folder}/ours.db", settings=Settings()) as opened,

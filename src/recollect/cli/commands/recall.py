@@ -59,7 +59,8 @@ def search(
     """Find memories that contain exactly this text, newest first."""
     found = run.memory.search(query, kind=kind, limit=limit, **name_options(filters))
     rows = read_states(run, found)
-    run.show(render_memories(rows, if_empty="No memory contains that; recall finds by meaning."))
+    if_empty = f"No memory of agent {run.memory.owner.agent} contains that; recollect recall finds by meaning."
+    run.show(render_memories(rows, if_empty=if_empty))
 
 
 class QuestionOptions(FilterOptions):
@@ -81,7 +82,8 @@ def recall(
 ) -> None:
     """Find what answers a question best, by meaning and by words."""
     hits = run.memory.recall(query, limit=limit, **name_options(options))
-    run.show(render_hits(hits, is_explained=explain))
+    if_empty = f"Agent {run.memory.owner.agent} recalls nothing for this; recollect agents list shows who has memories."
+    run.show(render_hits(hits, is_explained=explain, if_empty=if_empty))
 
 
 def explain(
@@ -124,7 +126,7 @@ COMMANDS = (
 )
 
 
-def render_hits(hits: Recalled, *, is_explained: bool) -> Output:
+def render_hits(hits: Recalled, *, is_explained: bool, if_empty: str = "Nothing comes to mind.") -> Output:
     """Render what recall found, best first."""
     missing = [Styled(_missing_hint(each), "yellow") for each in hits.unanswered]
     heading = [Styled(f" {hits.heading}", "bold")] if hits and hits.heading else []
@@ -143,7 +145,7 @@ def render_hits(hits: Recalled, *, is_explained: bool) -> Output:
             Column("Memory"),
         ),
         rows=_hit_rows(hits, is_explained=is_explained),
-        if_empty="Nothing comes to mind.",
+        if_empty=if_empty,
     )
 
 
