@@ -22,7 +22,7 @@ NO_SUCH_AGENT = "There is no such agent."
 
 def make_agent(unit: Unit, agent: Agent) -> bool:
     """Add the agent, and its tenant if missing. Return False if the agent exists."""
-    unit.run("add_tenant", tenant=agent.owner.tenant, now=agent.created_at)
+    unit.put("add_tenant", tenant=agent.owner.tenant, now=agent.created_at)
     return unit.run("add_agent", **agent_values(agent)) > 0
 
 
@@ -116,4 +116,5 @@ def _day_count(agent: str | None, name: str, day: str, count: int) -> DayCount:
 
 def renew_index(unit: Unit, agent: str) -> None:
     """Make every process discard its cached copy of the agent's index and reload it completely."""
-    unit.run("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))
+    unit.memo.pop(("agent", agent), None)
+    unit.put("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))

@@ -156,7 +156,7 @@ class Sealing:
                 for id, previous_hash, hash in zip(count(self.first), before, self._hashes, strict=False)
             ),
         )
-        unit.run("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
+        unit.put("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
 
     def _start(self) -> None:
         self._walk = ChainWalk(self._key)
@@ -271,9 +271,9 @@ class ErasureRows(AuditRows):
         for agent in sorted({each.agent for each in traces if each.table == "memories"}):
             renew_index(unit, agent)
         if any(each.table in ("kb_documents", "kb_chunks") for each in traces):
-            unit.run("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
+            unit.put("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
         if any(each.table == "audit_log" for each in traces):
-            unit.run("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
+            unit.put("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
 
     def _iter_removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield (statement, table it removes from, parameters), children first so that their rows are counted."""

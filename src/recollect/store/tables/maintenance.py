@@ -51,8 +51,8 @@ class MaintenanceRows(Units):
 
         def archive(unit: Unit) -> int:
             # Every write locks the agent's row first, to avoid deadlocks.
-            unit.run("touch_index", **owner_params(owner))
-            unit.run("remove_all_from_index", **owner_params(owner), seqs=numbers)
+            unit.put("touch_index", **owner_params(owner))
+            unit.put("remove_all_from_index", **owner_params(owner), seqs=numbers)
             return unit.run("archive_memories", **owner_params(owner), seqs=numbers, now=now)
 
         return self._write(owner.tenant, archive)
@@ -71,8 +71,8 @@ class MaintenanceRows(Units):
             ]
             if ends:
                 # Every write to the index locks the agent's row first, to avoid deadlocks.
-                unit.run("touch_index", **owner_params(owner))
-            unit.run("mark_retrieved", **owner_params(owner), seqs=numbers, at=at)
+                unit.put("touch_index", **owner_params(owner))
+            unit.put("mark_retrieved", **owner_params(owner), seqs=numbers, at=at)
             if ends:
                 unit.run_many("prolong_memory", ends)
                 unit.run_many("prolong_entry", ends)

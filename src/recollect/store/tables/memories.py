@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -80,12 +80,12 @@ class MemoryRows(Units):
                 row["seq"] = seq
             both = zip(rows, index, strict=True)
             if len(rows) == 1:
-                unit.run("add_memory", **rows[0])
+                unit.put("add_memory", **rows[0])
             else:
                 unit.run_many("add_memory", rows)
             found = [{**row, **entry} for row, entry in both if is_searchable(row)]
             if len(found) == 1:
-                unit.run("index_memory", **found[0])
+                unit.put("index_memory", **found[0])
             else:
                 unit.run_many("index_memory", found)
             return first
@@ -178,8 +178,12 @@ class MemoryRows(Units):
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
         if (unit := self._unit(owner.tenant)) is not None and not self._engine.has_single_writer:
-            hold_agent(unit, owner, now)
-        row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
+            held = ask_agent(unit, owner)
+            same = unit.ask("find_same_memory", **values)
+            _keep_agent(unit, owner, held(), now)
+            row = same()
+        else:
+            row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
         return None if row is None else memory_from(row)
 
     def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
@@ -195,16 +199,18 @@ class MemoryRows(Units):
 
         def update(unit: Unit) -> Memory:
             # Every write locks the agent's row first, to avoid deadlocks.
-            unit.run("touch_index", **owner_params(owner))
+            touch_index(unit, owner)
             stored = memory_from(_get_row(unit, owner, memory.id))
-            unit.run("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
-            if not unit.run("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at):
+            # Nobody else can change it now.
+            if stored.version != memory.version or stored.user != memory.user:
                 raise Conflict("This memory was edited meanwhile; read it again.")
-            unit.run("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
+            unit.put("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
+            unit.put("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at)
+            unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
             if is_searchable(row):
                 unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
                 known = {**row, **unchanged, "version": memory.version + 1}
-                unit.run("index_memory", **known, **entry)
+                unit.put("index_memory", **known, **entry)
             return _apply_edit(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
@@ -222,7 +228,7 @@ class MemoryRows(Units):
 
     def delete_memory(self, owner: Owner, id: str) -> None:
         def delete(unit: Unit) -> None:
-            unit.run("touch_index", **owner_params(owner))
+            touch_index(unit, owner)
             if not unit.run("delete_memory", **owner_params(owner), seq=memory_seq(id) or 0):
                 raise NotFound(NO_SUCH_MEMORY)
 
@@ -241,7 +247,7 @@ class MemoryRows(Units):
                 rows = unit.all(low, **which, limit=len(rows))
             if not rows:
                 return []
-            unit.run("touch_index", **owner_params(owner))
+            touch_index(unit, owner)
             unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
             return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
 
@@ -253,10 +259,10 @@ class MemoryRows(Units):
         Stepping over all rows that are kept takes long, so their number is kept in memory. As long as the agent's row
         shows that nothing was removed, only the rows behind the last known one are counted.
         """
-        state = unit.one("agent_counters", tenant=key[0].tenant, agent=key[0].agent)
+        state = ask_agent(unit, key[0])()
         if state is None:
             return []
-        life, rewrites, last_seq = state
+        last_seq, life, rewrites = state
         known = self._known.get(key)
         if known is None or (known.life, known.rewrites) != (life, rewrites):
             rows = unit.all("beyond_kept", **which, keep=keep, limit=BEHIND_ALL)
@@ -361,14 +367,41 @@ def is_searchable(row: Mapping[str, object]) -> bool:
 
 def hold_agent(unit: Unit, owner: Owner, now: datetime) -> None:
     """Lock the row of an agent until the transaction ends, so that nobody else writes its memories."""
-    if unit.one("hold_agent", **owner_params(owner)) is None:
+    _keep_agent(unit, owner, ask_agent(unit, owner)(), now)
+
+
+def ask_agent(unit: Unit, owner: Owner) -> Callable[[], Row | None]:
+    """Lock the row of an agent, unless this transaction has; the function returned reads its counters."""
+    held = unit.memo.get(("agent", owner.agent))
+    return unit.ask("hold_agent", **owner_params(owner)) if held is None else lambda: held
+
+
+def _keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> None:
+    """Keep the counters of a locked row: only this transaction can change them now."""
+    if row is None:
         # Taking no numbers adds the agent, and thereby locks its row.
-        _take_numbers(unit, owner, 0, now)
+        _run_counter(unit, "take_numbers", owner, now, count=0)
+    else:
+        unit.memo["agent", owner.agent] = row
+
+
+def touch_index(unit: Unit, owner: Owner) -> None:
+    """Mark a change of the agent's index other than an append. Locks the agent's row."""
+    unit.put("touch_index", **owner_params(owner))
+    if (held := unit.memo.get(("agent", owner.agent))) is not None:
+        last_seq, life, rewrites = held
+        unit.memo["agent", owner.agent] = (last_seq, life, rewrites + 1)
 
 
 def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
     """Reserve numbers for new memories; return the last of them."""
-    return _run_counter(unit, "take_numbers", owner, now, count=count)
+    held = unit.memo.get(("agent", owner.agent))
+    if held is None:
+        return _run_counter(unit, "take_numbers", owner, now, count=count)
+    unit.put("take_numbers", **owner_params(owner), count=count)
+    last = int(held[0]) + count
+    unit.memo["agent", owner.agent] = (last, *held[1:])
+    return last
 
 
 def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
@@ -378,6 +411,7 @@ def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: i
         make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
         row = unit.one(name, **owner_params(owner), **values)
     assert row is not None
+    unit.memo["agent", owner.agent] = row
     return int(row[0])
 
 
