@@ -252,6 +252,10 @@ class Units:
         unit = self._unit(tenant)
         return self._engine.read(tenant, work) if unit is None else work(unit)
 
+    def _read_sealed(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` on a snapshot in which the audit log is complete: see `AuditRows`."""
+        return self._read(tenant, work)
+
     def _write(self, tenant: str, work: Callable[[Unit], T]) -> T:
         unit = self._unit(tenant)
         return self._commit(tenant, work) if unit is None else work(unit)
@@ -265,6 +269,8 @@ class Units:
         if claim is None or claim.is_written or claim.is_over or claim.tenant != tenant:
             claim = None
 
+        committed: list[Callable[[], None]] = []
+
         def work_and_finish(unit: Unit) -> T:
             done = work(unit)
             # Take the key after the work: on PostgreSQL this waits for a request with the same key. A waiting request
@@ -272,16 +278,22 @@ class Units:
             if claim is not None and not take_key(unit, claim):
                 claim.is_lost = True
                 raise RequestInProgress
-            self._finish(unit)
+            committed[:] = self._finish(unit)
             return done
 
         done = self._write_and_note(tenant, work_and_finish)
+        for note in committed:
+            note()
         if claim is not None:
             claim.is_written = True
         return done
 
-    def _finish(self, unit: Unit) -> None:
-        """Run the last statements of a transaction, whose locks are held only for the commit."""
+    def _finish(self, unit: Unit) -> Sequence[Callable[[], None]]:
+        """Run the last statements of a transaction, whose locks are held only for the commit.
+
+        Returns what to call when it is durable.
+        """
+        return ()
 
     def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
         try:
@@ -316,7 +328,7 @@ class Units:
 def take_key(unit: Unit, claim: Claim) -> bool:
     """Claim the idempotency key for this request. Return False if another request holds it."""
     return bool(
-        unit.put(
+        unit.run(
             "take_key",
             tenant=claim.tenant,
             key_hash=claim.key_hash,

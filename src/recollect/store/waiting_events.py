@@ -18,6 +18,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from recollect.errors import RecollectError
@@ -58,11 +59,16 @@ def find_lane(agent: str | None) -> int:
 def add_waiting(unit: Unit, events: Sequence[AuditEvent], key: str) -> None:
     """Write the events of one transaction, as its last statements.
 
-    All take the lane of the first, so that no two transactions wait for each other's lanes.
+    All take the lane of the first, so that no two transactions wait for each other's lanes. Their times must differ,
+    because they are added to the chain in the order of time.
     """
     lane, mark = find_lane(events[0].agent_id), f"{key_mark(key)}%" if key else ""
+    last = None
     unit.put("take_places", tenant=unit.tenant, lane=lane, count=len(events))
     for number, event in enumerate(events, 1):
+        if last is not None and event.at <= last:
+            event = replace(event, at=last + timedelta(microseconds=1))
+        last = event.at
         unit.put(
             "add_waiting_event",
             tenant=unit.tenant,
@@ -90,8 +96,10 @@ def seal_waiting(unit: Unit, head: Head, key: str) -> tuple[Head, bool]:
     lanes: dict[str, list[int]] = json.loads(lanes_text)
     sealed: list[AuditEvent] = []
     for lane, place, hash, event in _order(rows):
-        problem = event is None or hash != event_hash(event, WAITING, key if is_keyed(hash) else "")
-        if problem or (is_keyed(last_hash) and not is_keyed(hash)):
+        is_own = event is not None and hash == event_hash(event, WAITING, key if is_keyed(hash) else "")
+        # A place that the chain holds was filled a second time.
+        is_repeated = place <= lanes.get(str(lane), (0, 0))[0]
+        if not is_own or is_repeated or (is_keyed(last_hash) and not is_keyed(hash)):
             unit.put("refuse_waiting_event", tenant=unit.tenant, lane=lane, place=place)
             continue
         last_id += 1
@@ -120,18 +128,12 @@ def find_waiting_problem(unit: Unit) -> str:
 
 
 def _order(rows: Sequence[Sequence[Any]]) -> list[tuple[int, int, str, AuditEvent | None]]:
-    """Order events by time, and by place within a lane: the clocks of two servers may differ.
+    """Order events by their time, which their hash covers, so that nobody can reorder those that wait.
 
     Unkeyed events come first, because none may follow a keyed one.
     """
-    ordered, at = [], {}
-    for lane, place, hash, *columns in rows:
-        event = _read_event(columns)
-        if event is not None:
-            at[lane] = max(at.get(lane, event.at), event.at)
-        ordered.append((is_keyed(hash), at.get(lane), lane, place, hash, event))
-    ordered.sort(key=lambda each: (each[0], each[1] is not None, each[1], each[2], each[3]))
-    return [each[2:] for each in ordered]
+    events = [(lane, place, hash, _read_event(columns)) for lane, place, hash, *columns in rows]
+    return sorted(events, key=lambda each: (is_keyed(each[2]), each[3].at.timestamp() if each[3] else 0.0, *each[:2]))
 
 
 def _read_event(columns: Sequence[Any]) -> AuditEvent | None:
@@ -191,6 +193,7 @@ class EventSealer:
             self._woken.clear()
             if not self._seal_all():
                 self._closed.wait(RETRY_PAUSE)
+        self._seal_all()
 
     def _seal_all(self) -> bool:
         """Add the events of all tenants; return False if it failed for one of them, which is tried again."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from recollect.caller import current_caller
@@ -90,10 +91,11 @@ class AuditRows(WordSearchRows):
         unit.put("set_audit_head", tenant=event.tenant, last_id=sealed.id, last_hash=sealed.hash)
         return sealed
 
-    def _finish(self, unit: Unit) -> None:
-        if events := unit.memo.get(EVENTS_OF):
-            add_waiting(unit, events, self.audit_key)
-            self._after_commit(lambda: self._sealer.wake(unit.tenant))
+    def _finish(self, unit: Unit) -> Sequence[Callable[[], None]]:
+        if not (events := unit.memo.get(EVENTS_OF)):
+            return ()
+        add_waiting(unit, events, self.audit_key)
+        return (partial(self._sealer.wake, unit.tenant),)
 
     def _seal_free(self, tenant: str) -> bool:
         """Add waiting events to the chain, unless somebody else does so now; return False if some still wait."""
@@ -114,18 +116,17 @@ class AuditRows(WordSearchRows):
         return seal_waiting(unit, (head[0], head[1], head[2]), self.audit_key)[1]
 
     def _read_sealed(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        """Run `work` on a snapshot of the log; what waited before is part of it, if this process can add it."""
+        """Run `work` on a snapshot whose log has all events committed before, if this process can add them."""
         if self._engine.has_single_writer or self._unit(tenant) is not None or self._is_together(tenant):
             return self._read(tenant, work)
 
         def read(unit: Unit) -> tuple[T] | None:
             return None if unit.one("has_waiting_events", tenant=tenant) else (work(unit),)
 
-        # Others may write all the time, so it is not repeated until nothing waits.
-        for _ in range(2):
-            if (done := self._read(tenant, read)) is not None:
-                return done[0]
-            self._seal_all(tenant)
+        if (done := self._read(tenant, read)) is not None:
+            return done[0]
+        self._seal_all(tenant)
+        # What was committed meanwhile may wait; others may write all the time.
         return self._read(tenant, work)
 
     def _seal_all(self, tenant: str) -> None:

@@ -83,6 +83,8 @@ DEPENDENT_TABLES = {
     "idempotency_keys": "every erasure clears all kept answers",
     "console_logins": "holds hashes only, and goes with the tenant",
     "shelves": "holds counters and the last hash of the audit log",
+    "audit_lanes": "holds counters only",
+    "audit_waiting": "its events are added to the log before it is searched",
 }
 """Tables of tenants that need no search, each with the reason."""
 
@@ -194,7 +196,8 @@ class ErasureRows(AuditRows):
         start = after or TABLES[table].start
         values = {"tenant": tenant, "agent": agent, "session": session_id, "after": start[0], "limit": limit}
         values |= {"after_too": start[-1]} | ({} if user is None else {"user": user})
-        rows = self._read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
+        read = self._read_sealed if table == "audit_log" else self._read
+        rows = read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
         return [_trace_from(table, row) for row in rows]
 
     def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:

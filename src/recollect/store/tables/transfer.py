@@ -96,7 +96,7 @@ class TransferRows(DetailRows):
                 if table.name == "audit_log" and user is None:
                     self._export_head(unit, take)
 
-        self._engine.read(tenant, export)
+        self._read_sealed(tenant, export)
 
     def _iter_rows(self, unit: Unit, table: ExportTable) -> Iterator[Row]:
         place = first_place(table)
@@ -132,7 +132,9 @@ class TransferRows(DetailRows):
 
     def has_rows(self, tenant: str, table: str) -> bool:
         place = first_place(BY_NAME[table])
-        return bool(self._read(tenant, lambda unit: unit.all(f"export_{table}", tenant=tenant, limit=1, **place)))
+        return bool(
+            self._read_sealed(tenant, lambda unit: unit.all(f"export_{table}", tenant=tenant, limit=1, **place))
+        )
 
     def find_rows(self, tenant: str, table: str, rows: Sequence[Json]) -> Sequence[bool | None]:
         known = BY_NAME[table]
@@ -243,10 +245,10 @@ class TransferRows(DetailRows):
                 id = rows[-1][1]
             return last
 
-        return self._read(tenant, find)
+        return self._read_sealed(tenant, find)
 
     def count_events(self, tenant: str) -> int:
-        row = self._read(tenant, lambda unit: unit.one("audit_head", tenant=tenant))
+        row = self._read_sealed(tenant, lambda unit: unit.one("audit_head", tenant=tenant))
         return 0 if row is None else int(row[0])
 
 
