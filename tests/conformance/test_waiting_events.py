@@ -11,6 +11,7 @@ import pytest
 
 from recollect.errors import ReadOnly
 from recollect.model import Owner
+from recollect.policy.audit import event_hash
 from recollect.store import SqlStore, open_store, waiting_events
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, event
@@ -180,7 +181,7 @@ def test_keyed_log_takes_events_of_its_key_only(lasting_place: Place, writer: Sq
             write(writer, tenant, "three")
         # A row that somebody without the key has made.
         write(keyed, tenant, "four", seconds=2)
-        hash = waiting_events.event_hash(event("forged", tenant, agent_id="ann"), waiting_events.WAITING, "")
+        hash = event_hash(event("forged", tenant, agent_id="ann"), waiting_events.WAITING, "")
         tamper(
             lasting_place,
             tenant,

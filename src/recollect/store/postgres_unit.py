@@ -7,10 +7,12 @@ asks once takes two round trips: to that result, and to the end of the commit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from recollect.deadline import check_read_limit, read_seconds_left
@@ -27,11 +29,34 @@ TIMEOUT_SLACK = 0.1
 FAILED = "A statement failed and nobody said so; nothing was written."
 
 
+@contextmanager
+def open_pipeline(connection: Connection) -> Iterator[psycopg.Pipeline]:
+    """Put a connection into pipeline mode. Its end waits for all answers.
+
+    Raises: the error of a statement that nobody waited for.
+    """
+    try:
+        with connection.pipeline() as pipeline:
+            try:
+                yield pipeline
+            except BaseException:
+                # Read the other answers, which the end of the pipeline would log.
+                with suppress(psycopg.Error):
+                    pipeline.sync()
+                raise
+    except errors.PipelineAborted as error:
+        # The statements behind a failed one are answered with this; the error of the failed one came before.
+        first: BaseException | None = error
+        while isinstance(first, errors.PipelineAborted):
+            first = first.__context__
+        raise (first or error) from None
+
+
 class PostgresUnit:
     """One transaction."""
 
     __slots__ = (
-        *("_begin", "_connection", "_link", "_pipeline", "_queries", "_timeout"),
+        *("_begin", "_connection", "_ended", "_link", "_pipeline", "_queries", "_timeout"),
         *("began", "is_cut_off", "is_ending", "memo", "tenant"),
     )
 
@@ -50,6 +75,7 @@ class PostgresUnit:
         self._link = link
         self._queries = queries
         self._begin = begin
+        self._ended: psycopg.Cursor[tuple[Any, ...]] | None = None  # COMMIT in a pipeline
         self._timeout: float | None = None  # the statement timeout in force, in seconds
         self.tenant = tenant
         self.began = time.monotonic()
@@ -70,17 +96,18 @@ class PostgresUnit:
             self._send("; ".join((*self._begin, *limit)))
 
     def commit(self) -> None:
-        """Commit, and wait for it. Raises: the error of a statement nobody waited for; nothing is written then."""
+        """Commit. In a pipeline, call `check_committed` after its end, which waits for the answer."""
         if self._pipeline is None:
             if self._connection.pgconn.transaction_status == TransactionStatus.INERROR:
                 raise StoreError(FAILED)
             self._connection.commit()
             return
         self.is_ending = True
-        ended = self._connection.execute("COMMIT", prepare=False)
-        self._pipeline.sync()
-        # After a failed statement COMMIT rolls back.
-        if ended.statusmessage != "COMMIT":
+        self._ended = self._connection.execute("COMMIT", prepare=False)
+
+    def check_committed(self) -> None:
+        """Check the answer to COMMIT: after a failed statement it rolls back. Raises: StoreError."""
+        if self._ended is not None and self._ended.statusmessage != "COMMIT":
             raise StoreError(FAILED)
 
     def begin_again_if_failed(self) -> None:

@@ -79,7 +79,7 @@ def add_waiting(unit: Unit, events: Sequence[AuditEvent], key: str) -> None:
             agent_id=event.agent_id,
             message=event.message,
             meta=canonical_json(event.meta),
-            hash=event_hash(event, WAITING, key),
+            hash=event_hash(replace(event, id=0), WAITING, key),
             mark=mark,
         )
 

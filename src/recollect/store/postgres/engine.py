@@ -33,7 +33,7 @@ from recollect.store.postgres.link import Connection, PostgresLink, check_alive,
 from recollect.store.postgres.migrate import prepare_schema
 from recollect.store.postgres.roles import check_role, check_tables
 from recollect.store.postgres.scrub import scrub_tables
-from recollect.store.postgres_unit import PostgresUnit
+from recollect.store.postgres_unit import PostgresUnit, open_pipeline
 from recollect.store.queries import as_pyformat, load_queries
 
 T = TypeVar("T")
@@ -214,7 +214,7 @@ class PostgresEngine:
                     unit = None
                     try:
                         check_alive(connection)
-                        with connection.pipeline() if is_write else nullcontext() as pipeline:
+                        with open_pipeline(connection) if is_write else nullcontext() as pipeline:
                             begun = PostgresUnit(
                                 connection, self._queries, tenant, link=self._link, begin=begin, pipeline=pipeline
                             )
@@ -222,6 +222,7 @@ class PostgresEngine:
                             unit = begun
                             done = work(unit)
                             unit.commit()
+                        unit.check_committed()
                         if not unit.is_cut_off:
                             self._cut_off.discard(tenant)
                         return done

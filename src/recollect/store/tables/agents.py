@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from random import getrandbits
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
-from recollect.store.engine import Unit, Units
+from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.rows import agent_from, agent_values, memory_from, owner_params
 
 LIFE_BITS = 62
@@ -118,3 +118,53 @@ def renew_index(unit: Unit, agent: str) -> None:
     """Make every process discard its cached copy of the agent's index and reload it completely."""
     unit.memo.pop(("agent", agent), None)
     unit.put("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))
+
+
+def hold_agent(unit: Unit, owner: Owner, now: datetime) -> None:
+    """Lock the row of an agent until the transaction ends, so that nobody else writes its memories."""
+    keep_agent(unit, owner, ask_agent(unit, owner)(), now)
+
+
+def ask_agent(unit: Unit, owner: Owner) -> Callable[[], Row | None]:
+    """Lock the row of an agent, unless this transaction has; the function returned reads its counters."""
+    held = unit.memo.get(("agent", owner.agent))
+    return unit.ask("hold_agent", **owner_params(owner)) if held is None else lambda: held
+
+
+def keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> None:
+    """Keep the counters of a locked row: only this transaction can change them now."""
+    if row is None:
+        # Taking no numbers adds the agent, and thereby locks its row.
+        run_counter(unit, "take_numbers", owner, now, count=0)
+    else:
+        unit.memo["agent", owner.agent] = row
+
+
+def touch_index(unit: Unit, owner: Owner) -> None:
+    """Mark a change of the agent's index other than an append. Locks the agent's row."""
+    unit.put("touch_index", **owner_params(owner))
+    if (held := unit.memo.get(("agent", owner.agent))) is not None:
+        last_seq, life, rewrites = held
+        unit.memo["agent", owner.agent] = (last_seq, life, rewrites + 1)
+
+
+def take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve numbers for new memories; return the last of them."""
+    held = unit.memo.get(("agent", owner.agent))
+    if held is None:
+        return run_counter(unit, "take_numbers", owner, now, count=count)
+    unit.put("take_numbers", **owner_params(owner), count=count)
+    last = int(held[0]) + count
+    unit.memo["agent", owner.agent] = (last, *held[1:])
+    return last
+
+
+def run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
+    row = unit.one(name, **owner_params(owner), **values)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one(name, **owner_params(owner), **values)
+    assert row is not None
+    unit.memo["agent", owner.agent] = row
+    return int(row[0])

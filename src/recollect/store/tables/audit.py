@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from recollect.caller import current_caller
 from recollect.deadline import check_deadline
-from recollect.errors import ReadOnly
+from recollect.errors import Conflict, ReadOnly
 from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
 from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed, seal_event
 from recollect.policy.filters.conditions import Condition
@@ -131,8 +131,8 @@ class AuditRows(WordSearchRows):
 
     def _seal_all(self, tenant: str) -> None:
         """Add all waiting events to the chain, if this process can."""
-        # A standby cannot be written, and another key may be needed; then the log is read as it is.
-        with suppress(ReadOnly):
+        # A standby cannot be written, another key may be needed, the head may be wrong: then the log is read as it is.
+        with suppress(ReadOnly, Conflict):
             while not self._write(tenant, lambda unit: self._seal_batch(unit, "hold_audit_head")):
                 check_deadline()
 

@@ -10,7 +10,7 @@ from recollect.policy.filters.conditions import Condition
 from recollect.policy.names import memory_seq
 from recollect.store.conditions import compile_filter
 from recollect.store.engine import Unit, Units
-from recollect.store.tables.memories import hold_agent, touch_index
+from recollect.store.tables.agents import hold_agent, touch_index
 from recollect.store.tables.rows import memory_from, owner_params
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
-from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.model import Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
@@ -18,7 +18,7 @@ from recollect.policy.text import content_hash, fold, index_terms, like_literal,
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
-from recollect.store.tables.agents import make_agent
+from recollect.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
@@ -74,7 +74,7 @@ class MemoryRows(Units):
         index = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
 
         def add(unit: Unit) -> int:
-            last = _take_numbers(unit, owner, len(memories), memories[0].created_at)
+            last = take_numbers(unit, owner, len(memories), memories[0].created_at)
             first = last - len(memories) + 1
             for seq, row in enumerate(rows, first):
                 row["seq"] = seq
@@ -95,7 +95,7 @@ class MemoryRows(Units):
 
     def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
         """Reserve all numbers up to `seq`; return the highest reserved so far. Add the agent if it is missing."""
-        return self._write(owner.tenant, lambda unit: _run_counter(unit, "raise_counter", owner, now, seq=seq))
+        return self._write(owner.tenant, lambda unit: run_counter(unit, "raise_counter", owner, now, seq=seq))
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
         return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
@@ -180,7 +180,12 @@ class MemoryRows(Units):
         if (unit := self._unit(owner.tenant)) is not None and not self._engine.has_single_writer:
             held = ask_agent(unit, owner)
             same = unit.ask("find_same_memory", **values)
-            _keep_agent(unit, owner, held(), now)
+            if (row := held()) is None:
+                # Another writer may have added the agent meanwhile; look again when its row is locked.
+                keep_agent(unit, owner, row, now)
+                same = unit.ask("find_same_memory", **values)
+            else:
+                keep_agent(unit, owner, row, now)
             row = same()
         else:
             row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
@@ -363,56 +368,6 @@ def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
 def is_searchable(row: Mapping[str, object]) -> bool:
     """Return True if a memory belongs in the index; archived, held and empty ones are never recalled."""
     return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
-
-
-def hold_agent(unit: Unit, owner: Owner, now: datetime) -> None:
-    """Lock the row of an agent until the transaction ends, so that nobody else writes its memories."""
-    _keep_agent(unit, owner, ask_agent(unit, owner)(), now)
-
-
-def ask_agent(unit: Unit, owner: Owner) -> Callable[[], Row | None]:
-    """Lock the row of an agent, unless this transaction has; the function returned reads its counters."""
-    held = unit.memo.get(("agent", owner.agent))
-    return unit.ask("hold_agent", **owner_params(owner)) if held is None else lambda: held
-
-
-def _keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> None:
-    """Keep the counters of a locked row: only this transaction can change them now."""
-    if row is None:
-        # Taking no numbers adds the agent, and thereby locks its row.
-        _run_counter(unit, "take_numbers", owner, now, count=0)
-    else:
-        unit.memo["agent", owner.agent] = row
-
-
-def touch_index(unit: Unit, owner: Owner) -> None:
-    """Mark a change of the agent's index other than an append. Locks the agent's row."""
-    unit.put("touch_index", **owner_params(owner))
-    if (held := unit.memo.get(("agent", owner.agent))) is not None:
-        last_seq, life, rewrites = held
-        unit.memo["agent", owner.agent] = (last_seq, life, rewrites + 1)
-
-
-def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
-    """Reserve numbers for new memories; return the last of them."""
-    held = unit.memo.get(("agent", owner.agent))
-    if held is None:
-        return _run_counter(unit, "take_numbers", owner, now, count=count)
-    unit.put("take_numbers", **owner_params(owner), count=count)
-    last = int(held[0]) + count
-    unit.memo["agent", owner.agent] = (last, *held[1:])
-    return last
-
-
-def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
-    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
-    row = unit.one(name, **owner_params(owner), **values)
-    if row is None:
-        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
-        row = unit.one(name, **owner_params(owner), **values)
-    assert row is not None
-    unit.memo["agent", owner.agent] = row
-    return int(row[0])
 
 
 def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:
