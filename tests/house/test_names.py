@@ -20,8 +20,6 @@ MAY_CATCH_ALL = {
     ("recollect.store.sqlite.writer", "_transaction"): "rolls back and raises again",
     ("recollect.store.postgres.engine", "__init__"): "closes the pool and raises again",
     ("recollect.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
-    ("recollect.store.waiting_events", "_seal_all"): "without this thread events would wait until the next reader",
-    ("recollect.store.postgres_unit", "open_pipeline"): "reads the other answers and raises again",
     ("recollect.api.recollect", "__init__"): "closes the store and raises again",
     (
         "recollect.providers.foreign",

@@ -37,13 +37,15 @@ def open_pipeline(connection: Connection) -> Iterator[psycopg.Pipeline]:
     """
     try:
         with connection.pipeline() as pipeline:
+            is_done = False
             try:
                 yield pipeline
-            except BaseException:
-                # Read the other answers, which the end of the pipeline would log.
-                with suppress(psycopg.Error):
-                    pipeline.sync()
-                raise
+                is_done = True
+            finally:
+                if not is_done:
+                    # Read the other answers, whose errors the end of the pipeline would log.
+                    with suppress(psycopg.Error):
+                        pipeline.sync()
     except errors.PipelineAborted as error:
         # The statements behind a failed one are answered with this; the error of the failed one came before.
         first: BaseException | None = error

@@ -171,7 +171,8 @@ class EventSealer:
         """Have the events of a tenant added soon. Safe from any thread."""
         with self._lock:
             self._tenants.add(tenant)
-            if self._thread is None:
+            # An unforeseen error ends the thread.
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="recollect-audit", daemon=True)
                 self._thread.start()
         self._woken.set()
@@ -208,9 +209,6 @@ class EventSealer:
             except RecollectError as error:
                 failed.add(tenant)
                 log.warning("Events of the audit log wait to be added to its chain: %s", error)
-            except Exception:
-                failed.add(tenant)
-                log.exception("Events of the audit log could not be added to its chain.")
         if failed and not self._closed.is_set():
             with self._lock:
                 self._tenants |= failed

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
-from recollect.model import Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
@@ -18,7 +18,7 @@ from recollect.policy.text import content_hash, fold, index_terms, like_literal,
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
-from recollect.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
+from recollect.store.tables.agents import ask_agent, keep_agent, make_agent, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
@@ -74,7 +74,7 @@ class MemoryRows(Units):
         index = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
 
         def add(unit: Unit) -> int:
-            last = take_numbers(unit, owner, len(memories), memories[0].created_at)
+            last = _take_numbers(unit, owner, len(memories), memories[0].created_at)
             first = last - len(memories) + 1
             for seq, row in enumerate(rows, first):
                 row["seq"] = seq
@@ -95,7 +95,7 @@ class MemoryRows(Units):
 
     def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
         """Reserve all numbers up to `seq`; return the highest reserved so far. Add the agent if it is missing."""
-        return self._write(owner.tenant, lambda unit: run_counter(unit, "raise_counter", owner, now, seq=seq))
+        return self._write(owner.tenant, lambda unit: _run_counter(unit, "raise_counter", owner, now, seq=seq))
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
         return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
@@ -165,27 +165,16 @@ class MemoryRows(Units):
             found += self._read(owner.tenant, partial(_list_these, clause=clause, values=params))
         return [memory_from(row) for row in found[:limit]]
 
-    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
-        def read(unit: Unit) -> list[list[Memory]]:
-            parts = (unit.all("list_for_review", **owner_params(part), limit=limit) for part in owner.parts)
-            return [[*map(memory_from, rows)] for rows in parts]
-
-        return merge_parts(self._read(owner.tenant, read), limit, lambda memory: memory_seq(memory.id) or 0)
-
     def approve_notes(self, owner: Owner) -> int:
         raise Invalid(NO_WORKSPACE)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
         if (unit := self._unit(owner.tenant)) is not None and not self._engine.has_single_writer:
-            held = ask_agent(unit, owner)
-            same = unit.ask("find_same_memory", **values)
-            if (row := held()) is None:
-                # Another writer may have added the agent meanwhile; look again when its row is locked.
-                keep_agent(unit, owner, row, now)
+            held, same = ask_agent(unit, owner), unit.ask("find_same_memory", **values)
+            if not keep_agent(unit, owner, held(), now):
+                # Another writer may have added the agent meanwhile; look again, now that its row is locked.
                 same = unit.ask("find_same_memory", **values)
-            else:
-                keep_agent(unit, owner, row, now)
             row = same()
         else:
             row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
@@ -264,7 +253,7 @@ class MemoryRows(Units):
         Stepping over all rows that are kept takes long, so their number is kept in memory. As long as the agent's row
         shows that nothing was removed, only the rows behind the last known one are counted.
         """
-        state = ask_agent(unit, key[0])()
+        state = unit.memo.get(("agent", key[0].agent)) or unit.one("hold_agent", **owner_params(key[0]))
         if state is None:
             return []
         last_seq, life, rewrites = state
@@ -379,3 +368,25 @@ def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
     if row is None:
         raise NotFound(NO_SUCH_MEMORY)
     return row
+
+
+def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve numbers for new memories; return the last of them."""
+    held = unit.memo.get(("agent", owner.agent))
+    if held is None:
+        return _run_counter(unit, "take_numbers", owner, now, count=count)
+    unit.put("take_numbers", **owner_params(owner), count=count)
+    last = int(held[0]) + count
+    unit.memo["agent", owner.agent] = (last, *held[1:])
+    return last
+
+
+def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
+    row = unit.one(name, **owner_params(owner), **values)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one(name, **owner_params(owner), **values)
+    assert row is not None
+    unit.memo["agent", owner.agent] = row
+    return int(row[0])
