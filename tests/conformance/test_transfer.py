@@ -44,6 +44,8 @@ MADE_AGAIN = {
 }
 NOT_EXPORTED = {
     "api_keys": "a key opens one database, and whoever holds an export shall not hold keys",
+    "audit_lanes": "numbers of events that wait, in one database",
+    "audit_waiting": "its events are added to the log before it is exported",
     "console_logins": "they open the console of one database for some hours",
     "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
@@ -53,6 +55,7 @@ LOCAL_COLUMNS = {
     "revision": "what caches of one database compare",
     "rewrites": "what caches of one database compare",
     "life": "what caches of one database compare",
+    "lanes": "numbers of events that waited, in one database",
     "folded": "made from the text",
     "folded_message": "made from the message",
     "folded_tags": "made from the tags",

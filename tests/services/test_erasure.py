@@ -250,7 +250,7 @@ def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: 
         alone.erase("tenant:other")
     receipt = alone.erase("tenant:acme", compact=True)
 
-    kept = {"audit_log", "shelves", "api_keys", "erased_texts"}
+    kept = {"audit_log", "audit_lanes", "shelves", "api_keys", "erased_texts"}
     for table in {*TABLES, *DEPENDENT_TABLES} - kept:
         assert fresh_place.sql(f"SELECT 1 FROM {table} WHERE tenant_id = 'acme'") == [], table
     assert found_in_files(data_folder(fresh_place), NAME, "in Lund", "coffee", "likes tea") == []

@@ -16,7 +16,7 @@ from recollect.policy.recall.ranking import SOURCE_PRIORITY
 from recollect.services.recall import recall
 from tests.hanging import Hanging
 from tests.services.conftest import START, Clock, Place, break_steps, hanging_steps
-from tests.waiting import LIMIT
+from tests.waiting import LIMIT, eventually
 
 pytestmark = pytest.mark.proves("E3")
 
@@ -147,7 +147,8 @@ def test_bookkeeping_does_not_push_memories_aside(ann: AgentMemory) -> None:
 def test_bookkeeping_is_found_when_it_is_asked_for(ann: AgentMemory) -> None:
     ann.remember("The guest likes tea")
 
-    assert sources(ann.recall("note stored", sources=["audit"])) == {"audit"}
+    # On PostgreSQL the event is part of the log soon after.
+    eventually(lambda: sources(ann.recall("note stored", sources=["audit"])) == {"audit"})
     assert "audit" in sources(ann.recall("show the history of the note that was stored"))
 
 

@@ -18,13 +18,15 @@ SECRET = "AKIAQYLPMN5HIEXAMP42"
 @pytest.mark.proves("E8")
 def test_a_step_is_recorded_and_found_by_every_agent(tenant: TenantMemory, ann: AgentMemory, clock: Clock) -> None:
     step = tenant.record_step(workflow="Refund run", step="check receipt", output="Receipt found", agent="billing")
+    then = clock()
+    clock.forward(seconds=1)
     again = tenant.record_step(workflow="refund-run", step="pay", output="Bank is closed", status="failed")
 
     assert (step.id, step.workflow_name, step.agent_id, step.completed_at) == (
         "refund-run/1",
         "Refund run",
         "billing",
-        clock(),
+        then,
     )
     assert (again.id, again.status, again.agent_id) == ("refund-run/2", "failed", None)
     assert [each.id for each in tenant.list_workflows()] == ["refund-run"]

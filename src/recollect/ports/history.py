@@ -89,8 +89,10 @@ class TranscriptStore(Protocol):
 class AuditStore(Protocol):
     """Audit events in order, linked by a hash chain."""
 
-    def add_event(self, event: AuditEvent) -> AuditEvent:
+    def add_event(self, event: AuditEvent, *, is_sealed: bool = False) -> AuditEvent:
         """Add an event; return it with its number, its hash and the current caller as actor.
+
+        Within a `transaction` it may get its number and hash only after the commit, unless `is_sealed`.
 
         Raises: ReadOnly when the log was written with another audit key.
         """

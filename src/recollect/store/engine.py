@@ -48,6 +48,7 @@ class Unit(Protocol):
 
     tenant: str
     began: float  # `time.monotonic()` just before its snapshot was taken
+    memo: dict[Any, Any]  # what its statements have found out and later ones need
 
     def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         """Return the rows of a statement, in which `where` replaces `{where}`."""
@@ -56,6 +57,12 @@ class Unit(Protocol):
 
     def run(self, name: str, /, **values: Any) -> int:
         """Run a statement; return the number of changed rows."""
+
+    def put(self, name: str, /, **values: Any) -> None:
+        """Run a statement without waiting for it. If it fails, the next result or the commit raises its error."""
+
+    def ask(self, name: str, /, **values: Any) -> Callable[[], Row | None]:
+        """Send a query and return the function that waits for its first row."""
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None: ...
 
@@ -208,7 +215,14 @@ class Units:
         return done
 
     def read_together(self, tenant: str, work: Callable[[], T]) -> T:
-        return self._engine.read_together(tenant, work) if self._unit(tenant) is None else work()
+        if self._unit(tenant) is not None:
+            return work()
+        before = getattr(self._current, "together", None)
+        self._current.together = tenant
+        try:
+            return self._engine.read_together(tenant, work)
+        finally:
+            self._current.together = before
 
     def problems(self) -> Sequence[str]:
         """Return the current problems as sentences, without a query."""
@@ -230,9 +244,17 @@ class Units:
     def close(self) -> None:
         self._engine.close()
 
+    def _is_together(self, tenant: str) -> bool:
+        """Return True inside `read_together` of this tenant on this thread."""
+        return getattr(self._current, "together", None) == tenant
+
     def _read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         unit = self._unit(tenant)
         return self._engine.read(tenant, work) if unit is None else work(unit)
+
+    def _read_sealed(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` on a snapshot in which the audit log is complete: see `AuditRows`."""
+        return self._read(tenant, work)
 
     def _write(self, tenant: str, work: Callable[[Unit], T]) -> T:
         unit = self._unit(tenant)
@@ -245,20 +267,33 @@ class Units:
         """
         claim = CLAIM.get()
         if claim is None or claim.is_written or claim.is_over or claim.tenant != tenant:
-            return self._write_and_note(tenant, work)
+            claim = None
 
-        def work_and_claim(unit: Unit) -> T:
+        committed: list[Callable[[], None]] = []
+
+        def work_and_finish(unit: Unit) -> T:
             done = work(unit)
-            # Take the key last: on PostgreSQL this waits for a request with the same key. A waiting request already
-            # holds all its other locks, so two requests cannot deadlock.
-            if not take_key(unit, claim):
+            # Take the key after the work: on PostgreSQL this waits for a request with the same key. A waiting request
+            # already holds its other locks, so two requests cannot deadlock.
+            if claim is not None and not take_key(unit, claim):
                 claim.is_lost = True
                 raise RequestInProgress
+            committed[:] = self._finish(unit)
             return done
 
-        done = self._write_and_note(tenant, work_and_claim)
-        claim.is_written = True
+        done = self._write_and_note(tenant, work_and_finish)
+        for note in committed:
+            note()
+        if claim is not None:
+            claim.is_written = True
         return done
+
+    def _finish(self, unit: Unit) -> Sequence[Callable[[], None]]:
+        """Run the last statements of a transaction, whose locks are held only for the commit.
+
+        Returns what to call when it is durable.
+        """
+        return ()
 
     def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
         try:

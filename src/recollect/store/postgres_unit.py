@@ -1,15 +1,22 @@
-"""Transactions on PostgreSQL, with a time limit for reads."""
+"""Transactions on PostgreSQL: a time limit for reads, and writes in pipeline mode.
+
+In pipeline mode a statement is sent at once, and the server answers when somebody asks for a result. A transaction that
+asks once takes two round trips: to that result, and to the end of the commit.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from recollect.deadline import check_read_limit, read_seconds_left
+from recollect.errors import StoreError
 from recollect.store.conditions import PLACE, Clause
 from recollect.store.engine import Row
 from recollect.store.postgres.link import Connection, PostgresLink
@@ -25,30 +32,91 @@ SENT_AS_BYTES = frozenset(
 """Statements that return bytes, which are twice as long in the text format."""
 
 
+FAILED = "A statement failed and nobody said so; nothing was written."
+
+
+@contextmanager
+def open_pipeline(connection: Connection) -> Iterator[psycopg.Pipeline]:
+    """Put a connection into pipeline mode. Its end waits for all answers.
+
+    Raises: the error of a statement that nobody waited for.
+    """
+    try:
+        with connection.pipeline() as pipeline:
+            is_done = False
+            try:
+                yield pipeline
+                is_done = True
+            finally:
+                if not is_done:
+                    # Read the other answers, whose errors the end of the pipeline would log.
+                    with suppress(psycopg.Error):
+                        pipeline.sync()
+    except errors.PipelineAborted as error:
+        # The statements behind a failed one are answered with this; the error of the failed one came before.
+        first: BaseException | None = error
+        while isinstance(first, errors.PipelineAborted):
+            first = first.__context__
+        raise (first or error) from None
+
+
 class PostgresUnit:
     """One transaction."""
 
-    __slots__ = ("_begin", "_connection", "_link", "_queries", "_timeout", "began", "is_cut_off", "tenant")
+    __slots__ = (
+        *("_begin", "_connection", "_ended", "_link", "_pipeline", "_queries", "_timeout"),
+        *("began", "is_cut_off", "is_ending", "memo", "tenant"),
+    )
 
     def __init__(
-        self, connection: Connection, queries: Mapping[str, str], tenant: str, *, link: PostgresLink, begin: str = ""
+        self,
+        connection: Connection,
+        queries: Mapping[str, str],
+        tenant: str,
+        *,
+        link: PostgresLink,
+        begin: Sequence[str] = (),
+        pipeline: psycopg.Pipeline | None = None,
     ) -> None:
         self._connection = connection
+        self._pipeline = pipeline
         self._link = link
         self._queries = queries
         self._begin = begin
+        self._ended: psycopg.Cursor[tuple[Any, ...]] | None = None  # COMMIT in a pipeline
         self._timeout: float | None = None  # the statement timeout in force, in seconds
         self.tenant = tenant
         self.began = time.monotonic()
+        self.memo: dict[Any, Any] = {}
         self.is_cut_off = False  # a node of the cluster did not answer
+        self.is_ending = False  # COMMIT was sent
 
     def begin(self) -> None:
         """Begin the transaction, in one round trip."""
         check_read_limit()
         self.began = time.monotonic()
         self._timeout = read_seconds_left()
-        limit = "" if self._timeout is None else f"; {_timeout_statement(self._timeout)}"
-        self._send(f"{self._begin}{limit}")
+        if self._pipeline is not None:
+            for statement in self._begin:
+                self._connection.execute(statement, prepare=False)
+        else:
+            limit = () if self._timeout is None else (_timeout_statement(self._timeout),)
+            self._send("; ".join((*self._begin, *limit)))
+
+    def commit(self) -> None:
+        """Commit. In a pipeline, call `check_committed` after its end, which waits for the answer."""
+        if self._pipeline is None:
+            if self._connection.pgconn.transaction_status == TransactionStatus.INERROR:
+                raise StoreError(FAILED)
+            self._connection.commit()
+            return
+        self.is_ending = True
+        self._ended = self._connection.execute("COMMIT", prepare=False)
+
+    def check_committed(self) -> None:
+        """Check the answer to COMMIT: after a failed statement it rolls back. Raises: StoreError."""
+        if self._ended is not None and self._ended.statusmessage != "COMMIT":
+            raise StoreError(FAILED)
 
     def begin_again_if_failed(self) -> None:
         """Replace a transaction that a failed statement has ended."""
@@ -95,7 +163,19 @@ class PostgresUnit:
         return self._send(select(self._queries, name, values), values).fetchone()
 
     def run(self, name: str, /, **values: Any) -> int:
-        return self._connection.execute(select(self._queries, name, values), values).rowcount
+        cursor = self._connection.execute(select(self._queries, name, values), values)
+        if self._pipeline is not None:
+            self._pipeline.sync()
+        return cursor.rowcount
+
+    def put(self, name: str, /, **values: Any) -> None:
+        self._connection.execute(select(self._queries, name, values), values)
+
+    def ask(self, name: str, /, **values: Any) -> Callable[[], Row | None]:
+        if self._pipeline is None:
+            row = self.one(name, **values)
+            return lambda: row
+        return self._connection.execute(select(self._queries, name, values), values).fetchone
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         for first, all_rows in peek(rows):

@@ -254,7 +254,7 @@ class _Run:
 
         def work() -> None:
             for row in new:
-                self._store.add_event(self._reseal(row))
+                self._store.add_event(self._reseal(row), is_sealed=True)
 
         self._store.transaction(self._tenant, work)
 

@@ -238,7 +238,7 @@ class Erase:
                 removed=add_counts(erased.removed, answers if is_whole else {}),
                 cleared=add_counts(erased.cleared, {"agents": renamed, **({} if is_whole else answers)}),
             )
-            event = self._store.add_event(_make_event(receipt, erased))
+            event = self._store.add_event(_make_event(receipt, erased), is_sealed=True)
             return erased, event.id
 
         return self._store.transaction(tenant, remove)

@@ -199,7 +199,7 @@ class ContentFiles:
         if not unit.run(
             "add_content", **key_params, size=draft.chunks.size, chars=draft.chunks.chars, line_index=b"", now=now
         ):
-            unit.run("hold_content", **key_params, now=now)
+            unit.put("hold_content", **key_params, now=now)
 
     def open(self, detail: Detail) -> FileContent:
         path = self._folder_of(detail.owner.tenant) / f"{detail.content_hash}{SUFFIX}"
@@ -272,7 +272,7 @@ class ContentFiles:
                 if count:
                     self._disk.sync_folder(folder)
             for path in removed:
-                unit.run("delete_content", tenant=tenant, content_hash=path.name.removesuffix(SUFFIX))
+                unit.put("delete_content", tenant=tenant, content_hash=path.name.removesuffix(SUFFIX))
             return count
 
         if known_now := self._engine.read(tenant, list_known):

@@ -85,7 +85,7 @@ class ContentRows:
         index = pack_numbers(chunks.index.newlines)
         if unit.run("add_content", **key_params, size=chunks.size, chars=chunks.chars, line_index=index, now=now):
             for position, frame in enumerate(chunks.frames()):
-                unit.run("add_chunk_frame", **key_params, position=position, frame=frame)
+                unit.put("add_chunk_frame", **key_params, position=position, frame=frame)
         elif not unit.run("hold_content", **key_params, now=now):
             # A sweep removed the content between the two statements.
             self.keep(unit, draft, now=now)
@@ -94,7 +94,7 @@ class ContentRows:
             chunks.index.starts[-1],
         ):
             # Some frames are lost; replace the stored content with ours.
-            unit.run("delete_content", **key_params)
+            unit.put("delete_content", **key_params)
             self.keep(unit, draft, now=now)
 
     def open(self, detail: Detail) -> RowContent:

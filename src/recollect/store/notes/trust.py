@@ -108,9 +108,9 @@ class TrustRows:
         row = self._row(owner, through)
 
         def write(unit: Unit) -> None:
-            unit.run("add_lease", **row)
+            unit.put("add_lease", **row)
             # Appended in one statement, so that two processes do not overwrite each other's entries.
-            unit.run("extend_lease", name=row["name"], more=_format_entries(hashes))
+            unit.put("extend_lease", name=row["name"], more=_format_entries(hashes))
 
         if hashes:
             self._units.write(owner.tenant, write)
@@ -127,7 +127,7 @@ class TrustRows:
             known = NoteTrust.parse(row[0])
             kept = NoteTrust(known.through, {seq: known.hashes[seq] for seq in known.hashes if seq in present})
             # If another process has added an entry meanwhile, this changes nothing, and the next call tries again.
-            unit.run("replace_lease", name=name, known=row[0], holder=str(kept))
+            unit.put("replace_lease", name=name, known=row[0], holder=str(kept))
 
         self._units.write(owner.tenant, drop)
 

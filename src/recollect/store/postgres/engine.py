@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
 import psycopg
 from psycopg import errors
-from psycopg.pq import TransactionStatus
 
 from recollect.errors import Invalid, StoreAway, StoreError
 from recollect.model import BackupReport
@@ -30,11 +29,11 @@ from recollect.store.engine import (
 )
 from recollect.store.postgres.failures import is_from_node, translate_admin_errors, translate_errors
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
-from recollect.store.postgres.link import Connection, PostgresLink, connect_once
+from recollect.store.postgres.link import Connection, PostgresLink, check_alive, connect_once
 from recollect.store.postgres.migrate import prepare_schema
 from recollect.store.postgres.roles import check_role, check_tables
 from recollect.store.postgres.scrub import scrub_tables
-from recollect.store.postgres_unit import PostgresUnit
+from recollect.store.postgres_unit import PostgresUnit, open_pipeline
 from recollect.store.queries import as_pyformat, load_queries
 
 T = TypeVar("T")
@@ -50,6 +49,7 @@ BROKEN = (
     "The connection to the database broke during this operation. If it was a write, check whether it was done before "
     "you retry."
 )
+BROKEN_EARLY = "The connection to the database broke during this operation. Nothing was written; try again."
 
 
 class PostgresEngine:
@@ -101,7 +101,7 @@ class PostgresEngine:
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         shared = self._snapshots.find(tenant)
         if shared is None:
-            return self._run(tenant, work, begin=READING)
+            return self._run(tenant, work, begin=(READING,))
         with translate_errors():
             shared.begin_again_if_failed()
             try:
@@ -123,10 +123,10 @@ class PostgresEngine:
         if self._snapshots.find(tenant) is not None:
             return work()
         # BEGIN takes no snapshot; the first query does.
-        return self._run(tenant, read_all, begin=READING, then="; SELECT 1")
+        return self._run(tenant, read_all, begin=(READING,), then=("SELECT 1",))
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        return self._run(tenant, work, begin=WRITING)
+        return self._run(tenant, work, begin=(WRITING,), is_write=True)
 
     def numbers(self, seqs: Sequence[int]) -> list[int]:
         return list(seqs)
@@ -190,28 +190,39 @@ class PostgresEngine:
             raise StoreError(FORKED)
         return self._link.connection()
 
-    def _run(self, tenant: str, work: Callable[[Unit], T], *, begin: str, then: str = "") -> T:
+    def _run(
+        self,
+        tenant: str,
+        work: Callable[[Unit], T],
+        *,
+        begin: Sequence[str],
+        then: Sequence[str] = (),
+        is_write: bool = False,
+    ) -> T:
         """Run `work` in a transaction.
 
-        A connection that broke while it was idle, as all do when the server restarts, fails when the transaction
-        begins. Nothing was done yet, so the next connection is tried.
+        A connection that broke while it was idle, as all do when the server restarts, is found before anything is done.
+        Then the next one is tried.
         """
         # Registries belong to no tenant and are read without one.
         if tenant:
-            begin = f"{begin}; {PROPAGATE}; SET LOCAL recollect.tenant = '{check_tenant(tenant)}'{then}"
+            begin = (*begin, PROPAGATE, f"SET LOCAL recollect.tenant = '{check_tenant(tenant)}'", *then)
         with translate_errors():
             for _ in range(self._link.pool_size + 1):
                 # An error that leaves this block rolls the transaction back.
                 with self._connection() as connection:
-                    has_begun = False
+                    unit = None
                     try:
-                        unit = PostgresUnit(connection, self._queries, tenant, link=self._link, begin=begin)
-                        unit.begin()
-                        has_begun = True
-                        done = work(unit)
-                        if connection.pgconn.transaction_status == TransactionStatus.INERROR:
-                            raise StoreError("A statement failed and nobody said so; nothing was written.")
-                        connection.commit()
+                        check_alive(connection)
+                        with open_pipeline(connection) if is_write else nullcontext() as pipeline:
+                            begun = PostgresUnit(
+                                connection, self._queries, tenant, link=self._link, begin=begin, pipeline=pipeline
+                            )
+                            begun.begin()
+                            unit = begun
+                            done = work(unit)
+                            unit.commit()
+                        unit.check_committed()
                         if not unit.is_cut_off:
                             self._cut_off.discard(tenant)
                         return done
@@ -220,6 +231,6 @@ class PostgresEngine:
                             if is_from_node(error):
                                 self._cut_off.add(tenant)
                             raise
-                        if has_begun:
-                            raise StoreError(BROKEN) from error
+                        if unit is not None:
+                            raise StoreError(BROKEN if unit.is_ending else BROKEN_EARLY) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")

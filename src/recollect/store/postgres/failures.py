@@ -26,6 +26,7 @@ from recollect.errors import (
 from recollect.store.engine import SCHEMA_INCOMPLETE, UNSTORABLE
 
 RETRY_AFTER_BUSY = 1.0
+OTHER_AUDIT_KEY = "The audit log of this tenant is keyed. Set audit_key to its original key to write."
 NODE_AWAY = "The node of the database cluster that holds this tenant cannot be reached; see the database's log."
 
 
@@ -55,6 +56,11 @@ def translate_errors() -> Iterator[None]:
         raise ReadOnly("The PostgreSQL server is read-only: it is a standby, or configured that way.") from error
     except (OverflowError, UnicodeEncodeError, errors.NumericValueOutOfRange, errors.ProgramLimitExceeded) as error:
         raise Invalid(UNSTORABLE) from error
+    except errors.NotNullViolation as error:
+        # The name of the table is that of a shard on a cluster.
+        if (error.diag.table_name or "").startswith("audit_waiting"):
+            raise ReadOnly(OTHER_AUDIT_KEY) from error
+        raise Conflict(f"The database refused the write ({error.diag.column_name}).") from error
     except errors.IntegrityError as error:
         # Omit the driver's message, which quotes the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error

@@ -206,7 +206,7 @@ class PostgresIndex(MemorySearch):
         values = {**some, "embedder_id": self._embedder.id, "vector": vector_literal(vector), "limit": DEPTH}
         row = unit.one("chunks_ever", tenant=some["tenant"])
         if row is not None and row[0] >= EXACT_BELOW and self._embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
-            unit.run("scan_until_enough")
+            unit.put("scan_until_enough")
             found = unit.all("nearest_chunks_by_index", clause, **values)
             if len(found) == DEPTH:
                 return found

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 import re
+import select
 import socket
 import threading
 import time
@@ -48,6 +49,9 @@ GRACE = 0.25
 
 CLOSE_PATIENCE = 0.1
 """Seconds to wait for each thread of a pool that is closed."""
+
+MAX_NOTICES = 10
+"""Messages that are read from an idle connection before it is used anyway."""
 
 OPTIONS = {
     "connect_timeout": 3,
@@ -267,6 +271,17 @@ class PostgresLink:
             why = str(error).rpartition(" failed: ")[2].partition("\n")[0].rstrip(".")
             why = why[:1].lower() + why[1:]
         return f"The database at {self.address} cannot be reached ({why}). Try again in a moment."
+
+
+def check_alive(connection: Connection) -> None:
+    """Notice without a round trip that the server has closed an idle connection. Raises: OperationalError."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    # What arrives on an idle connection is a notice, or a last message and then the end.
+    for _ in range(MAX_NOTICES):
+        if not poll.poll(0):
+            return
+        connection.pgconn.consume_input()
 
 
 def connect_once(url: str) -> Connection:

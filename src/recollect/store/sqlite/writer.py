@@ -71,13 +71,14 @@ LOST = re.compile("no such (table|column)|table .* has no column")
 class SqliteUnit:
     """One transaction or savepoint."""
 
-    __slots__ = ("_connection", "_queries", "began", "tenant")
+    __slots__ = ("_connection", "_queries", "began", "memo", "tenant")
 
     def __init__(self, connection: apsw.Connection, queries: Queries, tenant: str) -> None:
         self._connection = connection
         self._queries = queries
         self.tenant = tenant
         self.began = time.monotonic()
+        self.memo: dict[Any, Any] = {}
 
     def take_snapshot(self) -> None:
         """Fix what this transaction sees: BEGIN alone leaves that to the first statement."""
@@ -101,6 +102,14 @@ class SqliteUnit:
         sql, names = select(self._queries, name, values)
         self._connection.execute(sql, _bind(values, names))
         return self._connection.changes()
+
+    def put(self, name: str, /, **values: Any) -> None:
+        sql, names = select(self._queries, name, values)
+        self._connection.execute(sql, _bind(values, names))
+
+    def ask(self, name: str, /, **values: Any) -> Callable[[], Row | None]:
+        row = self.one(name, **values)
+        return lambda: row
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         for first, all_rows in peek(rows):

@@ -23,7 +23,7 @@ class KeyRows(Units):
 
     def add_key(self, key: ApiKey, hash: str) -> ApiKey:
         def add(unit: Unit) -> int:
-            unit.run("add_tenant", tenant=key.tenant, now=key.created_at)
+            unit.put("add_tenant", tenant=key.tenant, now=key.created_at)
             return unit.run("add_key", **_key_values(key), hash=hash)
 
         if not self._write(key.tenant, add):
@@ -52,8 +52,8 @@ class KeyRows(Units):
         values = {"key_id": login.key_id, "at": at, "expires_at": login.expires_at}
 
         def add(unit: Unit) -> None:
-            unit.run("prune_logins", tenant=login.tenant, at=at, most=most - 1, beyond=BEHIND_ALL)
-            unit.run("add_login", **_login_params(login.tenant, login.hash, login.is_link), **values)
+            unit.put("prune_logins", tenant=login.tenant, at=at, most=most - 1, beyond=BEHIND_ALL)
+            unit.put("add_login", **_login_params(login.tenant, login.hash, login.is_link), **values)
 
         self._write(login.tenant, add)
 
@@ -117,7 +117,7 @@ class IdempotencyRows(Units):
 
         def keep(unit: Unit) -> None:
             if claim.is_written or take_key(unit, claim):
-                unit.run("keep_answer", **_claim_params(claim), **values)
+                unit.put("keep_answer", **_claim_params(claim), **values)
 
         self._write(claim.tenant, keep)
 
@@ -151,8 +151,8 @@ class AllowanceRows(Units):
 
     def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None:
         def add(unit: Unit) -> None:
-            unit.run("add_tenant", tenant=tenant, now=now)
-            unit.run("add_allowance", tenant=tenant, hash=hash, now=now)
+            unit.put("add_tenant", tenant=tenant, now=now)
+            unit.put("add_allowance", tenant=tenant, hash=hash, now=now)
 
         self._write(tenant, add)
 

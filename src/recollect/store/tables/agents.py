@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from random import getrandbits
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
-from recollect.store.engine import Unit, Units
+from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.rows import agent_from, agent_values, memory_from, owner_params
 
 LIFE_BITS = 62
@@ -22,7 +22,7 @@ NO_SUCH_AGENT = "There is no such agent."
 
 def make_agent(unit: Unit, agent: Agent) -> bool:
     """Add the agent, and its tenant if missing. Return False if the agent exists."""
-    unit.run("add_tenant", tenant=agent.owner.tenant, now=agent.created_at)
+    unit.put("add_tenant", tenant=agent.owner.tenant, now=agent.created_at)
     return unit.run("add_agent", **agent_values(agent)) > 0
 
 
@@ -116,4 +116,35 @@ def _day_count(agent: str | None, name: str, day: str, count: int) -> DayCount:
 
 def renew_index(unit: Unit, agent: str) -> None:
     """Make every process discard its cached copy of the agent's index and reload it completely."""
-    unit.run("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))
+    unit.memo.pop(("agent", agent), None)
+    unit.put("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))
+
+
+def hold_agent(unit: Unit, owner: Owner, now: datetime) -> None:
+    """Lock the row of an agent until the transaction ends, so that nobody else writes its memories."""
+    keep_agent(unit, owner, ask_agent(unit, owner)(), now)
+
+
+def ask_agent(unit: Unit, owner: Owner) -> Callable[[], Row | None]:
+    """Lock the row of an agent, unless this transaction has; the function returned reads its counters."""
+    held = unit.memo.get(("agent", owner.agent))
+    return unit.ask("hold_agent", **owner_params(owner)) if held is None else lambda: held
+
+
+def keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> bool:
+    """Keep the counters of a locked row: only this transaction can change them now. Return False if it was missing."""
+    is_known = row is not None
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        # Taking no numbers locks the row.
+        row = unit.one("take_numbers", **owner_params(owner), count=0)
+    unit.memo["agent", owner.agent] = row
+    return is_known
+
+
+def touch_index(unit: Unit, owner: Owner) -> None:
+    """Mark a change of the agent's index other than an append. Locks the agent's row."""
+    unit.put("touch_index", **owner_params(owner))
+    if (held := unit.memo.get(("agent", owner.agent))) is not None:
+        last_seq, life, rewrites = held
+        unit.memo["agent", owner.agent] = (last_seq, life, rewrites + 1)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from recollect.caller import current_caller
 from recollect.deadline import check_deadline
-from recollect.errors import ReadOnly
+from recollect.errors import Conflict, ReadOnly
 from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
 from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed, seal_event
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
 from recollect.store.conditions import compile_filter
-from recollect.store.engine import Row, Unit
+from recollect.store.engine import Engine, Row, Unit
 from recollect.store.search.words import HistoryShelf, WordSearchRows, encode_words
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -25,8 +28,13 @@ from recollect.store.tables.rows import (
     json_text,
     readable_event,
 )
+from recollect.store.waiting_events import EventSealer, add_waiting, find_waiting_problem, seal_waiting
 
 SHELF = "audit"
+EVENTS_OF = "events"
+"""Key of the events that a transaction writes at its end, in `Unit.memo`."""
+
+T = TypeVar("T")
 PAGE = 1000
 """Events read by one statement."""
 MAX_BROKEN = 20
@@ -44,33 +52,93 @@ OTHER_KEY = "The audit log of this tenant is keyed with another audit_key. Set a
 class AuditRows(WordSearchRows):
     """Implementation of `ports.AuditStore`.
 
-    The tenant's shelf row holds the head of the chain. A writer locks it until commit, which serialises the events.
+    The tenant's shelf row holds the head of the chain. Who adds to the chain locks it until the commit. Where several
+    write at a time, an event of a `transaction` waits to be added (see `waiting_events`), so that they do not queue.
     """
 
     audit_key = ""
     """Key of the event hashes; set by `open_store`."""
 
-    def add_event(self, event: AuditEvent) -> AuditEvent:
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._sealer = EventSealer(self._seal_free)
+
+    def add_event(self, event: AuditEvent, *, is_sealed: bool = False) -> AuditEvent:
         if actor := current_caller().actor:
             event = replace(event, meta={**event.meta, ACTOR: actor})
+        # Hash the meta as it will be read back: JSON turns numeric keys into text, which changes their order.
+        event = replace(event, meta=json.loads(json_text(event.meta)))
+        unit = self._unit(event.tenant)
+        if unit is None or is_sealed or self._engine.has_single_writer:
+            return self._write(event.tenant, lambda unit: self._append(unit, event))
+        unit.memo.setdefault(EVENTS_OF, []).append(event)
+        return event
 
-        def add(unit: Unit) -> AuditEvent:
+    def _append(self, unit: Unit, event: AuditEvent) -> AuditEvent:
+        """Add an event to the chain, after those that wait."""
+        head = unit.one("hold_audit_head", tenant=event.tenant)
+        if head is None:
+            unit.put("add_tenant", tenant=event.tenant, now=event.at)
+            unit.put("add_shelf", tenant=event.tenant, shelf=SHELF)
             head = unit.one("hold_audit_head", tenant=event.tenant)
-            if head is None:
-                unit.run("add_tenant", tenant=event.tenant, now=event.at)
-                unit.run("add_shelf", tenant=event.tenant, shelf=SHELF)
-                head = unit.one("hold_audit_head", tenant=event.tenant)
-            assert head is not None
-            last_id, previous_hash = head
-            refuse_foreign(previous_hash, self.audit_key)
-            # Hash the meta as it will be read back: JSON turns numeric keys into text, which changes their order.
-            meta = json.loads(json_text(event.meta))
-            sealed = seal_event(replace(event, id=last_id + 1, meta=meta), previous_hash, self.audit_key)
-            unit.run("add_event", **event_values(sealed))
-            unit.run("set_audit_head", tenant=event.tenant, last_id=sealed.id, last_hash=sealed.hash)
-            return sealed
+        assert head is not None
+        refuse_foreign(head[1], self.audit_key)
+        is_done = self._engine.has_single_writer
+        while not is_done:
+            head, is_done = seal_waiting(unit, (head[0], head[1], head[2]), self.audit_key)
+        sealed = seal_event(replace(event, id=head[0] + 1), head[1], self.audit_key)
+        unit.put("add_event", **event_values(sealed))
+        unit.put("set_audit_head", tenant=event.tenant, last_id=sealed.id, last_hash=sealed.hash)
+        return sealed
 
-        return self._write(event.tenant, add)
+    def _finish(self, unit: Unit) -> Sequence[Callable[[], None]]:
+        if not (events := unit.memo.get(EVENTS_OF)):
+            return ()
+        add_waiting(unit, events, self.audit_key)
+        return (partial(self._sealer.wake, unit.tenant),)
+
+    def _seal_free(self, tenant: str) -> bool:
+        """Add waiting events to the chain, unless somebody else does so now; return False if some still wait."""
+        return self._write(tenant, lambda unit: self._seal_batch(unit, "hold_free_audit_head"))
+
+    def _seal_batch(self, unit: Unit, hold: str) -> bool:
+        head = unit.one(hold, tenant=unit.tenant)
+        if head is None:
+            if read_head(unit) != AuditHead():
+                return False
+            first = unit.one("list_waiting_events", tenant=unit.tenant, limit=1)
+            if first is None:
+                return True
+            unit.put("add_tenant", tenant=unit.tenant, now=first[4])
+            unit.put("add_shelf", tenant=unit.tenant, shelf=SHELF)
+            head = unit.one("hold_audit_head", tenant=unit.tenant)
+        assert head is not None
+        return seal_waiting(unit, (head[0], head[1], head[2]), self.audit_key)[1]
+
+    def _read_sealed(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` on a snapshot whose log has all events committed before, if this process can add them."""
+        if self._engine.has_single_writer or self._unit(tenant) is not None or self._is_together(tenant):
+            return self._read(tenant, work)
+
+        def read(unit: Unit) -> tuple[T] | None:
+            return None if unit.one("has_waiting_events", tenant=tenant) else (work(unit),)
+
+        if (done := self._read(tenant, read)) is not None:
+            return done[0]
+        self._seal_all(tenant)
+        # What was committed meanwhile may wait; others may write all the time.
+        return self._read(tenant, work)
+
+    def _seal_all(self, tenant: str) -> None:
+        """Add all waiting events to the chain, if this process can."""
+        # A standby cannot be written, another key may be needed, the head may be wrong: then the log is read as it is.
+        with suppress(ReadOnly, Conflict):
+            while not self._write(tenant, lambda unit: self._seal_batch(unit, "hold_audit_head")):
+                check_deadline()
+
+    def close(self) -> None:
+        self._sealer.close()
+        super().close()
 
     def list_events(
         self,
@@ -96,23 +164,30 @@ class AuditRows(WordSearchRows):
             },
         )
         clause = compile_filter(where, self._engine.name)
-        return [readable_event(row) for row in self._read(tenant, lambda unit: unit.all(name, clause, **values))]
+        rows = self._read_sealed(tenant, lambda unit: unit.all(name, clause, **values))
+        return [readable_event(row) for row in rows]
 
     def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
         if not ids:
             return {}
         numbers = self._engine.numbers(ids)
-        rows = self._read(tenant, lambda unit: unit.all("find_events", tenant=tenant, ids=numbers))
+        rows = self._read_sealed(tenant, lambda unit: unit.all("find_events", tenant=tenant, ids=numbers))
         return {row[1]: readable_event(row) for row in rows}
 
     def search_events(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
+        self._read_sealed(tenant, lambda unit: None)
         return self._search_words(tenant, EVENTS, history_terms(query), limit=limit)
 
     def verify_events(self, tenant: str) -> AuditReport:
-        return self._read(tenant, lambda unit: verify_chain(unit, self.audit_key))
+        return self._read_sealed(tenant, self._verify)
+
+    def _verify(self, unit: Unit) -> AuditReport:
+        report = verify_chain(unit, self.audit_key)
+        waiting = "" if self._engine.has_single_writer else find_waiting_problem(unit)
+        return replace(report, is_intact=False, problem=report.problem or waiting) if waiting else report
 
     def audit_head(self, tenant: str) -> AuditHead:
-        return self._read(tenant, read_head)
+        return self._read_sealed(tenant, read_head)
 
     def check_heads(self, tenant: str, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
         def check(unit: Unit) -> list[HeadCheck]:
@@ -127,7 +202,7 @@ class AuditRows(WordSearchRows):
                 for head, fit in zip(heads, fits, strict=True)
             ]
 
-        return self._read(tenant, check)
+        return self._read_sealed(tenant, check)
 
 
 def _explain_changed_head(head: AuditHead, hash: str | None, erasures: Sequence[AuditEvent]) -> HeadCheck:

@@ -85,9 +85,9 @@ class CheckupRows(Units):
     def mend_index(self, tenant: str, *, limit: int = 500) -> int:
         def mend(unit: Unit) -> int:
             # Every write locks these rows first, so other writers of the index wait until we commit.
-            unit.run("touch_all_indexes", tenant=tenant)
-            unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
-            unit.run("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
+            unit.put("touch_all_indexes", tenant=tenant)
+            unit.put("touch_shelf", tenant=tenant, shelf=SHELF)
+            unit.put("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
             dropped = sum(unit.run(name, tenant=tenant) for name in DROP_SURPLUS)
             done = self._index_memories(unit, limit)
             done += self._index_chunks(unit, limit - done)
@@ -109,9 +109,9 @@ class CheckupRows(Units):
                 renew_index(unit, agent)
             shelves = {each.shelf for each in entries}
             if KNOWLEDGE in shelves:
-                unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+                unit.put("touch_shelf", tenant=tenant, shelf=SHELF)
             if WORKFLOW in shelves:
-                unit.run("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
+                unit.put("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
             mended = sum(self._mend_entry(unit, each) for each in entries)
             if WORKFLOW in shelves:
                 _index_steps(unit, len(entries))
@@ -188,12 +188,12 @@ def _index_steps(unit: Unit, limit: int) -> int:
     missing = [step_from(row) for row in unit.all("unindexed_steps", tenant=unit.tenant, limit=limit)]
     if not missing:
         return 0
-    unit.run("add_shelf", tenant=unit.tenant, shelf=workflows.SHELF)
+    unit.put("add_shelf", tenant=unit.tenant, shelf=workflows.SHELF)
     numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=workflows.SHELF, count=len(missing))
     assert numbers is not None
     for seq, step in enumerate(missing, numbers[0] - len(missing) + 1):
         place = {"tenant_id": unit.tenant, "workflow_id": step.workflow_id, "position": step.position}
-        unit.run("index_step", **place, seq=seq, terms=encode_words(history_terms(step_words(step))))
+        unit.put("index_step", **place, seq=seq, terms=encode_words(history_terms(step_words(step))))
     return len(missing)
 
 

@@ -32,7 +32,7 @@ class ContextRows(Units):
             unit.run_many("add_context_call", map(_call_values, calls))
             oldest = unit.one("oldest_kept_context_call", **owner_params(owner), keep=keep)
             if oldest is not None:
-                unit.run("prune_context_calls", **owner_params(owner), id=oldest[0])
+                unit.put("prune_context_calls", **owner_params(owner), id=oldest[0])
             return True
 
         return self._write(owner.tenant, add)
@@ -58,7 +58,7 @@ class ContextRows(Units):
             unit.run_many("add_shown", (owner_params(owner) | {"hash": each, "at": at} for each in sorted(hashes)))
             oldest = unit.one("oldest_kept_shown", **owner_params(owner), keep=keep)
             last = since if oldest is None else max(since, moment(oldest[0]))
-            unit.run("prune_shown", **owner_params(owner), at=last)
+            unit.put("prune_shown", **owner_params(owner), at=last)
             return True
 
         return self._write(owner.tenant, add)

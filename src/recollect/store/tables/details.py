@@ -70,7 +70,7 @@ class DetailRows(Units):
         def add(unit: Unit) -> Detail:
             make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
             self._contents.keep(unit, draft, now=now)
-            unit.run("add_detail", **detail_values(stored), folded=search_text(stored))
+            unit.put("add_detail", **detail_values(stored), folded=search_text(stored))
             return stored
 
         return self._write(owner.tenant, add)

@@ -77,9 +77,9 @@ class EmbeddingRows(Units):
         def fill(unit: Unit) -> int:
             for agent in sorted({missing.owner.agent for missing, _ in entries}):
                 if agent == NO_OWNER:
-                    unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+                    unit.put("touch_shelf", tenant=tenant, shelf=SHELF)
                 else:
-                    unit.run("touch_index", tenant=tenant, agent=agent)
+                    unit.put("touch_index", tenant=tenant, agent=agent)
             filled = 0
             for missing, entry in entries:
                 row = {"seq": missing.seq, "version": missing.version, "embedder_id": entry["embedder_id"]}
@@ -102,7 +102,7 @@ class EmbeddingRows(Units):
             newest = unit.one("active_embedder")
             if newest is None or tuple(newest[1:]) != (name, dimensions):
                 number = 1 if newest is None else newest[0] + 1
-                unit.run("add_embedder", id=number, name=name, dimensions=dimensions)
+                unit.put("add_embedder", id=number, name=name, dimensions=dimensions)
                 # Read it back: another server may have taken the number first.
                 newest = unit.one("active_embedder")
             assert newest is not None
@@ -112,7 +112,7 @@ class EmbeddingRows(Units):
 
 
 def _drop_vectors(unit: Unit, embedder_id: int) -> None:
-    unit.run("touch_shelf", tenant=unit.tenant, shelf=SHELF)
-    unit.run("touch_all_indexes", tenant=unit.tenant)
-    unit.run("drop_memory_vectors", tenant=unit.tenant, embedder_id=embedder_id)
-    unit.run("drop_chunk_vectors", tenant=unit.tenant, embedder_id=embedder_id)
+    unit.put("touch_shelf", tenant=unit.tenant, shelf=SHELF)
+    unit.put("touch_all_indexes", tenant=unit.tenant)
+    unit.put("drop_memory_vectors", tenant=unit.tenant, embedder_id=embedder_id)
+    unit.put("drop_chunk_vectors", tenant=unit.tenant, embedder_id=embedder_id)

@@ -84,6 +84,8 @@ DEPENDENT_TABLES = {
     "idempotency_keys": "every erasure clears all kept answers",
     "console_logins": "holds hashes only, and goes with the tenant",
     "shelves": "holds counters and the last hash of the audit log",
+    "audit_lanes": "holds counters only",
+    "audit_waiting": "its events are added to the log before it is searched",
 }
 """Tables of tenants that need no search, each with the reason."""
 
@@ -157,7 +159,7 @@ class Sealing:
                 for id, previous_hash, hash in zip(count(self.first), before, self._hashes, strict=False)
             ),
         )
-        unit.run("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
+        unit.put("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
 
     def _start(self) -> None:
         self._walk = ChainWalk(self._key)
@@ -195,7 +197,8 @@ class ErasureRows(AuditRows):
         start = after or TABLES[table].start
         values = {"tenant": tenant, "agent": agent, "session": session_id, "after": start[0], "limit": limit}
         values |= {"after_too": start[-1]} | ({} if user is None else {"user": user})
-        rows = self._read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
+        read = self._read_sealed if table == "audit_log" else self._read
+        rows = read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
         return [_trace_from(table, row) for row in rows]
 
     def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
@@ -272,9 +275,9 @@ class ErasureRows(AuditRows):
         for agent in sorted({each.agent for each in traces if each.table == "memories"}):
             renew_index(unit, agent)
         if any(each.table in ("kb_documents", "kb_chunks") for each in traces):
-            unit.run("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
+            unit.put("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
         if any(each.table == "audit_log" for each in traces):
-            unit.run("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
+            unit.put("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
 
     def _iter_removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield (statement, table it removes from, parameters), children first so that their rows are counted."""

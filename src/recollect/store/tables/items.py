@@ -10,7 +10,7 @@ from recollect.policy.filters.conditions import Condition
 from recollect.policy.names import memory_seq
 from recollect.store.conditions import compile_filter
 from recollect.store.engine import Unit, Units
-from recollect.store.tables.memories import hold_agent
+from recollect.store.tables.agents import hold_agent, touch_index
 from recollect.store.tables.rows import memory_from, owner_params
 
 
@@ -35,9 +35,9 @@ class ItemRows(Units):
 
         def set_end(unit: Unit) -> None:
             # Every write to the index locks the agent's row first, to avoid deadlocks.
-            unit.run("touch_index", **owner_params(memory.owner))
-            unit.run("set_item_end", **values, ttl_seconds=memory.ttl_seconds)
-            unit.run("prolong_entry", **values)
+            touch_index(unit, memory.owner)
+            unit.put("set_item_end", **values, ttl_seconds=memory.ttl_seconds)
+            unit.put("prolong_entry", **values)
 
         self._write(memory.owner.tenant, set_end)
 
@@ -58,7 +58,7 @@ class ItemRows(Units):
             place = {**owner_params(owner), "now": now}
             rows = unit.all("expired_items", **place, limit=limit)
             if rows:
-                unit.run("touch_index", **owner_params(owner))
+                touch_index(unit, owner)
                 # The end of an item may have moved until the agent's row was locked.
                 unit.run_many("delete_expired_item", [{**place, "seq": seq} for (seq,) in rows])
             return len(rows)

@@ -47,8 +47,8 @@ class KnowledgeRows(Units):
             index += self._engine.index.encoded([terms(text) for text in texts[start:end]], vectors[start:end])
 
         def put(unit: Unit) -> Row | None:
-            unit.run("add_tenant", tenant=tenant, now=document.updated_at)
-            unit.run("add_shelf", tenant=tenant, shelf=SHELF)
+            unit.put("add_tenant", tenant=tenant, now=document.updated_at)
+            unit.put("add_shelf", tenant=tenant, shelf=SHELF)
             # Every write locks the shelf's row first, to avoid deadlocks.
             row = unit.one("take_shelf_numbers", tenant=tenant, shelf=SHELF, count=len(texts))
             assert row is not None
@@ -56,11 +56,11 @@ class KnowledgeRows(Units):
             found = unit.one("find_document", tenant=tenant, id=document.id)
             kept: dict[int, int] = {}
             if found is None:
-                unit.run("add_document", **document_values(document))
+                unit.put("add_document", **document_values(document))
             else:
-                unit.run("update_document", **_omit(document_values(document), "created_at"))
+                unit.put("update_document", **_omit(document_values(document), "created_at"))
                 kept = self._keep_same(unit, document_from(found), document, texts, revision)
-                unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+                unit.put("touch_shelf", tenant=tenant, shelf=SHELF)
             numbers = [kept.get(place, last - len(texts) + 1 + place) for place in range(len(texts))]
             fresh = [place for place in range(len(texts)) if place not in kept]
             place_of = {"tenant_id": tenant, "document_id": document.id}
@@ -96,24 +96,24 @@ class KnowledgeRows(Units):
         kept = {place: same_text[text].pop() for place, text in enumerate(texts) if same_text[text]}
         kept_numbers = set(kept.values())
         gone = [number for _, number, *_ in chunks if number not in kept_numbers]
-        unit.run("delete_chunks", tenant=tenant, seqs=self._engine.numbers(gone))
+        unit.put("delete_chunks", tenant=tenant, seqs=self._engine.numbers(gone))
         kept_param = self._engine.numbers(sorted(kept_numbers))
         if [number for _, number, *_ in chunks][: len(kept)] != [kept.get(place) for place in range(len(kept))]:
             # Positions are unique within a document, so make all of them negative before assigning the new ones.
-            unit.run("lift_chunks", tenant=tenant, document_id=old.id)
+            unit.put("lift_chunks", tenant=tenant, document_id=old.id)
             places = [{"tenant": tenant, "id": number, "position": place} for place, number in kept.items()]
             _run_in_steps(unit, "place_chunk", places)
         if not new.is_published:
-            unit.run("hide_chunks", tenant=tenant, seqs=kept_param)
+            unit.put("hide_chunks", tenant=tenant, seqs=kept_param)
         elif old.category != new.category:
-            unit.run("sort_chunks", tenant=tenant, seqs=kept_param, category=new.category, version=revision)
+            unit.put("sort_chunks", tenant=tenant, seqs=kept_param, category=new.category, version=revision)
         return kept
 
     def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
         def hold(unit: Unit) -> Row | None:
-            unit.run("add_tenant", tenant=tenant, now=now)
-            unit.run("add_shelf", tenant=tenant, shelf=SHELF)
-            unit.run("hold_shelf", tenant=tenant, shelf=SHELF)
+            unit.put("add_tenant", tenant=tenant, now=now)
+            unit.put("add_shelf", tenant=tenant, shelf=SHELF)
+            unit.put("hold_shelf", tenant=tenant, shelf=SHELF)
             return unit.one("find_document", tenant=tenant, id=id)
 
         row = self._write(tenant, hold)
@@ -153,7 +153,7 @@ class KnowledgeRows(Units):
 
     def delete_document(self, tenant: str, id: str) -> None:
         def delete(unit: Unit) -> None:
-            unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+            unit.put("touch_shelf", tenant=tenant, shelf=SHELF)
             if not unit.run("delete_document", tenant=tenant, id=id):
                 raise NotFound(NO_SUCH_DOCUMENT)
 

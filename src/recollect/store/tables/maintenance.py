@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from recollect.model import Kind, Owner, State
+from recollect.model import Kind, Memory, Owner, State
 from recollect.policy.items import end_of
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import prolong
+from recollect.policy.names import memory_seq
 from recollect.ports import Aging
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.embeddings import NO_OWNER
-from recollect.store.tables.rows import maybe_moment, moment, owner_params
+from recollect.store.tables.rows import maybe_moment, memory_from, merge_parts, moment, owner_params
 
 
 class MaintenanceRows(Units):
     """Implementation of `ports.MaintenanceStore`."""
+
+    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
+        def read(unit: Unit) -> list[list[Memory]]:
+            parts = (unit.all("list_for_review", **owner_params(part), limit=limit) for part in owner.parts)
+            return [[*map(memory_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda memory: memory_seq(memory.id) or 0)
 
     def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
         rows = self._read(
@@ -51,8 +59,8 @@ class MaintenanceRows(Units):
 
         def archive(unit: Unit) -> int:
             # Every write locks the agent's row first, to avoid deadlocks.
-            unit.run("touch_index", **owner_params(owner))
-            unit.run("remove_all_from_index", **owner_params(owner), seqs=numbers)
+            unit.put("touch_index", **owner_params(owner))
+            unit.put("remove_all_from_index", **owner_params(owner), seqs=numbers)
             return unit.run("archive_memories", **owner_params(owner), seqs=numbers, now=now)
 
         return self._write(owner.tenant, archive)
@@ -71,8 +79,8 @@ class MaintenanceRows(Units):
             ]
             if ends:
                 # Every write to the index locks the agent's row first, to avoid deadlocks.
-                unit.run("touch_index", **owner_params(owner))
-            unit.run("mark_retrieved", **owner_params(owner), seqs=numbers, at=at)
+                unit.put("touch_index", **owner_params(owner))
+            unit.put("mark_retrieved", **owner_params(owner), seqs=numbers, at=at)
             if ends:
                 unit.run_many("prolong_memory", ends)
                 unit.run_many("prolong_entry", ends)

@@ -19,7 +19,7 @@ from recollect.policy.text import content_hash, fold, index_terms, like_literal,
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
-from recollect.store.tables.agents import make_agent
+from recollect.store.tables.agents import ask_agent, keep_agent, make_agent, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
@@ -81,12 +81,12 @@ class MemoryRows(Units):
                 row["seq"] = seq
             both = zip(rows, index, strict=True)
             if len(rows) == 1:
-                unit.run("add_memory", **rows[0])
+                unit.put("add_memory", **rows[0])
             else:
                 unit.run_many("add_memory", rows)
             found = [{**row, **entry} for row, entry in both if is_searchable(row)]
             if len(found) == 1:
-                unit.run("index_memory", **found[0])
+                unit.put("index_memory", **found[0])
             else:
                 unit.run_many("index_memory", found)
             return first
@@ -166,21 +166,19 @@ class MemoryRows(Units):
             found += self._read(owner.tenant, partial(_list_these, clause=clause, values=params))
         return [memory_from(row) for row in found[:limit]]
 
-    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
-        def read(unit: Unit) -> list[list[Memory]]:
-            parts = (unit.all("list_for_review", **owner_params(part), limit=limit) for part in owner.parts)
-            return [[*map(memory_from, rows)] for rows in parts]
-
-        return merge_parts(self._read(owner.tenant, read), limit, lambda memory: memory_seq(memory.id) or 0)
-
     def approve_notes(self, owner: Owner) -> int:
         raise Invalid(NO_WORKSPACE)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
         if (unit := self._unit(owner.tenant)) is not None and not self._engine.has_single_writer:
-            hold_agent(unit, owner, now)
-        row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
+            held, same = ask_agent(unit, owner), unit.ask("find_same_memory", **values)
+            if not keep_agent(unit, owner, held(), now):
+                # Another writer may have added the agent meanwhile; look again, now that its row is locked.
+                same = unit.ask("find_same_memory", **values)
+            row = same()
+        else:
+            row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
         return None if row is None else memory_from(row)
 
     def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
@@ -196,16 +194,18 @@ class MemoryRows(Units):
 
         def update(unit: Unit) -> Memory:
             # Every write locks the agent's row first, to avoid deadlocks.
-            unit.run("touch_index", **owner_params(owner))
+            touch_index(unit, owner)
             stored = memory_from(_get_row(unit, owner, memory.id))
-            unit.run("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
-            if not unit.run("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at):
+            # Nobody else can change it now.
+            if stored.version != memory.version or stored.user != memory.user:
                 raise Conflict("This memory was edited meanwhile; read it again.")
-            unit.run("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
+            unit.put("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
+            unit.put("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at)
+            unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
             if is_searchable(row):
                 unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
                 known = {**row, **unchanged, "version": memory.version + 1}
-                unit.run("index_memory", **known, **entry)
+                unit.put("index_memory", **known, **entry)
             return _apply_edit(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
@@ -223,7 +223,7 @@ class MemoryRows(Units):
 
     def delete_memory(self, owner: Owner, id: str) -> None:
         def delete(unit: Unit) -> None:
-            unit.run("touch_index", **owner_params(owner))
+            touch_index(unit, owner)
             if not unit.run("delete_memory", **owner_params(owner), seq=memory_seq(id) or 0):
                 raise NotFound(NO_SUCH_MEMORY)
 
@@ -242,7 +242,7 @@ class MemoryRows(Units):
                 rows = unit.all(low, **which, limit=len(rows))
             if not rows:
                 return []
-            unit.run("touch_index", **owner_params(owner))
+            touch_index(unit, owner)
             unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
             return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
 
@@ -254,10 +254,10 @@ class MemoryRows(Units):
         Stepping over all rows that are kept takes long, so their number is kept in memory. As long as the agent's row
         shows that nothing was removed, only the rows behind the last known one are counted.
         """
-        state = unit.one("agent_counters", tenant=key[0].tenant, agent=key[0].agent)
+        state = unit.memo.get(("agent", key[0].agent)) or unit.one("hold_agent", **owner_params(key[0]))
         if state is None:
             return []
-        life, rewrites, last_seq = state
+        last_seq, life, rewrites = state
         known = self._known.get(key)
         if known is None or (known.life, known.rewrites) != (life, rewrites):
             rows = unit.all("beyond_kept", **which, keep=keep, limit=BEHIND_ALL)
@@ -360,28 +360,6 @@ def is_searchable(row: Mapping[str, object]) -> bool:
     return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
 
 
-def hold_agent(unit: Unit, owner: Owner, now: datetime) -> None:
-    """Lock the row of an agent until the transaction ends, so that nobody else writes its memories."""
-    if unit.one("hold_agent", **owner_params(owner)) is None:
-        # Taking no numbers adds the agent, and thereby locks its row.
-        _take_numbers(unit, owner, 0, now)
-
-
-def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
-    """Reserve numbers for new memories; return the last of them."""
-    return _run_counter(unit, "take_numbers", owner, now, count=count)
-
-
-def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
-    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
-    row = unit.one(name, **owner_params(owner), **values)
-    if row is None:
-        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
-        row = unit.one(name, **owner_params(owner), **values)
-    assert row is not None
-    return int(row[0])
-
-
 def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:
     return unit.all("list_these", clause, **values)
 
@@ -391,3 +369,25 @@ def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
     if row is None:
         raise NotFound(NO_SUCH_MEMORY)
     return row
+
+
+def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve numbers for new memories; return the last of them."""
+    held = unit.memo.get(("agent", owner.agent))
+    if held is None:
+        return _run_counter(unit, "take_numbers", owner, now, count=count)
+    unit.put("take_numbers", **owner_params(owner), count=count)
+    last = int(held[0]) + count
+    unit.memo["agent", owner.agent] = (last, *held[1:])
+    return last
+
+
+def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
+    row = unit.one(name, **owner_params(owner), **values)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one(name, **owner_params(owner), **values)
+    assert row is not None
+    unit.memo["agent", owner.agent] = row
+    return int(row[0])

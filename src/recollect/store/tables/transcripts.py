@@ -34,7 +34,7 @@ class TranscriptRows(Units):
             count = unit.run("add_session", **values)
             if count and claims and session.user is not None:
                 names = ("tenant_id", "agent_id", "user_id", "id")
-                unit.run("claim_details", **{name: values[name] for name in names})
+                unit.put("claim_details", **{name: values[name] for name in names})
             return count
 
         if not self._write(session.owner.tenant, add):

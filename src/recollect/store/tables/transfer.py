@@ -96,7 +96,7 @@ class TransferRows(DetailRows):
                 if table.name == "audit_log" and user is None:
                     self._export_head(unit, take)
 
-        self._engine.read(tenant, export)
+        self._read_sealed(tenant, export)
 
     def _iter_rows(self, unit: Unit, table: ExportTable) -> Iterator[Row]:
         place = first_place(table)
@@ -132,7 +132,9 @@ class TransferRows(DetailRows):
 
     def has_rows(self, tenant: str, table: str) -> bool:
         place = first_place(BY_NAME[table])
-        return bool(self._read(tenant, lambda unit: unit.all(f"export_{table}", tenant=tenant, limit=1, **place)))
+        return bool(
+            self._read_sealed(tenant, lambda unit: unit.all(f"export_{table}", tenant=tenant, limit=1, **place))
+        )
 
     def find_rows(self, tenant: str, table: str, rows: Sequence[Json]) -> Sequence[bool | None]:
         known = BY_NAME[table]
@@ -158,7 +160,7 @@ class TransferRows(DetailRows):
             text.seal()
 
         def add(unit: Unit) -> int:
-            unit.run("add_tenant", tenant=tenant, now=now)
+            unit.put("add_tenant", tenant=tenant, now=now)
             if text is not None:
                 self._contents.keep(unit, text, now=now)
             return self._add_rows(unit, BY_NAME[table], values, vectors)
@@ -207,7 +209,7 @@ class TransferRows(DetailRows):
             if unit.run("import_memories", **values):
                 added += 1
                 if is_searchable(values):
-                    unit.run("index_memory", **values, **entry)
+                    unit.put("index_memory", **values, **entry)
         return added
 
     def _add_chunks(self, unit: Unit, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
@@ -222,13 +224,13 @@ class TransferRows(DetailRows):
                 continue
             # Keep the passage's own number unless it is taken here.
             last = max(last + 1, row["id"])
-            unit.run("add_chunk", **row | {"id": last})
+            unit.put("add_chunk", **row | {"id": last})
             is_published, category = document[6], document[3]
             if is_published:
                 known = {"tenant_id": unit.tenant, "seq": last, "version": revision, "category": category}
-                unit.run("index_chunk", **known, **entry)
+                unit.put("index_chunk", **known, **entry)
             added += 1
-        unit.run("raise_shelf", tenant=unit.tenant, shelf=knowledge.SHELF, last_id=last)
+        unit.put("raise_shelf", tenant=unit.tenant, shelf=knowledge.SHELF, last_id=last)
         return added
 
     def last_imported(self, tenant: str, log: str) -> int:
@@ -243,10 +245,10 @@ class TransferRows(DetailRows):
                 id = rows[-1][1]
             return last
 
-        return self._read(tenant, find)
+        return self._read_sealed(tenant, find)
 
     def count_events(self, tenant: str) -> int:
-        row = self._read(tenant, lambda unit: unit.one("audit_head", tenant=tenant))
+        row = self._read_sealed(tenant, lambda unit: unit.one("audit_head", tenant=tenant))
         return 0 if row is None else int(row[0])
 
 
@@ -264,8 +266,8 @@ def _is_same(table: ExportTable, row: dict[str, Any], present: Row | None) -> bo
 
 def _lock_shelf(unit: Unit, shelf: str) -> tuple[int, int]:
     """Lock a shelf until commit; return its last number and its new revision."""
-    unit.run("add_shelf", tenant=unit.tenant, shelf=shelf)
-    unit.run("touch_shelf", tenant=unit.tenant, shelf=shelf)
+    unit.put("add_shelf", tenant=unit.tenant, shelf=shelf)
+    unit.put("touch_shelf", tenant=unit.tenant, shelf=shelf)
     row = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=shelf, count=0)
     assert row is not None
     return int(row[0]), int(row[1])
@@ -278,19 +280,19 @@ def _add_events(unit: Unit, rows: list[dict[str, Any]]) -> int:
         raise Conflict(CHANGED_MEANWHILE)
     for row in rows:
         meta = canonical_json(json.loads(row["meta"]))
-        unit.run("add_event", **row | {"meta": meta}, folded=fold(row["message"]))
-        unit.run("set_audit_head", tenant=unit.tenant, last_id=row["id"], last_hash=row["hash"])
+        unit.put("add_event", **row | {"meta": meta}, folded=fold(row["message"]))
+        unit.put("set_audit_head", tenant=unit.tenant, last_id=row["id"], last_hash=row["hash"])
     return len(rows)
 
 
 def _raise_shelf(unit: Unit, row: dict[str, Any]) -> int:
     known = {"tenant": unit.tenant, "last_id": row["last_id"]}
-    unit.run("add_shelf", tenant=unit.tenant, shelf=row["shelf"])
+    unit.put("add_shelf", tenant=unit.tenant, shelf=row["shelf"])
     # Copy the head even if it shows that events are missing: the import must show it, too.
     if row["shelf"] == audit.SHELF:
-        unit.run("set_audit_head", **known, last_hash=row["last_hash"])
+        unit.put("set_audit_head", **known, last_hash=row["last_hash"])
     else:
-        unit.run("raise_shelf", **known, shelf=row["shelf"])
+        unit.put("raise_shelf", **known, shelf=row["shelf"])
     return 0
 
 
@@ -310,12 +312,12 @@ def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
         if _find_present(unit, BY_NAME["workflow_steps"], row) is not None:
             continue
         last = max(last + 1, row["seq"])
-        unit.run("add_step", **row, folded="")
+        unit.put("add_step", **row, folded="")
         step_columns = [row[column] for column in ("step_name", "agent_id", "status", "output", "completed_at")]
         step = step_from([unit.tenant, row["workflow_id"], workflow[2], row["position"], *step_columns])
-        unit.run("index_step", **row | {"seq": last}, terms=encode_words(history_terms(step_words(step))))
+        unit.put("index_step", **row | {"seq": last}, terms=encode_words(history_terms(step_words(step))))
         added += 1
-    unit.run("raise_shelf", tenant=unit.tenant, shelf=workflows.SHELF, last_id=last)
+    unit.put("raise_shelf", tenant=unit.tenant, shelf=workflows.SHELF, last_id=last)
     return added
 
 
@@ -334,7 +336,7 @@ def _add_messages(unit: Unit, rows: list[dict[str, Any]]) -> int:
     for row in rows:
         last[row["session_id"]] = max(row["position"], last.get(row["session_id"], 0))
     for session, position in sorted(last.items()):
-        unit.run("raise_message_count", tenant=unit.tenant, id=session, position=position)
+        unit.put("raise_message_count", tenant=unit.tenant, id=session, position=position)
     return sum(unit.run("import_chat_messages", **row) for row in rows)
 
 

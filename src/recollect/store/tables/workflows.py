@@ -31,7 +31,7 @@ class WorkflowRows(WordSearchRows):
         }
 
         def add(unit: Unit) -> int:
-            unit.run("add_tenant", tenant=workflow.tenant, now=workflow.created_at)
+            unit.put("add_tenant", tenant=workflow.tenant, now=workflow.created_at)
             return unit.run("add_workflow", **values)
 
         if not self._write(workflow.tenant, add):
@@ -63,15 +63,15 @@ class WorkflowRows(WordSearchRows):
             workflow = unit.one("find_workflow", tenant=tenant, id=step.workflow_id)
             if workflow is None:
                 raise NotFound(NO_SUCH_WORKFLOW)
-            unit.run("add_shelf", tenant=tenant, shelf=SHELF)
+            unit.put("add_shelf", tenant=tenant, shelf=SHELF)
             number = unit.one("take_shelf_numbers", tenant=tenant, shelf=SHELF, count=1)
             last = unit.one("last_step", tenant=tenant, workflow_id=step.workflow_id)
             assert number is not None
             assert last is not None
             placed = replace(step, position=last[0] + 1, workflow_name=workflow_from(workflow).name)
-            unit.run("add_step", **_step_values(placed))
+            unit.put("add_step", **_step_values(placed))
             place = {"tenant_id": tenant, "workflow_id": step.workflow_id, "position": placed.position}
-            unit.run("index_step", **place, seq=number[0], terms=words)
+            unit.put("index_step", **place, seq=number[0], terms=words)
             return placed
 
         return self._write(tenant, add)

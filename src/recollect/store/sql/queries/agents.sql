@@ -26,20 +26,17 @@ SELECT kind, count(*) FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND archived_at IS NULL
 GROUP BY kind
 
--- Reserve `count` numbers for new memories; returns the last of them.
+-- Reserve `count` numbers for new memories; returns the last of them, and what tells whether any was removed.
 -- name: take_numbers
 UPDATE agents SET last_seq = last_seq + :count, revision = revision + 1
 WHERE tenant_id = :tenant AND id = :agent
-RETURNING last_seq
-
--- name: agent_counters
-SELECT life, rewrites, last_seq FROM agents WHERE tenant_id = :tenant AND id = :agent
+RETURNING last_seq, life, rewrites
 
 -- Skip numbers that were assigned elsewhere.
 -- name: raise_counter
 UPDATE agents SET last_seq = CASE WHEN last_seq < :seq THEN :seq ELSE last_seq END
 WHERE tenant_id = :tenant AND id = :agent
-RETURNING last_seq
+RETURNING last_seq, life, rewrites
 
 -- Mark a change of the agent's index other than an append.
 -- name: touch_index

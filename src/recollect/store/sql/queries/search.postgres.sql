@@ -2,10 +2,7 @@
 
 -- Block other writers of the agent until the end of the transaction.
 -- name: hold_agent
-SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent FOR NO KEY UPDATE
-
--- name: hold_audit_head
-SELECT last_id, last_hash FROM shelves WHERE tenant_id = :tenant AND shelf = 'audit' FOR NO KEY UPDATE
+SELECT last_seq, life, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent FOR NO KEY UPDATE
 
 -- name: find_memories
 SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = ANY(:seqs)

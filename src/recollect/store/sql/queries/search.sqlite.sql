@@ -2,10 +2,10 @@
 
 -- The single writer has locked the whole database, and thereby every agent.
 -- name: hold_agent
-SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent
+SELECT last_seq, life, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
 
 -- name: hold_audit_head
-SELECT last_id, last_hash FROM shelves WHERE tenant_id = :tenant AND shelf = 'audit'
+SELECT last_id, last_hash, lanes FROM shelves WHERE tenant_id = :tenant AND shelf = 'audit'
 
 -- name: find_memories
 SELECT {memory} FROM memories
