@@ -260,11 +260,13 @@ class AgentContexts(AgentView):
         )
 
     def context_calls(
-        self, *, session_id: str = "", before: str = "", limit: int = CALLS_PAGE
+        self, *, session_id: str = "", before: str = "", limit: int = CALLS_PAGE, item: str | None = None
     ) -> Sequence[ContextCall]:
         """List the latest assembled prompts of this agent, newest first.
 
-        `session_id` limits the listing to one session; `before` (an id) continues it.
+        `session_id` limits the listing to one session; `before` (an id) continues it. With `item`, list those of the
+        latest `limit` prompts that considered this memory or passage, without their other items; with an empty one,
+        all of them without items.
 
         Raises: Invalid.
         """
@@ -273,6 +275,7 @@ class AgentContexts(AgentView):
             session_id=check_text(session_id, what="session id"),
             before=check_text(before, what="id"),
             limit=check_limit(limit, most=MAX_CALLS),
+            item=None if item is None else check_text(item, what="id"),
         )
 
     def context_call(self, id: str) -> ContextCall:

@@ -184,9 +184,13 @@ class ContextStore(Protocol):
         """Return one call. Raises: NotFound."""
 
     def list_context_calls(
-        self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
+        self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20, item: str | None = None
     ) -> Sequence[ContextCall]:
-        """List calls, newest first, optionally of one session; `before` (an id) continues a listing."""
+        """List calls, newest first, optionally of one session; `before` (an id) continues a listing.
+
+        With `item`, only calls that considered the item with this id, and no other items of them; with an empty one,
+        all calls without their items. A prompt may have considered thousands.
+        """
 
     def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
         """Remember the newest `keep` hashes of texts shown after `since`; return False if there is no such agent."""

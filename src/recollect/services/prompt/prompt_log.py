@@ -46,14 +46,18 @@ class ContextCalls:
         found = [call for call in self._unwritten(owner) if call.id == id]
         return found[0] if found else self._store.get_context_call(owner, id)
 
-    def latest(self, owner: Owner, *, session_id: str, before: str, limit: int) -> Sequence[ContextCall]:
-        """Return the latest calls, newest first."""
+    def latest(
+        self, owner: Owner, *, session_id: str, before: str, limit: int, item: str | None = None
+    ) -> Sequence[ContextCall]:
+        """Return the latest calls, newest first; `item` is that of the store."""
         unwritten = [
             call
             for call in reversed(self._unwritten(owner))
             if session_id in ("", call.session_id) and (not before or call.id < before)
         ]
-        stored = self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit)
+        stored = self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit, item=item)
+        if item is not None:
+            unwritten = [kept for call in unwritten if (kept := _drop_items(call, item)) is not None]
         return [*unwritten, *stored][:limit] if unwritten else stored
 
     def flush(self, tenant: str) -> None:
@@ -80,6 +84,12 @@ class ContextCalls:
         error = self._writer.flush(lambda each: each == owner.whole)
         waiting = () if error is None else self._writer.peek(owner.whole) or ()
         return [call for call in waiting if owner.has(call.user)]
+
+
+def _drop_items(call: ContextCall, item: str) -> ContextCall | None:
+    """Return a call with only one item, or None if it did not consider that."""
+    blocks = [replace(block, items=tuple(each for each in block.items if each.id == item)) for block in call.blocks]
+    return replace(call, blocks=tuple(blocks)) if not item or any(block.items for block in blocks) else None
 
 
 CHANGED, GONE = "changed", "gone"
