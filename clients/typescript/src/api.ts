@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:aeb9d78408a087ee8c0cb811de0d230a42c01610f5130b0fa647b43f0dce1c2a
+// sha256:1c36deace5cf47f57a173093da52b0ff314bc4b00fd3c246e4d73c77948f4c96
 
 export interface paths {
     "/agent/run": {
@@ -2701,6 +2701,7 @@ export interface operations {
         parameters: {
             query?: {
                 cursor?: string;
+                item?: string | null;
                 limit?: number;
                 session_id?: string;
             };

@@ -264,9 +264,8 @@ class AgentContexts(AgentView):
     ) -> Sequence[ContextCall]:
         """List the latest assembled prompts of this agent, newest first.
 
-        `session_id` limits the listing to one session; `before` (an id) continues it. With `item`, list those of the
-        latest `limit` prompts that considered this memory or passage, without their other items; with an empty one,
-        all of them without items.
+        `session_id` limits the listing to one session; `before` (an id) continues it. Blocks list every item that was
+        considered; with `item`, only those with this id, and with an empty one, none.
 
         Raises: Invalid.
         """

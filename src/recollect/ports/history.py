@@ -188,8 +188,8 @@ class ContextStore(Protocol):
     ) -> Sequence[ContextCall]:
         """List calls, newest first, optionally of one session; `before` (an id) continues a listing.
 
-        With `item`, only calls that considered the item with this id, and no other items of them; with an empty one,
-        all calls without their items. A prompt may have considered thousands.
+        With `item`, blocks hold only items with this id; with an empty one, none. A prompt may have considered
+        thousands.
         """
 
     def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:

@@ -51,13 +51,11 @@ class ContextCalls:
     ) -> Sequence[ContextCall]:
         """Return the latest calls, newest first; `item` is that of the store."""
         unwritten = [
-            call
+            call if item is None else _drop_items(call, item)
             for call in reversed(self._unwritten(owner))
             if session_id in ("", call.session_id) and (not before or call.id < before)
         ]
         stored = self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit, item=item)
-        if item is not None:
-            unwritten = [kept for call in unwritten if (kept := _drop_items(call, item)) is not None]
         return [*unwritten, *stored][:limit] if unwritten else stored
 
     def flush(self, tenant: str) -> None:
@@ -86,10 +84,9 @@ class ContextCalls:
         return [call for call in waiting if owner.has(call.user)]
 
 
-def _drop_items(call: ContextCall, item: str) -> ContextCall | None:
-    """Return a call with only one item, or None if it did not consider that."""
-    blocks = [replace(block, items=tuple(each for each in block.items if each.id == item)) for block in call.blocks]
-    return replace(call, blocks=tuple(blocks)) if not item or any(block.items for block in blocks) else None
+def _drop_items(call: ContextCall, item: str) -> ContextCall:
+    blocks = (replace(block, items=tuple(each for each in block.items if each.id == item)) for block in call.blocks)
+    return replace(call, blocks=tuple(blocks))
 
 
 CHANGED, GONE = "changed", "gone"

@@ -48,9 +48,7 @@ class ContextRows(Units):
     ) -> Sequence[ContextCall]:
         values = {"session": session_id, "before": before or BEHIND_ALL, "limit": limit}
         rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **owner_params(owner), **values))
-        if item is None:
-            return [call_from(row) for row in rows]
-        return [call_from(_drop_items(row, item)) for row in rows if _has_item(row, item)]
+        return [call_from(row if item is None else _drop_items(row, item)) for row in rows]
 
     def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
         def add(unit: Unit) -> bool:
@@ -95,15 +93,6 @@ def _block_from(values: dict[str, Any]) -> Block:
 
 
 _BLOCKS = COLUMNS["context_call"].index("blocks")
-
-
-def _has_item(row: Row, item: str) -> bool:
-    """Return True if a block has an item with this id; an empty id matches every call."""
-    blocks = row[_BLOCKS]
-    # Reading a long text is much faster than parsing it, and few of the prompts contain the id.
-    if not item or (isinstance(blocks, str) and json_text(item) not in blocks):
-        return not item
-    return any(each["id"] == item for block in json_list(blocks) for each in block.get("items", ()))
 
 
 def _drop_items(row: Row, item: str) -> list[Any]:
