@@ -69,6 +69,18 @@ def test_every_page_opens_and_stays_small(recollect: Recollect, console: Console
         "sessions": "/admin/agents/ann/sessions",
         "proposals": "/admin/agents/ann/proposals",
         "audit": "/admin/audit",
+        "map": "/admin/agents/ann/map",
+        "details": "/admin/agents/ann/details",
+        "edit": "/admin/agents/ann/edit",
+        "delete": "/admin/agents/ann/delete",
+        "users": "/admin/users",
+        "user": "/admin/user?id=user-1",
+        "documents": "/admin/documents",
+        "workflows": "/admin/workflows",
+        "erasure": "/admin/erasure",
+        "maintenance": "/admin/maintenance/preview",
+        "settings": "/admin/settings",
+        "backup": "/admin/backup",
     }
 
     for name, address in pages.items():
@@ -76,6 +88,10 @@ def test_every_page_opens_and_stays_small(recollect: Recollect, console: Console
         assert answer is not None
         assert answer.status == 200
         assert len(answer.body()) < MAX_BYTES, name
+        cut = console.page.locator(".dense .id").evaluate_all(
+            "all => all.filter(id => id.scrollWidth > id.clientWidth).length"
+        )
+        assert not cut, f"{name}: ids are cut off"
         photograph(console, f"{name}-large")
 
 

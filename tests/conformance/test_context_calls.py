@@ -36,6 +36,23 @@ def test_a_call_comes_back_as_it_was(store: Store, ann: Owner) -> None:
     assert store.list_context_calls(ann) == [made]
 
 
+def test_prompts_are_listed_with_one_item_or_none(store: Store, ann: Owner) -> None:
+    both = Block(name="memories", tokens=40, items=(BlockItem(id="m-7", left_out="budget"), BlockItem(id="m-77")))
+    other = Block(name="notes", tokens=4, items=(BlockItem(id="m-77", digest="m-7"),))
+    store.add_context_calls(
+        ann, [call(ann, id="c-1", blocks=(both, other)), call(ann, id="c-2", blocks=(other,))], keep=5
+    )
+
+    later, found = store.list_context_calls(ann, item="m-7")
+    assert [each.items for each in later.blocks] == [()]
+    assert [(each.name, each.tokens, each.items) for each in found.blocks] == [
+        ("memories", 40, both.items[:1]),
+        ("notes", 4, ()),
+    ]
+    bare = store.list_context_calls(ann, item="")
+    assert [(each.id, sum(len(block.items) for block in each.blocks)) for each in bare] == [("c-2", 0), ("c-1", 0)]
+
+
 def test_the_newest_are_kept_and_listed_first(store: Store, ann: Owner) -> None:
     store.add_context_calls(ann, [call(ann, id=f"c-{n}", session_id=f"s-{n % 2}") for n in range(1, 5)], keep=5)
     store.add_context_calls(ann, [call(ann, id=f"c-{n}", session_id=f"s-{n % 2}") for n in range(5, 9)], keep=5)

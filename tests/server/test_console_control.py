@@ -117,6 +117,10 @@ def test_documents_are_uploaded_listed_by_title_searched_edited_and_deleted(
     changed = recollect.tenant().get_document(first.document.id)
     assert (changed.title, changed.category, changed.is_published) == (f"Zebras {agent}", "", False)
     assert browser.send(address, title=" ").status_code == 400
+    asked = read(browser.get(f"{address}/delete"))
+    assert f"Zebras {agent}" in asked
+    assert "This cannot be undone" in asked
+    assert browser.get(address).status_code == 200, "asking deletes nothing"
     browser.send(f"{address}/delete")
     assert browser.get(address).status_code == 404
 

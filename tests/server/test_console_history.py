@@ -168,6 +168,8 @@ def test_details_are_listed_read_searched_hidden_and_downloaded(
     assert "It is hidden" in read(hidden)
     assert not ann.get_detail(key).is_active
     assert "line 0" in browser.send(f"{address}/hide", hidden="").text
+    assert "Delete this detail?" in read(browser.get(f"{address}/delete"))
+    assert ann.get_detail(key).is_active, "asking deletes nothing"
     browser.send(f"{address}/delete")
     assert browser.get(address).status_code == 404
     assert browser.get(f"/admin/agents/{agent}/details", at="x", id="y").status_code == 400

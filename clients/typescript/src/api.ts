@@ -2701,6 +2701,7 @@ export interface operations {
         parameters: {
             query?: {
                 cursor?: string;
+                item?: string | null;
                 limit?: number;
                 session_id?: string;
             };

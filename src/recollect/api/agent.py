@@ -260,11 +260,12 @@ class AgentContexts(AgentView):
         )
 
     def context_calls(
-        self, *, session_id: str = "", before: str = "", limit: int = CALLS_PAGE
+        self, *, session_id: str = "", before: str = "", limit: int = CALLS_PAGE, item: str | None = None
     ) -> Sequence[ContextCall]:
         """List the latest assembled prompts of this agent, newest first.
 
-        `session_id` limits the listing to one session; `before` (an id) continues it.
+        `session_id` limits the listing to one session; `before` (an id) continues it. Blocks list every item that was
+        considered; with `item`, only those with this id, and with an empty one, none.
 
         Raises: Invalid.
         """
@@ -273,6 +274,7 @@ class AgentContexts(AgentView):
             session_id=check_text(session_id, what="session id"),
             before=check_text(before, what="id"),
             limit=check_limit(limit, most=MAX_CALLS),
+            item=None if item is None else check_text(item, what="id"),
         )
 
     def context_call(self, id: str) -> ContextCall:

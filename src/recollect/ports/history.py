@@ -186,9 +186,13 @@ class ContextStore(Protocol):
         """Return one call. Raises: NotFound."""
 
     def list_context_calls(
-        self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
+        self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20, item: str | None = None
     ) -> Sequence[ContextCall]:
-        """List calls, newest first, optionally of one session; `before` (an id) continues a listing."""
+        """List calls, newest first, optionally of one session; `before` (an id) continues a listing.
+
+        With `item`, blocks hold only items with this id; with an empty one, none. A prompt may have considered
+        thousands.
+        """
 
     def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
         """Remember the newest `keep` hashes of texts shown after `since`; return False if there is no such agent."""

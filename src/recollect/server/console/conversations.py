@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from recollect.errors import Forbidden, Invalid, NotFound, RecollectError
-from recollect.model import AgentQuestion, BlockItem, ContextCall, KeyScope, Memory, Message, Role, Session
+from recollect.model import AgentQuestion, ContextCall, KeyScope, Memory, Message, Role, Session
 from recollect.policy.filters.conditions import EXISTS, Comparison, Not
 from recollect.policy.keys import is_allowed
 from recollect.policy.names import is_session_id
@@ -48,19 +48,16 @@ class Turn:
     calls: list[ContextCall] = field(default_factory=list)
     written: list[Memory] = field(default_factory=list)
 
-    @property
-    def used(self) -> list[BlockItem]:
-        return self._find_items(is_shown=True)
+    used: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
-    @property
-    def left_out(self) -> list[BlockItem]:
-        shown = {item.id for item in self.used}
-        return [item for item in self._find_items(is_shown=False) if item.id not in shown]
-
-    def _find_items(self, *, is_shown: bool) -> list[BlockItem]:
-        items = (item for call in self.calls for block in call.blocks for item in block.items)
-        stored = ("m-", "d-")
-        return list({i.id: i for i in items if i.id.startswith(stored) and bool(i.left_out) != is_shown}.values())
+    def add_call(self, call: ContextCall) -> None:
+        """Add a prompt, and the ids of what it showed and left out."""
+        self.calls.append(call)
+        items = [item for block in call.blocks for item in block.items if item.id.startswith(("m-", "d-"))]
+        shown = dict.fromkeys([*self.used, *(item.id for item in items if not item.left_out)])
+        left_out = dict.fromkeys([*self.left_out, *(item.id for item in items if item.left_out)])
+        self.used, self.left_out = list(shown), [id for id in left_out if id not in shown]
 
 
 @router.get("", scope=READ)
@@ -214,7 +211,7 @@ def find_turns(memory: CurrentAgent, id: str, messages: Sequence[Message], since
     for call in reversed(memory.context_calls(session_id=id, limit=CALLS)):
         # A prompt precedes its answer.
         if turn := find_answer(call.at):
-            turn.calls.append(call)
+            turn.add_call(call)
     for each in reversed(memory.list(session_id=id, state="all", until=last + AFTERWARDS, limit=MEMORIES)):
         if turn := find_answer(each.created_at - AFTERWARDS):
             turn.written.append(each)

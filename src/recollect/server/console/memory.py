@@ -19,7 +19,7 @@ from recollect.server.http.routing import ADMIN, READ, WRITE
 from recollect.server.paging import fit_page
 
 MAX_CHAIN = 20
-CALLS = 50
+CALLS = 20
 """Latest prompts that are searched for a memory."""
 
 NEAR = timedelta(seconds=2)
@@ -138,8 +138,8 @@ def _find_chain(memory: CurrentAgent, record: Memory) -> list[Memory]:
 def _find_prompts(memory: CurrentAgent, id: str) -> list[tuple[ContextCall, str, BlockItem]]:
     """Return the latest prompts that considered a memory, with the block that showed it or left it out."""
     found = []
-    for call in memory.context_calls(limit=CALLS):
-        places = [(call, block.name, item) for block in call.blocks for item in block.items if item.id == id]
+    for call in memory.context_calls(limit=CALLS, item=id):
+        places = [(call, block.name, item) for block in call.blocks for item in block.items]
         # Several blocks may consider it; the one that shows it counts.
         found += sorted(places, key=lambda place: bool(place[2].left_out))[:1]
     return found

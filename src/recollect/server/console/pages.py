@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.background import BackgroundTask
 
 from recollect import __version__
 from recollect.model import KeyScope, Kind, Memory, MemoryVersion, Origin, Outcome, State
@@ -75,7 +76,17 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     """Render a page for the client of a request."""
     now = request.app.state.recollect.now()
     section = request.url.path.removeprefix(PATH).strip("/").partition("/")[0]
-    return HTMLResponse(render(template, access=request.state.access, now=now, section=section, **values), status)
+    shown = render(template, access=request.state.access, now=now, section=section, **values)
+    # The first page of a process compiles the others once it is sent, so that none of them waits for it.
+    return HTMLResponse(shown, status, background=BackgroundTask(_compile_all) if next(_STARTED, False) else None)
+
+
+_STARTED = iter([True])
+
+
+def _compile_all() -> None:
+    for name in _PAGES.list_templates():
+        _PAGES.get_template(name)
 
 
 def render(template: str, *, access: Access | None, **values: Any) -> str:
@@ -181,6 +192,8 @@ _PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
     undefined=StrictUndefined,
+    # Templates of a package do not change while it runs.
+    auto_reload=False,
 )
 _PAGES.globals |= {
     "place": place,

@@ -91,7 +91,7 @@ def list_seen(
 ) -> Response:
     """Show the latest prompts of an agent."""
     agent = tenant.get_agent(memory.owner.agent)
-    calls = memory.context_calls(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1)
+    calls = memory.context_calls(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1, item="")
     listed = calls[:CALLS_PAGE]
     widest = max((_count_whole(call) for call in listed), default=1)
     return page(

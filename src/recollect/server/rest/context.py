@@ -61,6 +61,7 @@ class CallFilter(RequestBody):
     session_id: Annotated[str, Field(description="Only calls of this session.")] = ""
     limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_CALLS})] = CALLS_PAGE
     cursor: Annotated[str, Field(description="The `next_cursor` of the previous page.")] = ""
+    item: Annotated[str | None, Field(description="List only this id in the blocks; empty: no items.")] = None
 
 
 class _Record(BaseModel):
@@ -192,7 +193,9 @@ def list_context_calls(memory: CurrentAgent, filters: Annotated[CallFilter, Quer
     """List the latest prompts of the agent, newest first, by ids and digests."""
     before = decode_cursor(LISTING, filters.cursor) if filters.cursor else ""
     page = read_page(
-        lambda before, limit: memory.context_calls(session_id=filters.session_id, before=before, limit=limit),
+        lambda before, limit: memory.context_calls(
+            session_id=filters.session_id, before=before, limit=limit, item=filters.item
+        ),
         attrgetter("id"),
         before,
         limit=check_limit(filters.limit, most=MAX_CALLS),

@@ -46,14 +46,16 @@ class ContextCalls:
         found = [call for call in self._unwritten(owner) if call.id == id]
         return found[0] if found else self._store.get_context_call(owner, id)
 
-    def latest(self, owner: Owner, *, session_id: str, before: str, limit: int) -> Sequence[ContextCall]:
-        """Return the latest calls, newest first."""
+    def latest(
+        self, owner: Owner, *, session_id: str, before: str, limit: int, item: str | None = None
+    ) -> Sequence[ContextCall]:
+        """Return the latest calls, newest first; `item` is that of the store."""
         unwritten = [
-            call
+            call if item is None else _drop_items(call, item)
             for call in reversed(self._unwritten(owner))
             if session_id in ("", call.session_id) and (not before or call.id < before)
         ]
-        stored = self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit)
+        stored = self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit, item=item)
         return [*unwritten, *stored][:limit] if unwritten else stored
 
     def flush(self, tenant: str) -> None:
@@ -80,6 +82,11 @@ class ContextCalls:
         error = self._writer.flush(lambda each: each == owner.whole)
         waiting = () if error is None else self._writer.peek(owner.whole) or ()
         return [call for call in waiting if owner.has(call.user)]
+
+
+def _drop_items(call: ContextCall, item: str) -> ContextCall:
+    blocks = (replace(block, items=tuple(each for each in block.items if each.id == item)) for block in call.blocks)
+    return replace(call, blocks=tuple(blocks))
 
 
 CHANGED, GONE = "changed", "gone"

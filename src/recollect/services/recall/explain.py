@@ -116,7 +116,7 @@ class Explain:
         """Yield the record's appearances in the agent's latest prompts, where it may have been left out."""
         if parse_source(id) is None:
             return
-        for call in self._calls.latest(owner, session_id="", before="", limit=LATEST_PROMPTS):
+        for call in self._calls.latest(owner, session_id="", before="", limit=LATEST_PROMPTS, item=id):
             for block in call.blocks:
                 yield from (
                     Appearance(
@@ -127,7 +127,6 @@ class Explain:
                         left_out=item.left_out,
                     )
                     for item in block.items
-                    if item.id == id
                 )
 
     def _explain_exclusion(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:

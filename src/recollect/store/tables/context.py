@@ -9,7 +9,7 @@ from typing import Any
 
 from recollect.errors import NotFound
 from recollect.model import Block, BlockItem, ContextCall, Memory, Owner, Truncation
-from recollect.store.engine import Unit, Units
+from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.columns import COLUMNS
 from recollect.store.tables.rows import RecordRows, json_list, json_text, memory_from, moment, owner_params
 
@@ -44,11 +44,11 @@ class ContextRows(Units):
         return call_from(row)
 
     def list_context_calls(
-        self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
+        self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20, item: str | None = None
     ) -> Sequence[ContextCall]:
         values = {"session": session_id, "before": before or BEHIND_ALL, "limit": limit}
         rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **owner_params(owner), **values))
-        return [call_from(row) for row in rows]
+        return [call_from(row if item is None else _drop_items(row, item)) for row in rows]
 
     def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
         def add(unit: Unit) -> bool:
@@ -90,6 +90,19 @@ def _non_empty_fields(record: BlockItem | Truncation) -> dict[str, Any]:
 def _block_from(values: dict[str, Any]) -> Block:
     items = tuple(BlockItem(**item) for item in values.get("items", ()))
     return Block(name=values["name"], tokens=values["tokens"], items=items)
+
+
+_BLOCKS = COLUMNS["context_call"].index("blocks")
+
+
+def _drop_items(row: Row, item: str) -> list[Any]:
+    """Return a row whose blocks hold only the items with an id."""
+    values = list(row)
+    values[_BLOCKS] = [
+        {**block, "items": [each for each in block.get("items", ()) if each["id"] == item]}
+        for block in json_list(values[_BLOCKS])
+    ]
+    return values
 
 
 def _truncation_from(values: dict[str, Any]) -> Truncation:

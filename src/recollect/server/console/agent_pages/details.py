@@ -106,6 +106,14 @@ def hide_detail(memory: CurrentAgent, id: DetailKey, hidden: Annotated[str, Form
     return RedirectResponse(place("agents", memory.owner.agent, "details", id), status_code=303)
 
 
+@router.get("/{id}/delete", scope=WRITE)
+def ask_to_delete_detail(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: DetailKey) -> Response:
+    """Show what would be deleted, and ask for confirmation."""
+    detail = memory.get_detail(id)
+    agent = tenant.get_agent(memory.owner.agent)
+    return page(request, "detail_delete.html", agent=agent, detail=detail, size=describe_bytes(detail.size))
+
+
 @router.post("/{id}/delete", scope=WRITE)
 def delete_detail(memory: CurrentAgent, id: DetailKey) -> Response:
     """Delete a text permanently."""

@@ -1,6 +1,12 @@
 // Keyboard and live parts of the console. Every page works without it.
 "use strict";
 
+// On a phone, menus scroll sideways: show where we are.
+for (const here of document.querySelectorAll(".menu [aria-current]")) {
+  const menu = here.closest(".menu");
+  menu.scrollLeft = here.offsetLeft - menu.offsetLeft - (menu.clientWidth - here.offsetWidth) / 2;
+}
+
 function isTyping(target) {
   return target.matches("input:not([type=checkbox]):not([type=radio]):not([type=range]), textarea, select") || target.isContentEditable;
 }

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import UploadFile
 
 from recollect.errors import Conflict, Forbidden, Invalid, SecretRejected
-from recollect.server.console.pages import fit_bytes, page, page_router, place
+from recollect.server.console.pages import clip, fit_bytes, page, page_router, place
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import READ, WRITE
 from recollect.server.rest.shapes import NO_FILE
@@ -19,6 +19,9 @@ from recollect.server.rest.shapes import NO_FILE
 DOCUMENTS = 50
 PASSAGES = 50
 HITS = 10
+PREVIEW_BYTES = 500
+"""Bytes of the text shown before it is deleted."""
+
 MAX_FILES = 20
 MAX_FIELDS = 4
 
@@ -139,6 +142,20 @@ def edit_document(
     except (Invalid, SecretRejected, Conflict, Forbidden) as error:
         return _document_page(request, tenant, id, problem=str(error))
     return RedirectResponse(place("documents", id), status_code=303)
+
+
+@router.get("/documents/{id}/delete", scope=WRITE)
+def ask_to_delete_document(request: Request, tenant: CurrentTenant, id: DocumentId) -> Response:
+    """Show what would be deleted, and ask for confirmation."""
+    document, passages = tenant.get_document(id), tenant.list_passages(id)
+    return page(
+        request,
+        "document_delete.html",
+        document=document,
+        count=len(passages),
+        chars=sum(len(each.text) for each in passages),
+        beginning=clip(passages[0].text, PREVIEW_BYTES) if passages else "",
+    )
 
 
 @router.post("/documents/{id}/delete", scope=WRITE)
