@@ -12,7 +12,7 @@ FRAMEWORKS := .venv-integrations
 CREWAI := .venv-crewai
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-all test-integrations coverage lint format docs bench soak crash fuzz model browser apt-chromium lock sbom audit release-notes clean
+.PHONY: help run test test-failed test-all test-integrations coverage lint format docs bench scale soak crash fuzz model browser apt-chromium lock sbom audit release-notes clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -56,6 +56,9 @@ docs: $(VENV)/installed-docs ## check spelling and links, run the examples, and 
 
 bench: $(VENV)/installed-dev ## measure speed and recall quality
 	$(BIN)/python -m benchmarks
+
+scale: $(VENV)/installed-dev ## show that an agent costs the same beside many others (SCALE_ARGS="--memories 1000000")
+	$(BIN)/python -m benchmarks.scale $(SCALE_ARGS)
 
 soak: $(VENV)/installed-dev ## ten minutes of mixed load on a server, in which nothing may fail
 	$(BIN)/python -m benchmarks.soak

@@ -28,7 +28,7 @@ class Meter:
         """Count a text that seemed to hold a secret by what was done: "reject", "redact" or "flag"."""
 
     def count_index(self, outcome: str) -> None:
-        """Count the use of an index in memory: "hit", "extended", "compared", "loaded" or "evicted"."""
+        """Count the use of an index: in memory, "hit", "extended", "compared", "loaded" or "evicted"; or "database"."""
 
 
 METER: ContextVar[Meter] = ContextVar("recollect_meter", default=Meter())  # noqa: B039  it has no state

@@ -34,6 +34,12 @@ class Place:
         return self.url != ":memory:"
 
 
+def hold_indexes(store: SqlStore) -> None:
+    """Load the index of every agent at its first search; PostgreSQL does so only for agents that are asked often."""
+    indexes = store._engine.index._indexes  # type: ignore[attr-defined]
+    indexes.find = indexes.current
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "place" in metafunc.fixturenames:
         names = [*PLACES, *([OLDER] if getattr(metafunc.module, "ALSO_ON_OLDER", False) else ())]

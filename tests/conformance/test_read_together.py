@@ -16,7 +16,7 @@ from recollect.policy.text import terms
 from recollect.store.engine import Unit
 from recollect.store.search import index_cache, words
 from recollect.store.sqlstore import SqlStore
-from tests.conformance.conftest import Place
+from tests.conformance.conftest import Place, hold_indexes
 from tests.conformance.examples import NOW, event, note
 from tests.waiting import LIMIT
 
@@ -148,6 +148,7 @@ def test_what_was_read_before_the_time_was_over_is_not_read_again(
 
     monkeypatch.setattr(index_cache.OwnerIndex, "append", once_in_three)
     with closing(lasting_place.open()) as other:
+        hold_indexes(other)
         with pytest.raises(StoreTimeout):
             found(other, ann)
         assert len(other.search_memories(ann, "apples", kinds=tuple(Kind), now=NOW, limit=100)) == 10

@@ -22,7 +22,7 @@ from recollect.model import Kind, Memory, Owner
 from recollect.policy.text import terms
 from recollect.store.search import index_cache
 from recollect.store.sqlstore import SqlStore
-from tests.conformance.conftest import Place
+from tests.conformance.conftest import Place, hold_indexes
 from tests.conformance.examples import (
     DIMENSIONS,
     EMBEDDER,
@@ -47,6 +47,7 @@ def stores(lasting_place: Place) -> Iterator[Callable[[], SqlStore]]:
             store = lasting_place.open()
             opened.callback(store.close)
             store.use_embedder(EMBEDDER, DIMENSIONS)
+            hold_indexes(store)
             return store
 
         yield another

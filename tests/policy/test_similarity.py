@@ -206,11 +206,17 @@ def test_what_an_index_keeps_from_question_to_question_changes_nothing(seed: int
 def test_what_few_rows_lend_is_what_they_lend_among_all(seed: int) -> None:
     found, _ = random_evidence(seed)
     beside = NeighbourWeights.of(found.conversations)
-    for rows, counts in found.occurrences:
-        everywhere = np.zeros(len(found.seqs), np.float32)
-        everywhere[rows] = counts
+    total = len(found.seqs)
+    rows, counts = (np.concatenate(each) for each in zip(*found.occurrences, strict=True))
+    words = np.repeat(np.arange(len(found.occurrences)), [len(each) for each, _ in found.occurrences])
 
-        assert np.array_equal(beside.lend_rows(rows, counts, len(found.seqs)), beside.lend(everywhere))
+    lent_to, lent_words, lent = beside.lend_words(rows, words, counts, total, back=counts)
+
+    everywhere, expected = np.zeros((2, len(found.occurrences), total), np.float32)
+    everywhere[lent_words, lent_to] = lent
+    expected[words, rows] = counts
+    assert np.allclose(everywhere, [beside.lend(each) for each in expected])
+    assert len(set(zip(lent_words.tolist(), lent_to.tolist(), strict=True))) == len(lent)
 
 
 def test_a_word_that_only_asks_does_not_outweigh_one_that_names_something() -> None:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from recollect.store.engine import RegisteredEmbedder
-from recollect.store.search.encoding import decode_vectors, encode_terms, encode_vector
+from recollect.store.search.encoding import (
+    decode_rows,
+    encode_rows,
+    encode_terms,
+    encode_vector,
+    multiply,
+    split_vectors,
+)
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_rows import RowFilter
 
@@ -22,7 +29,7 @@ def unit_vectors(count: int, dimensions: int, seed: int) -> np.ndarray:
 def test_a_cosine_moves_by_less_than_a_thousandth(dimensions: int) -> None:
     exact, queries = unit_vectors(ROWS, dimensions, 1), unit_vectors(QUERIES, dimensions, 2)
 
-    stored = decode_vectors([encode_vector(row) for row in exact], dimensions)
+    stored = decode_rows(*split_vectors([encode_vector(row) for row in exact], dimensions))
 
     error = np.abs(stored @ queries.T - exact @ queries.T)
     assert error.mean() < 0.0015 if dimensions == 8 else error.mean() < 0.0005
@@ -31,7 +38,7 @@ def test_a_cosine_moves_by_less_than_a_thousandth(dimensions: int) -> None:
 
 def test_the_nearest_stay_the_nearest() -> None:
     exact, queries = unit_vectors(ROWS, 256, 3), unit_vectors(QUERIES, 256, 4)
-    stored = decode_vectors([encode_vector(row) for row in exact], 256)
+    stored = decode_rows(*split_vectors([encode_vector(row) for row in exact], 256))
 
     before = np.argsort(-(exact @ queries.T), axis=0)[:TOP]
     after = np.argsort(-(stored @ queries.T), axis=0)[:TOP]
@@ -41,7 +48,27 @@ def test_the_nearest_stay_the_nearest() -> None:
 
 
 def test_a_vector_of_zeros_stays_one() -> None:
-    assert not decode_vectors([encode_vector(np.zeros(4, np.float32))], 4).any()
+    assert not decode_rows(*split_vectors([encode_vector(np.zeros(4, np.float32))], 4)).any()
+
+
+@pytest.mark.parametrize("dimensions", [3, 256, 1536])
+def test_a_product_of_bytes_is_that_of_floats(dimensions: int) -> None:
+    matrix, scales = encode_rows(unit_vectors(ROWS, dimensions, 5))
+    matrix[7], scales[7] = matrix[ROWS - 1], scales[ROWS - 1]
+    for query in unit_vectors(QUERIES, dimensions, 6):
+        found = multiply(matrix, scales, query)
+
+        assert np.abs(found - decode_rows(matrix, scales) @ query).max() < 2e-5
+        assert found[7] == found[ROWS - 1]
+    assert not multiply(matrix, scales, np.zeros(dimensions, np.float32)).any()
+
+
+def test_rows_are_encoded_alike_one_by_one_and_together() -> None:
+    exact = unit_vectors(ROWS, 256, 7)
+    together, one_by_one = encode_rows(exact), split_vectors([encode_vector(row) for row in exact], 256)
+
+    assert np.abs(decode_rows(*together) - decode_rows(*one_by_one)).max() < 0.002
+    assert not decode_rows(*encode_rows(np.zeros((2, 4), np.float32))).any()
 
 
 def test_what_is_kept_of_an_index_for_the_next_question_follows_its_rows() -> None:

@@ -1,4 +1,7 @@
-"""The first edition and this one on the same database: it refuses, and nothing it wrote before is lost."""
+"""Earlier versions and this one on the same database.
+
+The first edition refuses, and nothing it wrote before is lost. The last release works on, beside this version.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,15 @@ import pytest
 
 import recollect
 from tests.postgres_server import PostgresServer
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.proves("T2")]
 
 ROOT = Path(__file__).parents[2]
 FIRST_EDITION = "16d1f2e"
 """Last commit of the first edition."""
+LAST_RELEASE = "ab71ad7"
+"""Commit of the last release, 0.2.0."""
 DEPENDENCIES = ("snowballstemmer==3.1.1", "zstandard==0.25.0")
 """Dependencies of the first edition that this one does not have."""
 PROGRAM = Path(__file__).with_name("program.py")
@@ -82,18 +88,29 @@ class Program:
 def first_edition(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
     """Folders of the first edition and of its stemmer."""
     folder = tmp_path_factory.mktemp("first-edition")
-    archive = subprocess.run(["git", "archive", FIRST_EDITION, "src"], cwd=ROOT, capture_output=True)
+    packages = folder / "packages"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", f"{packages}", *DEPENDENCIES]
+    subprocess.run(install, check=True)
+    return [extract_sources(FIRST_EDITION, folder), packages]
+
+
+@pytest.fixture(scope="session")
+def last_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the last release."""
+    return extract_sources(LAST_RELEASE, tmp_path_factory.mktemp("last-release"))
+
+
+def extract_sources(commit: str, folder: Path) -> Path:
+    """Extract the sources of a commit and return their folder."""
+    archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True)
     if archive.returncode:
         pytest.fail(
-            f"Commit {FIRST_EDITION} is not in this clone. Fetch the whole history: git fetch --unshallow "
+            f"Commit {commit} is not in this clone. Fetch the whole history: git fetch --unshallow "
             f"({archive.stderr.decode().strip()})"
         )
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
         files.extractall(folder, filter="data")
-    packages = folder / "packages"
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", f"{packages}", *DEPENDENCIES]
-    subprocess.run(install, check=True)
-    return [folder / "src", packages]
+    return folder / "src"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -113,6 +130,13 @@ def start_old(url: str, first_edition: Sequence[Path]) -> Iterator[Start]:
     """Start the first edition."""
     with ExitStack() as running:
         yield lambda: running.enter_context(Program(url, first_edition, "--first-edition"))
+
+
+@pytest.fixture
+def start_last(url: str, last_release: Path) -> Iterator[Start]:
+    """Start the last release."""
+    with ExitStack() as running:
+        yield lambda: running.enter_context(Program(url, [last_release]))
 
 
 @pytest.fixture
@@ -279,3 +303,63 @@ def test_an_upgrade_between_two_writes_loses_neither(start_old: Start, start_new
     assert sorted((each["id"], each["text"]) for each in found) == sorted(stored)
     assert new.call("audit", "verify")["is_intact"]
     assert find_problems(new) == []
+
+
+def test_the_last_release_works_beside_this_version(start_last: Start, start_new: Start) -> None:
+    last = start_last().wait_until_open()
+    write_all(last, "before", MANY)
+
+    new = start_new().wait_until_open()
+    for number in range(3):
+        write_all(last, f"apollo{number}", 1)
+        write_all(new, f"hermes{number}", 1)
+        # Each finds at once what the other has just written.
+        for program in (last, new):
+            for name in (f"apollo{number}", f"hermes{number}"):
+                assert recall_best(program, f"When do the launches of {name} run?").startswith(
+                    f"The launches of {name}"
+                )
+
+    records = read_records(new)
+    assert records == read_records(last)
+    assert len({each["id"] for each in records["memories"]}) == len(records["memories"]) == 3 * (MANY + 6)
+    assert read_events(new) == read_events(last)
+    assert [program.call("audit", "verify")["is_intact"] for program in (last, new)] == [True, True]
+    assert find_problems(new) == []
+
+
+def test_keys_hold_in_both_versions(start_last: Start, start_new: Start) -> None:
+    last, new = (start().wait_until_open() for start in (start_last, start_new))
+    for issuer, other in ((last, new), (new, last)):
+        issued = issuer.call("tenant", "add_key", "write", agents=["other"])
+        assert other.call("store", "verify_key", issued["key"])["agents"] == ["other"]
+        issuer.call("tenant", "revoke_key", issued["record"]["id"])
+
+        def is_refused(key: str = issued["key"], other: Program = other) -> bool:
+            try:
+                other.call("store", "verify_key", key)
+            except Refused:
+                return True
+            return False
+
+        eventually(is_refused)
+
+
+def test_the_last_release_writes_on_during_an_upgrade(start_last: Start, start_new: Start) -> None:
+    last = start_last().wait_until_open()
+    stored: list[tuple[str, str]] = []
+
+    def remember() -> None:
+        text = f"Launch {len(stored)} is on a Tuesday"
+        stored.append((last.call("agent", "remember", text)["id"], text))
+
+    remember()
+    new = start_new()
+    while not new.has_answered() and len(stored) < MOST_NOTES:
+        remember()
+    new.wait_until_open()
+    remember()
+
+    found = new.call("agent", "list", limit=MOST_NOTES + 10)
+    assert sorted((each["id"], each["text"]) for each in found) == sorted(stored)
+    assert new.call("audit", "verify")["is_intact"]

@@ -18,6 +18,12 @@ from recollect.store.queries import as_pyformat, peek, select
 TIMEOUT_SLACK = 0.1
 """Seconds by which a statement timeout may be too long before a new one is set, which costs a round trip."""
 
+SENT_AS_BYTES = frozenset(
+    {"weigh_entries", "entries_where", "sample_entries", "memory_index_after", "memory_index_rows"}
+    | {"memory_index_versions", "chunk_index_after", "chunk_index_rows", "chunk_index_versions"}
+)
+"""Statements that return bytes, which are twice as long in the text format."""
+
 
 class PostgresUnit:
     """One transaction."""
@@ -67,20 +73,22 @@ class PostgresUnit:
             self._timeout = left
             self._send(_timeout_statement(left))
 
-    def _send(self, sql: str, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
+    def _send(
+        self, sql: str, values: Mapping[str, Any] | None = None, *, binary: bool = False
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
         left = read_seconds_left()
         prepare = None if values is not None else False
         if left is None:
-            return self._connection.execute(sql, values, prepare=prepare)
+            return self._connection.execute(sql, values, prepare=prepare, binary=binary)
         with self._link.awaiting(self._connection, within=left):
-            return self._connection.execute(sql, values, prepare=prepare)
+            return self._connection.execute(sql, values, prepare=prepare, binary=binary)
 
     def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         self._update_timeout()
         sql = select(self._queries, name, values)
         if where is not None:
             sql, values = sql.replace(PLACE, as_pyformat(where.sql)), values | where.values
-        return self._send(sql, values).fetchall()
+        return self._send(sql, values, binary=name in SENT_AS_BYTES).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         self._update_timeout()

@@ -134,6 +134,8 @@ def spans(question: str, now: datetime) -> list[Span]:
     """
     text = " ".join(question.lower().replace("’", "'").split())
     found: list[tuple[int, Span]] = []
+    if not _DIGIT.search(text) and _list_hints().isdisjoint(_WORD.findall(text)):
+        return []
     for pattern, parse in _list_parsers():
         text = _extract(text, pattern, lambda match, parse=parse: parse(match, now.date()), found)  # type: ignore[misc]
     return [span for _, span in sorted(found, key=lambda each: each[0])]
@@ -370,6 +372,17 @@ def _build_parsers() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str],
     near = _alternatives(word for word in NEAR_DAYS if word != "hier")
     yield re.compile(rf"(?<![\w-])(?:(?:{near})\b|hier(?= \?))"), _parse_near
     yield re.compile(rf"\b(?:in|of|during|since|by|year|im jahr|seit|en|em|nel) {year}"), _parse_year
+
+
+_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"\w+")
+
+
+@cache
+def _list_hints() -> frozenset[str]:
+    """Return words of which every match of a parser without a digit holds one. Few questions do."""
+    names = (MONTHS, DAYS, SEASONS, HOLIDAYS, NEAR_DAYS, PAST_UNITS)
+    units = (f"{unit}{ending}" for unit in UNIT_DAYS for ending in ("", "s"))
+    return frozenset((*(_WORD.findall(name)[0] for each in names for name in each), *units))
 
 
 @cache

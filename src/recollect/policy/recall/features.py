@@ -93,7 +93,8 @@ def shortness(evidence: Evidence) -> float:
 
     Neighbours and conversations say much about a turn of ten words and little about one of two hundred.
     """
-    return float(min(1.0, SHORT_TERMS / max(float(evidence.lengths.mean()), 1e-9)))
+    mean = float(evidence.lengths.mean()) if evidence.frame is None else evidence.frame.mean_length
+    return min(1.0, SHORT_TERMS / max(mean, 1e-9))
 
 
 def _has(evidence: Evidence, trait: str) -> Floats:
@@ -101,29 +102,53 @@ def _has(evidence: Evidence, trait: str) -> Floats:
 
 
 def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> WordScores:
+    """Score all words at once, because most of the time would go to calls on short arrays."""
     total, talks = len(evidence.seqs), len(frame.talk_norms)
-    own, near, cover, near_cover = np.zeros((4, total), np.float32)
-    around, reach = np.zeros(talks, np.float32), 0.0
+    found = list(merge_forms(evidence.occurrences, question.forms))
+    held = [len(rows) for rows, _ in found]
+    # A record of average length that holds the word once scores exactly its weight.
+    weights = [share * rarity(total, each) for share, each in zip(question.weights, held, strict=True)]
+    if not any(held):
+        return WordScores(*np.zeros((5, total), np.float32))
+    rows, counts = np.concatenate([rows for rows, _ in found]), np.concatenate([counts for _, counts in found])
+    word = np.repeat(np.arange(len(found)), held)
+    weight = np.array(weights)[word]
+    full = 1 / sum(weights)
+    own, cover = weight * saturate(counts, frame.own_norms[rows]), weight
     # The answer to a question follows it, so a question says nothing about what stands before it.
-    states = 1 - _has(evidence, QUESTION)
-    for share, (rows, counts) in zip(question.weights, merge_forms(evidence.occurrences, question.forms), strict=True):
-        weight = share * rarity(total, len(rows))
-        # A record of average length that holds the word once scores exactly its weight.
-        reach += weight
-        if not len(rows):
-            continue
-        gain = np.float32(weight * (BM25_K1 + 1))
-        own[rows] += gain * counts / (counts + frame.own_norms[rows])
-        cover[rows] += np.float32(weight)
-        lent = frame.beside.lend_rows(rows, counts, total, back=counts * states[rows])
-        near += gain * lent / (lent + frame.norms)
-        near_cover += np.float32(weight) * (lent > 0)
-        talk_counts = np.bincount(frame.talk[rows], counts, talks).astype(np.float32)
-        # numpy counts booleans about ten times as fast as floats.
-        weight = share * rarity(talks, int(np.count_nonzero(talk_counts != 0)))
-        around += np.float32(weight * (BM25_K1 + 1)) * talk_counts / (talk_counts + frame.talk_norms)
-    full = np.float32(1 / reach) if reach else np.float32(0)
-    return WordScores(own * full, near * full, (around * full)[frame.talk], cover * full, near_cover * full)
+    states = (evidence.traits[rows] >> FIXED.index(QUESTION) & 1) ^ 1
+    lent_to, lent_word, lent = frame.beside.lend_words(rows, word, counts, total, back=counts * states)
+    lent_weight = np.array(weights)[lent_word]
+    talk, talk_word, talk_counts = _sum_pairs(frame.talk[rows], word, counts, talks)
+    holding = np.bincount(talk_word, minlength=len(found)).tolist()
+    shares = zip(question.weights, holding, strict=True)
+    talk_weight = np.array([share * rarity(talks, each) for share, each in shares])[talk_word]
+    around = _sum_rows(talk, talk_weight * saturate(talk_counts, frame.talk_norms[talk]), talks, full)
+    return WordScores(
+        own=_sum_rows(rows, own, total, full),
+        near=_sum_rows(lent_to, lent_weight * saturate(lent, frame.norms[lent_to]), total, full),
+        around=around[frame.talk],
+        cover=_sum_rows(rows, cover, total, full),
+        near_cover=_sum_rows(lent_to, lent_weight, total, full),
+    )
+
+
+def saturate(counts: Floats, norms: Floats) -> Floats:
+    """Return BM25's part of a word's count: 1 for a single occurrence in a text of average length."""
+    part: Floats = np.float32(BM25_K1 + 1) * counts / (counts + norms)
+    return part
+
+
+def _sum_rows(rows: Numbers, values: NDArray[np.floating], total: int, factor: float) -> Floats:
+    """Return the sum of the values of each of `total` rows, times a factor."""
+    return (np.bincount(rows, values, total) * factor).astype(np.float32)
+
+
+def _sum_pairs(rows: Numbers, words: Numbers, counts: Floats, total: int) -> tuple[Numbers, Numbers, Floats]:
+    """Add up the counts of each pair of a row and a word; return the rows, the words and the sums of the pairs."""
+    sums = np.bincount(words * total + rows, counts)
+    pairs = np.flatnonzero(sums)
+    return pairs % total, pairs // total, sums[pairs].astype(np.float32)
 
 
 def merge_forms(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log1p
 from typing import TYPE_CHECKING
 
@@ -43,12 +43,11 @@ def find_best(
     ranked = scores
     if evidence.allowed is not None:
         ranked = np.where(evidence.allowed, scores, NO_MATCH)
-    best = int(ranked.argmax())
-    if ranked[best] == NO_MATCH:
-        return {}
     top = _top_positions(ranked, limit)
-    top = top[ranked[top] > NO_MATCH]
+    if not len(top):
+        return {}
     top = top[np.lexsort((-evidence.seqs[top], -ranked[top]))[:limit]]
+    best = int(top[0])
     weights = calibration.load_weights()
     fitted = weights.by_words if "meaning" not in features else weights.with_meaning
     match = describe_match(evidence, question, features, scores, best)
@@ -112,11 +111,10 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
     last = int(np.searchsorted(frame.talk, frame.talk[best], side="right"))
     held, around, unknown, far = 0.0, 0.0, 0.0, total + len(NEIGHBOURS)
     words = missing = missing_near = unknown_words = names_near = unknown_names = 0
-    merged = merge_forms(evidence.occurrences, question.forms)
-    for share, is_name, (rows, _) in zip(question.weights, question.is_name, merged, strict=True):
+    merged = [rows for rows, _ in merge_forms(evidence.occurrences, question.forms)]
+    distances = _find_distances(merged, best, range(first, last), far)
+    for share, is_name, rows, distance in zip(question.weights, question.is_name, merged, distances, strict=True):
         weight = share * rarity(total + UNSEEN, len(rows))
-        inside = rows[(rows >= first) & (rows < last)]
-        distance = int(np.abs(inside - best).min()) if len(inside) else far
         is_near, is_unknown = distance <= len(NEIGHBOURS), not len(rows)
         held += weight * (not distance)
         around += weight * (distance < far)
@@ -143,6 +141,20 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
         "names_near": float(names_near),
         "unknown_names": float(unknown_names),
     }
+
+
+def _find_distances(words: Sequence[Numbers], best: int, talk: range, far: int) -> Sequence[int]:
+    """Return how near to the best record, within its conversation, each word occurs; `far` if it does not."""
+    if not any(map(len, words)):
+        return [far] * len(words)
+    rows = np.concatenate(words)
+    away = np.where((rows >= talk.start) & (rows < talk.stop), np.abs(rows - best), far)
+    starts = np.cumsum([0, *map(len, words)])
+    # A word without rows would be given the distance of the next one.
+    held = [place for place, rows in enumerate(words) if len(rows)]
+    distances = np.full(len(words), far)
+    distances[held] = np.minimum.reduceat(away, starts[held])
+    return distances.tolist()
 
 
 def _top_positions(scores: Floats, limit: int) -> Numbers:

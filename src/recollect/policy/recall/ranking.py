@@ -52,6 +52,17 @@ def recency(created_at: datetime, *, now: datetime, half_life: timedelta) -> flo
     return float(0.5**age) if age > 0 else 1.0
 
 
+def score(similarity: float, recency: float, importance: float, source: Source, weights: Mapping[str, float]) -> float:
+    """Return the weighted sum of `score_parts`, without building them.
+
+    >>> weights = {"similarity": 0.5, "recency": 0.2, "importance": 0.2, "source": 0.1}
+    >>> round(score(0.5, 1.0, 0.4, Source.MEMORY, weights), 3)
+    0.44
+    """
+    lift = weights["recency"] * recency + weights["importance"] * importance
+    return similarity * (weights["similarity"] + lift + weights["source"] * SOURCE_PRIORITY[source])
+
+
 def score_parts(similarity: float, *, recency: float, importance: float, source: Source) -> dict[str, float]:
     """Return the parts of a score. All but the similarity count in proportion to it.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log1p
 from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.lazy import LazyModule
@@ -122,7 +123,7 @@ def length_norms(lengths: Floats) -> Floats:
 
 def rarity(total: int, holding: int) -> float:
     """Compute the inverse document frequency of BM25."""
-    return float(np.log1p((total - holding + 0.5) / (holding + 0.5)))
+    return log1p((total - holding + 0.5) / (holding + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +145,39 @@ class NeighbourWeights:
 
     def lend(self, own: Floats) -> Floats:
         """Return `own` plus the words lent by neighbours."""
-        return self.lend_rows(np.arange(len(own)), own, len(own))
-
-    def lend_rows(self, rows: Numbers, own: Floats, total: int, *, back: Floats | None = None) -> Floats:
-        """Do the same for sparse input: only `rows`, each listed once, have words.
-
-        `back` is what they lend to the records before them, if it is not the same.
-        """
-        back = own if back is None else back
-        # Padding at both ends that takes what is lent beyond them.
-        margin = len(NEIGHBOURS)
-        padded = np.zeros(total + 2 * margin, np.float32)
-        places = rows + margin
-        padded[places] = own
+        lent = own.copy()
         for apart, weights in self.weights.items():
-            padded[places + apart] += weights[rows + apart] * own
-            padded[places - apart] += weights[rows] * back
-        return padded[margin : margin + total]
+            lent[apart:] += weights[apart:-apart] * own[:-apart]
+            lent[:-apart] += weights[apart:-apart] * own[apart:]
+        return lent
+
+    def lend_words(
+        self, rows: Numbers, words: Numbers, counts: Floats, total: int, *, back: Floats
+    ) -> tuple[Numbers, Numbers, Floats]:
+        """Lend the counts of several words; return the rows and words that have or get any, each pair once.
+
+        `rows` hold the words, each pair once. `back` is what they lend to the records before them.
+        """
+        # A place for each pair, with a margin on both sides that takes what is lent beyond the first and last record.
+        margin = len(NEIGHBOURS)
+        width = total + 2 * margin
+        own = words * width + (rows + margin)
+        places, gifts = [own], [counts]
+        for apart, weights in self.weights.items():
+            places += [own + apart, own - apart]
+            gifts += [weights[rows + apart] * counts, weights[rows] * back]
+        # Untouched pages of new zeros take neither time nor memory.
+        sums = np.zeros((int(words[-1]) + 1) * width, np.float32)
+        for at, gift in zip(places, gifts, strict=True):
+            sums[at] += gift
+        kept = list[tuple[Numbers, Floats]]()
+        for at in places:
+            lent = sums[at]
+            # What was read once is 0 for the next of the five neighbours that lend to the same pair.
+            sums[at] = 0
+            kept.append((at[lent > 0], lent[lent > 0]))
+        at, lent = np.concatenate([at for at, _ in kept]), np.concatenate([lent for _, lent in kept])
+        return at % width - margin, at // width, lent
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +191,7 @@ class Frame:
     talk_starts: Numbers  # first record of each conversation
     talk_norms: Floats  # BM25 length norm of each conversation
     log_lengths: Floats  # natural logarithm of each record's number of words plus 1
+    mean_length: float
 
     @classmethod
     def of(cls, conversations: Numbers, lengths: Floats) -> Frame:
@@ -189,6 +207,7 @@ class Frame:
             talk_starts=np.flatnonzero(begins),
             talk_norms=length_norms(talk_lengths),
             log_lengths=np.log1p(lengths),
+            mean_length=float(lengths.mean()),
         )
 
     @property

@@ -35,7 +35,7 @@ EMBEDDER = "embedder"
 VERBS, OUTCOMES = ("recall", "context"), ("found", "empty")
 STEPS = ("fold", "drop", "reference")
 ACTIONS = ("reject", "redact", "flag")
-INDEX_OUTCOMES = ("hit", "extended", "compared", "loaded", "evicted")
+INDEX_OUTCOMES = ("hit", "extended", "compared", "loaded", "database", "evicted")
 
 
 class Metrics(Meter):
@@ -120,7 +120,8 @@ class Metrics(Meter):
         self._unanswered = {name: unanswered.labels(name) for name in sources}
         lookups = Counter(
             "recollect_index_lookups",
-            "Uses of a search index in memory: as it was, with rows added, compared with the store, or loaded from it.",
+            "Searches of an index in memory as it was, with rows added or compared with the store; indexes loaded; and "
+            "searches in the database.",
             ["outcome"],
             registry=registry,
         )

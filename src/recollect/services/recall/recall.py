@@ -279,10 +279,11 @@ class Recall:
             kept = keep_relevant([each.similarity for each in answer.candidates], floor=floor, is_strict=is_strict)
             proposed += compress(answer.candidates, kept)
             below |= {each.id: each for each, is_kept in zip(answer.candidates, kept, strict=True) if not is_kept}
-        relevant = [each for each in proposed if purpose is None or purposes.is_relevant(purpose, each.facts())]
+        is_wanted = [purpose is None or purposes.is_relevant(purpose, each.facts()) for each in proposed]
+        relevant = list(compress(proposed, is_wanted))
         scored = [_Scored.of(each, now, weights, self._half_life) for each in relevant]
         # Ties go to the newest memory.
-        scored.sort(key=lambda each: (-each.score, -each.candidate.seq))
+        scored.sort(key=lambda each: (each.score, each.candidate.seq), reverse=True)
         if len({each.source for each in relevant}) > 1:
             texts = [(each.candidate.content_hash, each.candidate.source) for each in scored]
             scored = [scored[place] for place in ranking.order_equal_texts(texts)]
@@ -304,11 +305,10 @@ class Recall:
             candidates = [scored[each].candidate for each in distinct]
             failed = {each.id for each in candidates if purposes.is_failure(each.facts())}
             hits, counted = purposes.arrange_hits(purpose, hits, failed, limit=request.limit)
-        relevant_ids = {each.id for each in relevant}
         return Ranking(
             hits=hits,
             duplicates={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
-            unwanted=[each.id for each in proposed if each.id not in relevant_ids] if purpose is not None else (),
+            unwanted=[each.id for each, is_kept in zip(proposed, is_wanted, strict=True) if not is_kept],
             below=below,
             floor=floor,
             counted=counted,
@@ -321,26 +321,25 @@ class _Scored(NamedTuple):
 
     candidate: Candidate
     score: float
-    parts: Mapping[str, float]
+    recency: float
 
     @classmethod
     def of(cls, candidate: Candidate, now: datetime, weights: Mapping[str, float], half_life: timedelta) -> _Scored:
-        parts = ranking.score_parts(
-            candidate.similarity,
-            recency=ranking.recency(candidate.created_at, now=now, half_life=half_life),
-            importance=candidate.importance,
-            source=candidate.source,
-        )
-        return cls(candidate, ranking.weighted_sum(parts, weights), parts)
+        recency = ranking.recency(candidate.created_at, now=now, half_life=half_life)
+        score = ranking.score(candidate.similarity, recency, candidate.importance, candidate.source, weights)
+        return cls(candidate, score, recency)
 
     def to_hit(self, weights: Mapping[str, float], judge: Judge) -> Hit:
         candidate, memory = self.candidate, self.candidate.memory
+        parts = ranking.score_parts(
+            candidate.similarity, recency=self.recency, importance=candidate.importance, source=candidate.source
+        )
         return Hit(
             source=candidate.source,
             id=candidate.id,
             text=candidate.text,
             score=self.score,
-            parts=self.parts,
+            parts=parts,
             weights=weights,
             created_at=candidate.created_at,
             memory=None if memory is None else judge(memory),

@@ -96,8 +96,7 @@ class PostgresEngine:
             self._link.close()
             raise
         self.index = PostgresIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
-        # After an outage the server may have an older state, from a backup or a standby.
-        self._link.on_return = self.index.clear
+        self._link.on_other_server = self.index.clear
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         shared = self._snapshots.find(tenant)
@@ -182,6 +181,7 @@ class PostgresEngine:
     def close(self) -> None:
         # A forked child would close its parent's connections.
         if os.getpid() == self._pid:
+            self.index.close()
             self._link.close()
 
     def _connection(self) -> AbstractContextManager[Connection]:
@@ -220,7 +220,6 @@ class PostgresEngine:
                             if is_from_node(error):
                                 self._cut_off.add(tenant)
                             raise
-                        self.index.clear()
                         if has_begun:
                             raise StoreError(BROKEN) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")

@@ -1,4 +1,8 @@
-"""Search on PostgreSQL: in memory, except for a tenant's shared shelf that is too large for it.
+"""Search on PostgreSQL: in the database, and in memory for owners that are asked repeatedly.
+
+An owner without an index in memory is searched in the database (`store.postgres.weighing`), with the same answer. A
+thread loads the indexes of owners that are asked repeatedly, so no search waits for one. A tenant's shared shelf is
+searched in memory, unless it is too large.
 
 Words are split and stemmed here and stored as a tsvector. Vectors are stored in half precision. A search inside the
 database uses the same BM25 as in memory, and an approximate index (HNSW) for vectors. With a filter, such an index
@@ -15,17 +19,32 @@ from typing import Any
 
 import numpy as np
 
+from recollect.meter import METER
+from recollect.model import Match
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
+from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter
 from recollect.store.engine import Row, Unit
+from recollect.store.postgres.weighing import nearest_evidence, quote_lexeme, search_evidence, weigh_entries
 from recollect.store.queries import load_queries
-from recollect.store.search.encoding import Codes, Encoding, Floats, Numbers, single_word_code, word_code
+from recollect.store.search.demand import Demand
+from recollect.store.search.encoding import (
+    Bytes,
+    Codes,
+    Encoding,
+    Floats,
+    Numbers,
+    encode_rows,
+    single_word_code,
+    word_code,
+)
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
 from recollect.store.search.index_rows import ALWAYS, RowFilter
+from recollect.store.search.loader import IndexLoader
 
 EXACT_BELOW = 20_000
 """Number of passages below which vectors are compared exactly, which is fast enough and finds everything."""
@@ -45,6 +64,9 @@ SAMPLE = 500
 SHELF_SHARE = 0.5
 """Share of the memory for indexes that one tenant's shelf may take."""
 
+ENTRY_BYTES = 250
+"""Approximate bytes of memory of the index entry of a memory of fifteen words, without its vector."""
+
 CHUNK_BYTES = 700
 """Approximate bytes of memory of a passage of eighty words, without its vector."""
 
@@ -53,8 +75,70 @@ class PostgresIndex(MemorySearch):
     """Implementation of `engine.SearchIndex` in memory and in SQL."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
-        super().__init__("postgres", read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
+        super().__init__("postgres", read, encoding=SENT, numbers=numbers, max_bytes=max_bytes, keeps_last=False)
         self._max_bytes = max_bytes
+        self._demand = Demand()
+        self._loader = IndexLoader(self._indexes.load)
+
+    def close(self) -> None:
+        self._loader.close()
+
+    def _find(self, key: IndexKey) -> OwnerIndex | None:
+        """Return the index of an owner if it is in memory, and count the question."""
+        self._demand.count(key)
+        return self._indexes.find(key)
+
+    def _search_part(self, key: IndexKey, terms: Sequence[str], row_filter: RowFilter, limit: int) -> Sequence[Match]:
+        index = self._find(key)
+        if index is not None:
+            return index.search(terms, row_filter, limit)
+        return search_evidence(self._weigh_entries(key, list(dict.fromkeys(terms)), None, row_filter), limit)
+
+    def _search_nearest(self, key: IndexKey, vector: Vector, row_filter: RowFilter, limit: int) -> Sequence[Match]:
+        index = self._find(key)
+        if index is not None:
+            return index.nearest(vector, row_filter, limit)
+        return nearest_evidence(self._weigh_entries(key, (), vector, row_filter), limit)
+
+    def _sample_part(self, key: IndexKey, limit: int) -> tuple[Numbers, Floats]:
+        index = self._find(key)
+        if index is None:
+            index, values = OwnerIndex(self._embedder, SENT), {"embedder_id": self._embedder.id, "limit": limit}
+            index.append(self._read(key.tenant, lambda unit: unit.all("sample_entries", **key.owner, **values)))
+        return index.sample(limit)
+
+    def _weigh_part(
+        self, key: IndexKey, terms: Sequence[str], vector: Vector | None, row_filter: RowFilter, where: Condition | None
+    ) -> Evidence:
+        index = self._find(key)
+        if index is None:
+            return self._weigh_entries(key, terms, vector, row_filter, where)
+        found = self._weigh_index(index, key, terms, vector, row_filter, where)
+        # The index keeps what it derived for this search.
+        self._indexes.measure(key)
+        return found
+
+    def _weigh_entries(
+        self,
+        key: IndexKey,
+        terms: Sequence[str],
+        vector: Vector | None,
+        row_filter: RowFilter,
+        where: Condition | None = None,
+    ) -> Evidence:
+        """Weigh the entries in the database, and have the index loaded if the owner is asked often."""
+        found = self._read(
+            key.tenant,
+            lambda unit: weigh_entries(
+                unit, key.owner, self._embedder, terms=terms, vector=vector, row_filter=row_filter, where=where
+            ),
+        )
+        METER.get().count_index("database")
+        if self._demand.is_high(key):
+            nbytes = len(found.seqs) * (ENTRY_BYTES + 4 * self._embedder.dimensions)
+            if self._indexes.has_room(nbytes, lambda other: self._demand.is_ahead(key, other)):
+                self._loader.request(key)
+        return found
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
@@ -144,8 +228,8 @@ class PostgresIndex(MemorySearch):
         shelf, max_bytes = IndexKey(tenant), SHELF_SHARE * self._max_bytes
         if not self._indexes.is_held(shelf):
             row = self._read(tenant, lambda unit: unit.one("chunks_ever", tenant=tenant))
-            # Vectors are float32 in memory, so four bytes per dimension.
-            if row is not None and row[0] * (CHUNK_BYTES + 4 * self._embedder.dimensions) > max_bytes:
+            # Vectors take one byte per dimension in memory.
+            if row is not None and row[0] * (CHUNK_BYTES + self._embedder.dimensions) > max_bytes:
                 return None
         index = self._indexes.current(shelf)
         if index.nbytes > max_bytes:
@@ -163,17 +247,13 @@ def tsvector_literal(terms: Sequence[str]) -> str:
     "'tab':1,2 'space':1 'o''neil':1"
     """
     return " ".join(
-        f"{_quote(term)}:{','.join(map(str, range(1, count + 1)))}" for term, count in _count_words(terms).items()
+        f"{quote_lexeme(term)}:{','.join(map(str, range(1, count + 1)))}" for term, count in _count_words(terms).items()
     )
 
 
 def _count_words(terms: Sequence[str]) -> dict[str, int]:
     """Count the words, up to the limit of a tsvector."""
     return {term: min(count, MAX_POSITIONS) for term, count in Counter(terms).items()}
-
-
-def _quote(term: str) -> str:
-    return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def vector_literal(vector: Vector) -> str:
@@ -211,10 +291,10 @@ def _unquote(term: str) -> str:
     return term.replace("''", "'").replace("\\\\", "\\")
 
 
-def _decode_vectors(sent: Sequence[bytes], dimensions: int) -> Floats:
+def _decode_vectors(sent: Sequence[bytes], dimensions: int) -> tuple[Bytes, Floats]:
     """Decode the output of `halfvec_send`: a length and an unused number of two bytes each, then the values."""
     stored = np.frombuffer(b"".join(sent), np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
-    return stored["values"].astype(np.float32)
+    return encode_rows(stored["values"].astype(np.float32))
 
 
 def _decode_versions(rows: Sequence[Row]) -> Numbers:

@@ -58,6 +58,10 @@ OPTIONS = {
 }
 """Default options, which a URL may override. The last four end a connection whose peer vanished silently."""
 
+IDENTIFY_SERVER = """
+SELECT pg_postmaster_start_time(), oid FROM pg_database WHERE datname = current_database()
+"""
+
 log = logging.getLogger("recollect")
 
 
@@ -82,7 +86,8 @@ class PostgresLink:
         self._calls: set[_Call] = set()
         self._last_heard = 0.0  # time of the server's last answer
         self._check_requested = threading.Event()
-        self.on_return: Callable[[], None] = lambda: None
+        self._server: tuple[Any, ...] | None = None  # start and database of the last connection
+        self.on_other_server: Callable[[], None] = lambda: None
 
     def connect(self) -> Connection:
         """Open a connection outside the pool. Raises: StoreAway."""
@@ -165,10 +170,23 @@ class PostgresLink:
             reconnect_timeout=0,
             reconnect_failed=lambda _: self._check_requested.set(),
             open=False,
+            configure=self._compare_server,
             kwargs=self._options,
         )
         pool.open(wait=True, timeout=self._busy_timeout)
         return pool
+
+    def _compare_server(self, connection: Connection) -> None:
+        """Report a database that is not the one of earlier connections, before anybody uses the connection.
+
+        After a restart, from a backup or on a standby, a database may have an older state. A connection that was only
+        closed leaves both numbers as they are.
+        """
+        server = connection.execute(IDENTIFY_SERVER, prepare=False).fetchone()
+        with self._lock:
+            before, self._server = self._server, server
+        if before is not None and before != server:
+            self.on_other_server()
 
     def check(self) -> bool:
         """Detect an outage or its end. Return False if the link is closed."""
@@ -232,7 +250,6 @@ class PostgresLink:
             return
         except PoolTimeout:
             return
-        self.on_return()
         with self._lock:
             unused = pool if self._is_closed else self._pool
             self._pool = None if self._is_closed else pool

@@ -1,4 +1,10 @@
-"""Encoding of index entries: the words and the vector of a record as short byte strings, and back."""
+"""Encoding of index entries: the words and the vector of a record as short byte strings, and back.
+
+A vector is one signed byte per dimension times a scale; the largest component is 127 or -127. A product of bytes takes
+a tenth of the time of one of floats and a quarter of the memory. The question is split into two rows of bytes, a coarse
+one and the rest that it leaves, so that its rounding does not count. Sums of products of bytes are exact: equal rows
+get equal results, wherever they stand.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +16,31 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.lazy import LazyModule
 from recollect.store.engine import Row
 from recollect.text_cache import cache_text
+
+if TYPE_CHECKING:
+    import simsimd
+else:
+    # Only searches need it.
+    simsimd = LazyModule("simsimd")
 
 MAX_COUNT = 255
 """Maximum count of a word in one record: counts are stored in 8 bits."""
 
+MAX_BYTE = 127
+
+REST = 2 * MAX_BYTE
+"""Factor of the rest of a question's vector: it is at most half a step of the coarse bytes."""
+
 Floats = NDArray[np.float32]
+Bytes = NDArray[np.int8]
 Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint64]
 
@@ -32,7 +51,8 @@ class Encoding:
 
     # Returns the word codes of all records in sequence, and the number of codes per record.
     words: Callable[[Sequence[Any]], tuple[Codes, Numbers]]
-    vectors: Callable[[Sequence[bytes], int], Floats]  # takes the dimensions; returns one row per record
+    # Takes the dimensions; returns one row of bytes and one scale per record.
+    vectors: Callable[[Sequence[bytes], int], tuple[Bytes, Floats]]
     versions: Callable[[Sequence[Row]], Numbers]  # one row (seq, version, embedder or 0) per record
 
 
@@ -83,23 +103,46 @@ def decode_terms(blobs: Sequence[bytes]) -> tuple[Codes, Numbers]:
 
 def encode_vector(vector: Floats) -> bytes:
     """Encode a vector: a float32 scale, then one signed byte per dimension."""
-    # The largest component becomes ±127. Array methods are faster than NumPy functions; every write runs this.
-    scale = max(vector.max().item(), -vector.min().item()) / 127 or 1.0
+    # Array methods are faster than NumPy functions; every write runs this.
+    scale = max(vector.max().item(), -vector.min().item()) / MAX_BYTE or 1.0
     values: bytes = (vector * np.float32(1 / scale)).round().astype(np.int8).tobytes()
     return struct.pack("<f", scale) + values
 
 
-def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
-    """Decode vectors, one row each."""
+def split_vectors(blobs: Sequence[bytes], dimensions: int) -> tuple[Bytes, Floats]:
+    """Split encoded vectors into their bytes, one row each, and their scales."""
     stored = np.frombuffer(b"".join(blobs), dtype=np.dtype([("scale", "<f4"), ("values", "i1", (dimensions,))]))
-    matrix: Floats = stored["values"].astype(np.float32)
-    matrix *= stored["scale"][:, None]
-    return matrix
+    return stored["values"], stored["scale"]
+
+
+def encode_rows(matrix: Floats) -> tuple[Bytes, Floats]:
+    """Return the bytes and the scale of each row."""
+    scales = np.abs(matrix).max(axis=1, initial=0) / np.float32(MAX_BYTE)
+    scales[scales == 0] = 1
+    return np.round(matrix / scales[:, None]).astype(np.int8), scales
+
+
+def decode_rows(matrix: Bytes, scales: Floats) -> Floats:
+    """Return the vectors, one row each."""
+    decoded: Floats = matrix * scales[:, None]
+    return decoded
+
+
+def multiply(matrix: Bytes, scales: Floats, vector: Floats) -> Floats:
+    """Return the product of each row with `vector`."""
+    scale = max(vector.max().item(), -vector.min().item()) / MAX_BYTE or 1.0
+    steps = vector / np.float32(scale)
+    coarse = steps.round()
+    split = np.array((coarse, (steps - coarse) * REST), np.float32).round().astype(np.int8)
+    coarse, rest = np.asarray(simsimd.cdist(matrix, split, metric="dot")).T
+    products: Floats = (coarse + rest / REST).astype(np.float32)
+    products *= scales * np.float32(scale)
+    return products
 
 
 def _decode_versions(rows: Sequence[Row]) -> Numbers:
     return np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
 
 
-COMPACT_ENCODING = Encoding(words=decode_terms, vectors=decode_vectors, versions=_decode_versions)
+COMPACT_ENCODING = Encoding(words=decode_terms, vectors=split_vectors, versions=_decode_versions)
 """Encoding of `encode_terms` and `encode_vector`."""

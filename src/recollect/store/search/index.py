@@ -3,15 +3,16 @@
 The database keeps each record's index entry in compact columns. Here they become NumPy arrays, which answer a search
 in well under a millisecond for ten thousand records, regardless of the size of the database.
 
-Words are in an inverted list (`store.search.postings`). Vectors are stored in a shorter type (`store.search.encoding`)
-but computed as float32, because NumPy has no fast arithmetic for shorter types.
+Words are in an inverted list (`store.search.postings`), vectors in one byte per dimension (`store.search.encoding`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from operator import is_not
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +24,19 @@ from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number
 from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.columns import FieldColumns, LoadField
-from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
+from recollect.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, decode_rows, word_key
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
-from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers
+from recollect.store.search.postings import Entries, Words, row_numbers
 from recollect.store.tables.rows import moment
 
 HIDDEN_SHARE = 0.05
 """Share of hidden rows above which an index is compacted."""
 
-SCORE_DIGITS = 5
-"""Cosines are rounded to this precision, so that equal rows get equal scores."""
-
 MAX_VIEWS = 4
 """Number of group selections for which an index caches the data that does not depend on the query."""
+
+V = TypeVar("V", bound=Hashable)
+N = TypeVar("N", np.int8, np.int64, np.float64)
 
 EMPTY_BYTES = 4096
 """Approximate size of an empty index, which dominates when there are many small owners."""
@@ -52,7 +53,7 @@ class OwnerIndex:
         self.encoding = encoding
         self.last_seq = 0  # highest number ever indexed; rows above it are new
         self._rows = IndexRows.empty(embedder.dimensions)
-        self._words = Words(NO_WORDS, NO_WORDS)
+        self._words = Words()
         self._views: Mapping[frozenset[str], _View] = {}
         self._columns = FieldColumns()
         self._measured: tuple[tuple[object, ...], int] = ((), 0)  # parts that `nbytes` last measured, and the result
@@ -66,7 +67,7 @@ class OwnerIndex:
         rows, words, views, columns = parts = (self._rows, self._words, self._views, self._columns.held)
         known, nbytes = self._measured
         if not known or any(map(is_not, known, parts)):  # measure only after a change: every search needs the size
-            nbytes = EMPTY_BYTES + rows.nbytes + int(words.inverted.nbytes + words.tail.nbytes)
+            nbytes = EMPTY_BYTES + rows.nbytes + words.nbytes
             nbytes += sum(view.nbytes for view in views.values()) + sum(each.nbytes for each in columns.values())
             self._measured = (parts, nbytes)
         return nbytes
@@ -101,36 +102,41 @@ class OwnerIndex:
             *stored, strict=True
         )
         first = self._rows.count
-        numbers = np.arange(first, first + len(stored), dtype=np.uint64)
         words, per_row = self.encoding.words(entries)
-        packed = words | (np.repeat(numbers, per_row) << np.uint64(8))
-        embedded = np.fromiter(
-            (id == self.embedder.id and blob is not None for id, blob in zip(embedder_ids, vectors, strict=True)),
-            np.bool_,
-            len(stored),
-        )
-        matrix = np.zeros((len(stored), self.embedder.dimensions), np.float32)
-        if embedded.any():
-            blobs = [blob for blob, ready in zip(vectors, embedded, strict=True) if ready]
-            matrix[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
-        lengths = np.bincount(
-            np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
-        )
+        numbers = np.repeat(np.arange(len(stored)), per_row)
+        packed = words | ((numbers + first).astype(np.uint64) << np.uint64(8))
+        lengths = np.bincount(numbers, weights=words & np.uint64(0xFF), minlength=len(stored))
+        embedded, matrix, scales = self._read_vectors(embedder_ids, vectors)
         # The words first, because a search reads them last.
         self._words = self._words.extend(packed)
         self._rows = self._rows.extend(
             seqs=np.array(seqs, np.int64),
             versions=np.array(versions, np.int64),
             groups=groups,
-            expiries=np.fromiter(map(_seconds, expiries), np.float64, len(stored)),
+            expiries=_convert(expiries, _seconds, np.float64),
             lengths=lengths.astype(np.float32),
             embedded=embedded,
             matrix=matrix,
-            sessions=np.fromiter(map(_session_number, sessions), np.int64, len(stored)),
-            speakers=np.fromiter(map(_speaker_number, groups, roles), np.int8, len(stored)),
+            scales=scales,
+            sessions=_convert(sessions, _session_number, np.int64),
+            speakers=_convert(list(zip(groups, roles, strict=True)), _speaker_number, np.int8),
             since=np.array(since, np.int64),
         )
         self.last_seq = max(self.last_seq, *seqs)
+
+    def _read_vectors(
+        self, embedder_ids: Sequence[int | None], vectors: Sequence[bytes | None]
+    ) -> tuple[NDArray[np.bool_], Bytes, Floats]:
+        """Return a mask of the rows with a vector of this index's embedder, and the bytes and scales of all rows."""
+        own, total = self.embedder.id, len(vectors)
+        is_own = [id == own and blob is not None for id, blob in zip(embedder_ids, vectors, strict=True)]
+        blobs, embedded = list(compress(vectors, is_own)), np.array(is_own)
+        matrix, scales = np.zeros((total, self.embedder.dimensions), np.int8), np.zeros(total, np.float32)
+        if len(blobs) == total:
+            matrix[:], scales[:] = self.encoding.vectors(blobs, self.embedder.dimensions)
+        elif blobs:
+            matrix[embedded], scales[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
+        return embedded, matrix, scales
 
     def hide(self, seqs: Numbers) -> OwnerIndex:
         """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
@@ -149,12 +155,7 @@ class OwnerIndex:
 
     def _compact(self, stays: NDArray[np.bool_]) -> OwnerIndex:
         kept = self._copy_with(self._rows.keep_only(stays))
-        new_number = np.cumsum(stays, dtype=np.uint64) - np.uint64(1)
-        packed = np.concatenate((self._words.inverted, self._words.tail))
-        numbers = row_numbers(packed)
-        packed, numbers = packed[stays[numbers]], numbers[stays[numbers]]
-        outer = packed & np.uint64(0xFFFFFFFF000000FF)
-        kept._words = Words(np.sort(outer | (new_number[numbers] << np.uint64(8))), NO_WORDS)
+        kept._words = self._words.keep_rows(np.where(stays, np.cumsum(stays) - 1, -1))
         return kept
 
     def _copy_with(self, rows: IndexRows) -> OwnerIndex:
@@ -183,8 +184,7 @@ class OwnerIndex:
         rows = self._rows
         if not rows.count:
             return []
-        # The last bit depends on the position in the matrix, but equal rows must tie and go by age.
-        scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+        scores = rows.multiply(vector)
         scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
@@ -194,7 +194,7 @@ class OwnerIndex:
         ready = np.flatnonzero(rows.is_kept & rows.embedded[: rows.count])
         if len(ready) > limit:
             ready = ready[np.linspace(0, len(ready) - 1, limit).round().astype(np.int64)]
-        return rows.seqs[ready], rows.matrix[ready]
+        return rows.seqs[ready], decode_rows(rows.matrix[ready], rows.scales[ready])
 
     def evidence(
         self,
@@ -216,12 +216,13 @@ class OwnerIndex:
             allowed = None if where is None else np.zeros(0, np.bool_)
             return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
         view = self._view(rows, words, row_filter)
-        found = replace(view.evidence, occurrences=[words.occurrences(word_key(term), view.places) for term in terms])
+        keys = [word_key(term) for term in terms]
+        found = replace(view.evidence, occurrences=words.occurrences(keys, view.places, is_whole=view.is_whole))
         if where is not None and load is not None:
             found = replace(found, allowed=self._columns.match(where, rows, load)[view.kept])
         if vector is None:
             return found
-        cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+        cosines = rows.multiply(vector)
         if not view.is_embedded:
             cosines[~rows.embedded[: rows.count]] = np.nan
         return replace(found, cosines=cosines[view.kept])
@@ -236,12 +237,12 @@ class OwnerIndex:
         return view
 
 
-def _find_words(words: Words, terms: Sequence[str]) -> list[Packed]:
+def _find_words(words: Words, terms: Sequence[str]) -> list[Entries]:
     """Return the occurrences of each word."""
-    return [words.find(key) for key in {word_key(term) for term in terms}]
+    return words.find(list({word_key(term) for term in terms}))
 
 
-def _search_rows(rows: IndexRows, holding: Sequence[Packed], row_filter: RowFilter, limit: int) -> list[Match]:
+def _search_rows(rows: IndexRows, holding: Sequence[Entries], row_filter: RowFilter, limit: int) -> list[Match]:
     allowed = rows.match_filter(row_filter)
     total = int(np.count_nonzero(allowed))
     if not total:
@@ -253,7 +254,7 @@ def _search_rows(rows: IndexRows, holding: Sequence[Packed], row_filter: RowFilt
         numbers = row_numbers(found)
         in_view = numbers < rows.count
         numbers = numbers[in_view]
-        counts = (found[in_view] & np.uint64(0xFF)).astype(np.float32) * allowed[numbers]
+        counts = (found[in_view] & np.uint32(0xFF)).astype(np.float32) * allowed[numbers]
         holders = int(np.count_nonzero(counts))
         # BM25: inverse document frequency times saturated term frequency, normalised by length.
         weight = np.log1p((total - holders + 0.5) / (holders + 0.5))
@@ -271,6 +272,7 @@ class _View:
     kept: NDArray[np.int64]  # row numbers in that order
     places: NDArray[np.int64]  # place of each row in that order; -1 if filtered out
     is_embedded: bool
+    is_whole: bool  # no row is filtered out
     evidence: Evidence
 
     @classmethod
@@ -289,12 +291,13 @@ class _View:
             lengths=lengths,
             since=since[order],
             speakers=speakers[order],
-            traits=words.mark_bits(map(word_key, FIXED), places, len(kept)),
+            traits=words.mark_bits([word_key(each) for each in FIXED], places, len(kept)),
             cosines=None,
             occurrences=(),
             frame=Frame.of(conversations, lengths) if len(kept) else None,
         )
-        return cls(rows, allowed, kept, places, bool(rows.embedded[: rows.count].all()), evidence)
+        is_embedded = bool(rows.embedded[: rows.count].all())
+        return cls(rows, allowed, kept, places, is_embedded, len(kept) == rows.count, evidence)
 
     @property
     def nbytes(self) -> int:
@@ -304,12 +307,19 @@ class _View:
         return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
 
 
+def _convert(values: Sequence[V], convert: Callable[[V], float], dtype: type[N]) -> NDArray[N]:
+    """Return the numbers of values, of which many are equal: each distinct one is converted once."""
+    numbers = {each: convert(each) for each in set(values)}
+    return np.fromiter(map(numbers.__getitem__, values), dtype, len(values))
+
+
 def _session_number(session_id: str | None) -> int:
     """Return a number for a row's session; 0 is reserved for rows without one."""
     return 0 if session_id is None else word_key(session_id) or 1
 
 
-def _speaker_number(kind: str, role: str) -> int:
+def _speaker_number(kind_and_role: tuple[str, str]) -> int:
+    kind, role = kind_and_role
     return _SPEAKERS[role] if kind == Kind.EPISODE else 0
 
 

@@ -8,6 +8,9 @@ stay the same while rows change, and a lower row number cannot be committed afte
 
 A transaction never returns an index to an older state. If the index was read by a transaction that began later, it is
 used unchanged, because it includes everything committed before.
+
+`current` loads an index that is missing and waits for one that another thread brings up to date. An engine that can
+search without an index uses `find` instead, which does neither, and `load` on another thread.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.store.conditions import Clause, compile_field, compile_filter
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
-from recollect.store.search.encoding import Encoding
+from recollect.store.search.encoding import Encoding, Floats, Numbers
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_rows import ALWAYS, RowFilter
 from recollect.store.search.texts import Texts
@@ -62,30 +65,31 @@ class IndexKey:
 
     def state(self, unit: Unit) -> Row | None:
         """Read (generation, revision, rewrites). A later owner of the same name has another generation."""
-        return unit.one(f"{self._table}_state", **self._owner)
+        return unit.one(f"{self._table}_state", **self.owner)
 
     def rows_after(self, unit: Unit, seq: int) -> Iterator[Sequence[Row]]:
-        while rows := unit.all(f"{self._table}_after", **self._owner, seq=seq, limit=BATCH):
+        while rows := unit.all(f"{self._table}_after", **self.owner, seq=seq, limit=BATCH):
             yield rows
             if len(rows) < BATCH:
                 return
             seq = rows[-1][0]
 
     def rows(self, unit: Unit, seqs: Any) -> Sequence[Row]:
-        return unit.all(f"{self._table}_rows", **self._owner, seqs=seqs)
+        return unit.all(f"{self._table}_rows", **self.owner, seqs=seqs)
 
     def fields(self, unit: Unit, seqs: Any, select: Clause) -> Sequence[Row]:
-        return unit.all("memory_fields", select, **self._owner, seqs=seqs)
+        return unit.all("memory_fields", select, **self.owner, seqs=seqs)
 
     def versions(self, unit: Unit) -> Sequence[Row]:
-        return unit.all(f"{self._table}_versions", **self._owner)
+        return unit.all(f"{self._table}_versions", **self.owner)
 
     @property
     def _table(self) -> str:
         return "chunk_index" if self.agent is None else "memory_index"
 
     @property
-    def _owner(self) -> dict[str, str]:
+    def owner(self) -> dict[str, str]:
+        """Parameters of statements on the owner's rows."""
         names = {"tenant": self.tenant, "agent": self.agent, "user": self.user}
         return {name: value for name, value in names.items() if value is not None}
 
@@ -109,12 +113,22 @@ class _Cached:
 
 
 class IndexCache:
-    """Cache of indexes; evicts the least recently used ones above `max_bytes`."""
+    """Cache of indexes; evicts the least recently used ones above `max_bytes`.
+
+    With `keeps_last`, the one that was used last stays even if it is larger.
+    """
 
     def __init__(
-        self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+        self,
+        read: Read,
+        *,
+        encoding: Encoding,
+        numbers: Callable[[Sequence[int]], Any],
+        max_bytes: int,
+        keeps_last: bool,
     ) -> None:
         self._read = read
+        self._keeps_last = keeps_last
         self._encoding = encoding
         self._numbers = numbers
         self._max_bytes = max_bytes
@@ -123,6 +137,7 @@ class IndexCache:
         self._total = 0
         self._lock = threading.Lock()
         self._embedder = NO_EMBEDDER
+        self._dropped = 0  # times that indexes were dropped on demand: none that was loading then may be kept
 
     def use(self, embedder: RegisteredEmbedder) -> None:
         with self._lock:
@@ -132,17 +147,25 @@ class IndexCache:
     def clear(self) -> None:
         """Drop all indexes; the next searches reload them."""
         with self._lock:
+            self._dropped += 1
             self._cached.clear()
             self._total = 0
 
     def forget(self, tenant: str) -> None:
         """Drop a tenant's indexes."""
         with self._lock:
+            self._dropped += 1
             for shelf in [shelf for shelf in self._cached if shelf.tenant == tenant]:
                 self._total -= self._cached.pop(shelf).nbytes
 
     def is_held(self, shelf: IndexKey) -> bool:
         return shelf in self._cached
+
+    def measure(self, shelf: IndexKey) -> None:
+        """Update the size of an index that a search has extended."""
+        cached = self._cached.get(shelf)
+        if cached is not None:
+            self._evict(shelf, cached)
 
     def drop(self, shelf: IndexKey) -> None:
         """Drop one index."""
@@ -155,11 +178,61 @@ class IndexCache:
         with self._lock:
             cached = self._cached.get(shelf)
             if cached is None:
-                cached = self._cached[shelf] = _Cached(_Held(OwnerIndex(self._embedder, self._encoding)))
+                cached = self._cached[shelf] = self._make_empty()
             self._cached.move_to_end(shelf)
         index = self._read(shelf.tenant, lambda unit: self._check(cached, shelf, unit))
         self._evict(shelf, cached)
         return index
+
+    def find(self, shelf: IndexKey) -> OwnerIndex | None:
+        """Return the up-to-date index of a shelf if it is held, and if no other thread changes it right now."""
+        with self._lock:
+            cached = self._cached.get(shelf)
+            if cached is None:
+                return None
+            self._cached.move_to_end(shelf)
+        if not cached.lock.acquire(blocking=False):
+            return None
+        cached.lock.release()
+        index = self._read(shelf.tenant, lambda unit: self._check(cached, shelf, unit))
+        self._evict(shelf, cached)
+        return index
+
+    def load(self, shelf: IndexKey) -> None:
+        """Load the index of a shelf if it fits into the cache, in a transaction for each batch of rows.
+
+        The state is read first. So changes during the load make the next search compare, and nothing is missed.
+        """
+        with self._lock:
+            cached, dropped = self._make_empty(), self._dropped
+        index = cached.held.index
+        state, as_of = self._read(shelf.tenant, lambda unit: (shelf.state(unit), unit.began))
+        if state is None:
+            return
+        while rows := self._read(shelf.tenant, lambda unit: next(shelf.rows_after(unit, index.last_seq), ())):
+            index.append(rows)
+            if index.nbytes > self._max_bytes:
+                return
+        cached.held = _Held(index, state, as_of)
+        with self._lock:
+            if self._dropped != dropped or shelf in self._cached:
+                return
+            self._cached[shelf] = cached
+        METER.get().count_index("loaded")
+        self._evict(shelf, cached)
+
+    def has_room(self, nbytes: int, is_worth: Callable[[IndexKey], bool]) -> bool:
+        """Return True if an index of this size fits in place of the least recently used ones, all worth dropping."""
+        with self._lock:
+            total, others = self._total, [(shelf, each.nbytes) for shelf, each in self._cached.items()]
+        for shelf, held in others:
+            if total + nbytes <= self._max_bytes or not is_worth(shelf):
+                break
+            total -= held
+        return total + nbytes <= self._max_bytes
+
+    def _make_empty(self) -> _Cached:
+        return _Cached(_Held(OwnerIndex(self._embedder, self._encoding)))
 
     def _check(self, cached: _Cached, shelf: IndexKey, unit: Unit) -> OwnerIndex:
         """Return the current index.
@@ -214,7 +287,7 @@ class IndexCache:
                 return
             self._total += nbytes - cached.nbytes
             cached.nbytes = nbytes
-            while self._total > self._max_bytes and next(iter(self._cached)) != shelf:
+            while self._total > self._max_bytes and not (self._keeps_last and next(iter(self._cached)) == shelf):
                 _, oldest = self._cached.popitem(last=False)
                 self._total -= oldest.nbytes
                 METER.get().count_index("evicted")
@@ -224,10 +297,17 @@ class MemorySearch:
     """Implementation of the part of `engine.SearchIndex` that concerns memories."""
 
     def __init__(
-        self, engine: str, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+        self,
+        engine: str,
+        read: Read,
+        *,
+        encoding: Encoding,
+        numbers: Callable[[Sequence[int]], Any],
+        max_bytes: int,
+        keeps_last: bool,
     ) -> None:
         self._engine, self._read, self._numbers = engine, read, numbers
-        self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes)
+        self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes, keeps_last=keeps_last)
         self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
 
@@ -249,16 +329,18 @@ class MemorySearch:
         self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
         row_filter = RowFilter(kinds, now.timestamp())
-        return merge_matches([each.search(terms, row_filter, limit) for each in self._find_indexes(owner)], limit)
+        parts = [self._search_part(key, terms, row_filter, limit) for key in map(self._find_key, owner.parts)]
+        return merge_matches(parts, limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
         row_filter = RowFilter(kinds, now.timestamp())
-        return merge_matches([each.nearest(vector, row_filter, limit) for each in self._find_indexes(owner)], limit)
+        parts = [self._search_nearest(key, vector, row_filter, limit) for key in map(self._find_key, owner.parts)]
+        return merge_matches(parts, limit)
 
     def sample_vectors(self, owner: Owner, limit: int) -> tuple[Sequence[int], Sequence[Vector]]:
-        parts = [each.sample(limit) for each in self._find_indexes(owner)]
+        parts = [self._sample_part(key, limit) for key in map(self._find_key, owner.parts)]
         seqs = np.concatenate([numbers for numbers, _ in parts])
         return [int(each) for each in seqs], [vector for _, vectors in parts for vector in vectors]
 
@@ -275,10 +357,7 @@ class MemorySearch:
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
         own, *others = [
-            self._indexes.current(key).evidence(
-                terms, vector, row_filter, where=where, load=None if where is None else partial(self._load_field, key)
-            )
-            for key in map(self._find_key, owner.parts)
+            self._weigh_part(key, terms, vector, row_filter, where) for key in map(self._find_key, owner.parts)
         ]
         for other in others:
             own = other if not len(own.seqs) else own.with_more(other) if len(other.seqs) else own
@@ -291,15 +370,35 @@ class MemorySearch:
             numbers = self._numbers(seqs[start : start + BATCH])
             yield from self._read(key.tenant, partial(key.fields, seqs=numbers, select=select))
 
-    def _find_indexes(self, owner: Owner) -> Sequence[OwnerIndex]:
-        """Return the index of the agent or, for a user, those of the user and of the records of no user.
+    def _search_part(self, key: IndexKey, terms: Sequence[str], row_filter: RowFilter, limit: int) -> Sequence[Match]:
+        return self._indexes.current(key).search(terms, row_filter, limit)
 
-        Users share the latter, so that it is in memory once.
-        """
-        return [self._indexes.current(key) for key in map(self._find_key, owner.parts)]
+    def _search_nearest(self, key: IndexKey, vector: Vector, row_filter: RowFilter, limit: int) -> Sequence[Match]:
+        return self._indexes.current(key).nearest(vector, row_filter, limit)
+
+    def _sample_part(self, key: IndexKey, limit: int) -> tuple[Numbers, Floats]:
+        return self._indexes.current(key).sample(limit)
+
+    def _weigh_part(
+        self, key: IndexKey, terms: Sequence[str], vector: Vector | None, row_filter: RowFilter, where: Condition | None
+    ) -> Evidence:
+        return self._weigh_index(self._indexes.current(key), key, terms, vector, row_filter, where)
+
+    def _weigh_index(
+        self,
+        index: OwnerIndex,
+        key: IndexKey,
+        terms: Sequence[str],
+        vector: Vector | None,
+        row_filter: RowFilter,
+        where: Condition | None,
+    ) -> Evidence:
+        load = None if where is None else partial(self._load_field, key)
+        return index.evidence(terms, vector, row_filter, where=where, load=load)
 
     def _find_key(self, owner: Owner) -> IndexKey:
-        """Return the key of an index. An agent without users has one, whether or not the search names nobody.
+        """Return the key of the index of an agent, of one of its users, or of its records of no user, which all users
+        share. An agent without users has one, whether or not the search names nobody.
 
         A row of a user that is added at this moment is in that index, but the statement that reads it leaves it out.
         """

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Match
-from recollect.store.search.encoding import Floats
+from recollect.store.search.encoding import Floats, multiply
 
 NEVER = np.inf
 ALWAYS = HIDDEN = -np.inf
@@ -37,7 +37,8 @@ class IndexRows:
     expiries: NDArray[np.float64]
     lengths: Floats
     embedded: NDArray[np.bool_]
-    matrix: Floats
+    matrix: NDArray[np.int8]  # vectors; see `store.search.encoding`
+    scales: Floats
     sessions: NDArray[np.int64]  # hash of the session; 0 if none
     speakers: NDArray[np.int8]
     since: NDArray[np.int64]
@@ -53,7 +54,8 @@ class IndexRows:
             expiries=np.empty(0, np.float64),
             lengths=np.empty(0, np.float32),
             embedded=np.empty(0, np.bool_),
-            matrix=np.empty((0, dimensions), np.float32),
+            matrix=np.empty((0, dimensions), np.int8),
+            scales=np.empty(0, np.float32),
             sessions=np.empty(0, np.int64),
             speakers=np.empty(0, np.int8),
             since=np.empty(0, np.int64),
@@ -71,7 +73,8 @@ class IndexRows:
     def extend(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> IndexRows:
         """Return a copy with more rows, written into spare capacity if possible. The old value does not change."""
         names = (*self.group_names, *(name for name in dict.fromkeys(groups) if name not in self.group_names))
-        numbers = np.fromiter((names.index(name) for name in groups), np.int16, len(groups))
+        number_of = {name: number for number, name in enumerate(names)}
+        numbers = np.fromiter(map(number_of.__getitem__, groups), np.int16, len(groups))
         count = self.count + len(groups)
         columns: dict[str, NDArray[np.generic]] = {"groups": numbers, **new}
         grown = {name: _append(getattr(self, name), self.count, values) for name, values in columns.items()}
@@ -91,6 +94,10 @@ class IndexRows:
             if len(numbers) < len(self.group_names):
                 allowed &= np.isin(self.groups[: self.count], numbers)
         return allowed
+
+    def multiply(self, vector: Floats) -> Floats:
+        """Return the product of each row's vector with `vector`; 0 for a row without one."""
+        return multiply(self.matrix[: self.count], self.scales[: self.count], vector)
 
     def best(self, scores: Floats, limit: int, *, above: float) -> list[Match]:
         """Return the `limit` best rows, newest first among equals."""

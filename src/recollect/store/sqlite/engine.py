@@ -232,7 +232,9 @@ class SqliteIndex(MemorySearch):
     """Implementation of `engine.SearchIndex` over rows of bytes."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
-        super().__init__("sqlite", read, encoding=COMPACT_ENCODING, numbers=numbers, max_bytes=max_bytes)
+        super().__init__(
+            "sqlite", read, encoding=COMPACT_ENCODING, numbers=numbers, max_bytes=max_bytes, keeps_last=True
+        )
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import partial
 from heapq import nlargest
 from itertools import chain
 from operator import attrgetter
@@ -75,6 +74,9 @@ def json_list(value: str | list[Any]) -> list[Any]:
 
 def parse_json(value: Any) -> Any:
     """Parse JSON as either engine returns it."""
+    # Most rows have an empty object; skip the parser for them.
+    if value == "{}":
+        return {}
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -195,7 +197,22 @@ _CREATED_AT, _VALID_FROM = map(COLUMNS["memory"].index, ("created_at", "valid_fr
 def summary_from(row: Row) -> MemorySummary:
     created_at = moment(row[_CREATED_AT])
     since = created_at if row[_VALID_FROM] is None else moment(row[_VALID_FROM])
-    return MemorySummary(row[2], row[4], row[9], created_at, since, partial(memory_from, row))
+    return MemorySummary(row[2], row[4], row[9], created_at, since, _LazyMemory(row))
+
+
+class _LazyMemory:
+    """Memory of a row, built at the first call: trust is judged first, and the hit is made later."""
+
+    __slots__ = ("_memory", "_row")
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self._memory: Memory | None = None
+
+    def __call__(self) -> Memory:
+        if self._memory is None:
+            self._memory = memory_from(self._row)
+        return self._memory
 
 
 def memory_values(memory: Memory, seq: int) -> dict[str, Any]:

@@ -91,6 +91,43 @@ role, since
 SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries}
 
+-- Weigh all entries of an owner: numbers of fixed length, unordered, as `store.postgres.weighing` reads them. The place
+-- of a filter holds the expression for the bits of traits and words.
+-- name: weigh_entries
+SELECT string_agg(
+  int8send(seq) || int8send(since)
+  || int8send(CASE WHEN session_id IS NULL THEN 0 ELSE greatest(hashtextextended(session_id, 0) & :positive::bigint, 1) END)
+  || int4send(length)
+  || int2send((CASE WHEN kind = 'episode' THEN coalesce(array_position(:roles::text[], role), 0) ELSE 0 END)::int2)
+  || float4send(CASE WHEN embedder_id = :embedder_id THEN -(embedding::vector <#> :vector::vector) ELSE 'NaN' END::float4)
+  || {where}, '')
+FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries}
+  AND (expires_at IS NULL OR extract(epoch FROM expires_at)::float8 > :now::float8)
+  AND (:until::bigint IS NULL OR since <= :until::bigint) AND kind = ANY(:kinds)
+
+-- name: count_repeated
+SELECT i.seq, w.lexeme, cardinality(w.positions) FROM memory_index i CROSS JOIN LATERAL unnest(i.words) w
+WHERE i.tenant_id = :tenant AND i.agent_id = :agent{owned_entries} AND i.seq = ANY(:seqs)
+  AND w.lexeme = ANY(:terms) AND cardinality(w.positions) > 1
+
+-- name: entries_where
+SELECT string_agg(int8send(seq), '') FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND archived_at IS NULL AND {where}
+
+-- Entries with a vector, evenly spread from the oldest to the newest.
+-- name: sample_entries
+SELECT {memory_entry} FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (
+  SELECT seq FROM (
+    SELECT seq, row_number() OVER (ORDER BY seq) - 1 AS place, count(*) OVER () AS total FROM memory_index
+    WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND embedder_id = :embedder_id
+  ) AS numbered
+  WHERE total <= :limit OR place IN (
+    SELECT round(each * (total - 1)::float8 / greatest(:limit - 1, 1)) FROM generate_series(0, :limit - 1) AS each)
+)
+ORDER BY seq
+
 -- name: chunk_index_after
 SELECT {chunk_entry} FROM chunk_index
 WHERE tenant_id = :tenant AND seq > :seq
