@@ -6,18 +6,16 @@ import random
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from typing import Any
 
-import numpy as np
 import psycopg
 import pytest
-from numpy.typing import NDArray
 
 from recollect import Recollect, Settings
 from recollect.api.agent import AgentMemory
 from recollect.model import Hit
-from recollect.store.search import demand, index_cache
+from recollect.store.search import index_cache
+from recollect.store.search.loader import MIN_ASKED
 from tests.conformance.conftest import Place, hold_indexes
 from tests.waiting import eventually
 
@@ -93,29 +91,12 @@ def write_question(rng: random.Random) -> tuple[str, dict[str, Any]]:
     return query, options
 
 
-class ExactEmbedder:
-    """Embedder whose vectors half-precision numbers and bytes hold exactly, so that both ways get the same cosines.
-
-    Of each block of sixteen numbers one is a quarter or its negative. The word with the least hash chooses it.
-    """
-
-    name, dimensions = "exact", 256
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        matrix = np.zeros((len(texts), self.dimensions), np.float32)
-        for row, text in enumerate(texts):
-            for block in range(16):
-                least = min(sha256(f"{block} {word}".encode()).digest() for word in text.split() or [""])
-                matrix[row, 16 * block + least[-1] % 16] = 0.25 if least[-2] % 2 else -0.25
-        return matrix
-
-
 @pytest.fixture(scope="module")
 def both_ways(place: Place) -> Iterator[tuple[Recollect, Recollect]]:
     """A server that never loads an index, and one that searches every agent in memory."""
     with (
-        Recollect(settings=Settings(url=place.url), embedder=ExactEmbedder(), clock=lambda: NOW) as cold,
-        Recollect(settings=Settings(url=place.url), embedder=ExactEmbedder(), clock=lambda: NOW) as warm,
+        Recollect(settings=Settings(url=place.url), clock=lambda: NOW) as cold,
+        Recollect(settings=Settings(url=place.url), clock=lambda: NOW) as warm,
     ):
         hold_indexes(warm._services.store)  # type: ignore[arg-type]
         yield cold, warm
@@ -134,7 +115,7 @@ def assert_same(left: Sequence[Hit], right: Sequence[Hit]) -> None:
 def test_database_and_index_give_the_same_answers(
     both_ways: tuple[Recollect, Recollect], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demand, "MIN_ASKED", 10**9)
+    monkeypatch.setattr("recollect.store.search.loader.MIN_ASKED", 10**9)
     rng = random.Random(seed)
     cold, warm = (each.agent(f"agent{seed}") for each in both_ways)
     cold.remember_many([write_draft(rng) for _ in range(rng.choice((1, 30, 400)))])
@@ -177,7 +158,7 @@ def ask(agent: AgentMemory, query: str = "bread") -> list[str]:
 
 @pytest.fixture
 def recollect(lasting_place: Place) -> Iterator[Recollect]:
-    with Recollect(settings=Settings(url=lasting_place.url), embedder=ExactEmbedder(), clock=lambda: NOW) as opened:
+    with Recollect(settings=Settings(url=lasting_place.url), clock=lambda: NOW) as opened:
         yield opened
 
 
@@ -187,7 +168,7 @@ def test_only_an_agent_asked_repeatedly_gets_an_index(recollect: Recollect) -> N
         agent.remember("bread")
     assert ask(once) == ask(often) == ["m-1"]
     assert count_held(recollect) == 0
-    for _ in range(demand.MIN_ASKED):
+    for _ in range(MIN_ASKED):
         ask(often)
 
     eventually(lambda: count_held(recollect, "often") == 1)
@@ -209,7 +190,7 @@ def test_an_answer_does_not_wait_for_an_index_that_is_loading(
     monkeypatch.setattr(index_cache.OwnerIndex, "append", append_late)
     agent = recollect.agent("loading")
     agent.remember("bread")
-    for _ in range(demand.MIN_ASKED):
+    for _ in range(MIN_ASKED):
         ask(agent)
     assert is_loading.wait(60)
     agent.remember("more bread")
@@ -236,7 +217,7 @@ def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
     monkeypatch.setattr(index_cache.OwnerIndex, "append", append_late)
     agent = recollect.agent("erased")
     agent.remember("bread")
-    for _ in range(demand.MIN_ASKED):
+    for _ in range(MIN_ASKED):
         ask(agent)
     assert is_loading.wait(60)
     recollect.tenant().erase("agent:erased")
@@ -247,10 +228,8 @@ def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
 
 
 def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demand, "MIN_ASKED", 1)
-    with Recollect(
-        settings=Settings(url=lasting_place.url, index_cache_mb=1), embedder=ExactEmbedder(), clock=lambda: NOW
-    ) as recollect:
+    monkeypatch.setattr("recollect.store.search.loader.MIN_ASKED", 1)
+    with Recollect(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as recollect:
         agents = [recollect.agent(f"limited{number}") for number in range(5)]
         rng = random.Random(1)
         for agent in agents[:4]:
@@ -267,22 +246,20 @@ def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypa
 
 
 def test_agents_asked_in_turn_do_not_displace_each_other(lasting_place: Place) -> None:
-    with Recollect(
-        settings=Settings(url=lasting_place.url, index_cache_mb=1), embedder=ExactEmbedder(), clock=lambda: NOW
-    ) as recollect:
+    with Recollect(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as recollect:
         agents = [recollect.agent(f"turn{number}") for number in range(6)]
         rng = random.Random(2)
         for agent in agents:
             agent.remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(300)])
         indexes = recollect._services.store._engine.index._indexes  # type: ignore[attr-defined]
-        for _ in range(2 * demand.MIN_ASKED):
+        for _ in range(2 * MIN_ASKED):
             for agent in agents:
                 ask(agent)
         loader = recollect._services.store._engine.index._loader  # type: ignore[attr-defined]
         eventually(lambda: not loader._is_running)
         held = set(indexes._cached)
         assert held
-        for _ in range(2 * demand.MIN_ASKED):
+        for _ in range(2 * MIN_ASKED):
             for agent in agents:
                 ask(agent)
         assert set(indexes._cached) == held
@@ -293,7 +270,7 @@ def test_a_closed_connection_leaves_the_indexes_in_memory(
 ) -> None:
     agent = recollect.agent("connected")
     agent.remember("bread")
-    for _ in range(demand.MIN_ASKED):
+    for _ in range(MIN_ASKED):
         ask(agent)
     eventually(lambda: count_held(recollect, "connected") == 1)
     server = request.getfixturevalue("postgres_server")

@@ -174,6 +174,7 @@ PAUSES = {
     "recollect.services.recall.recall": "gives each source a share of the time a recall may take",
     "recollect.services.upkeep.stats": "repeats counts that took long instead of counting again",
     "recollect.store.postgres_unit": "tells which of two snapshots is older",
+    "recollect.store.search.loader": "forgets after minutes how often an owner was asked",
     "recollect.store.search.words": "tells which of two snapshots is older",
     "recollect.store.postgres.link": "asks a server that has not answered for a second whether it is still there",
 }

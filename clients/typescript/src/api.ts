@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:c73c00f27708e8ddb3bc466c7386f3de921f64fb32a7e1dae778117941020e6f
+// sha256:2cd10df2394cebc80861c22e337955193c1851af65f1268d91486d6614d5da79
 
 export interface paths {
     "/agent/run": {

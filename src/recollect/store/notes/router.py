@@ -32,7 +32,7 @@ from recollect.store.notes.delegation import SqlDelegate
 from recollect.store.notes.file import NotesFile
 from recollect.store.notes.store import NotesStore, Superseded
 from recollect.store.notes.trust import TrustRows
-from recollect.store.search.index_cache import merge_matches
+from recollect.store.search.memory_search import merge_matches
 from recollect.store.sqlstore import SqlStore
 from recollect.store.tables.audit import refuse_foreign
 from recollect.store.tables.erasure import NOTES_FILE

@@ -30,7 +30,6 @@ from recollect.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter
 from recollect.store.engine import Row, Unit
 from recollect.store.postgres.weighing import nearest_evidence, quote_lexeme, search_evidence, weigh_entries
 from recollect.store.queries import load_queries
-from recollect.store.search.demand import Demand
 from recollect.store.search.encoding import (
     MAX_BYTE,
     Bytes,
@@ -43,9 +42,10 @@ from recollect.store.search.encoding import (
     word_code,
 )
 from recollect.store.search.index import OwnerIndex
-from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
+from recollect.store.search.index_cache import IndexKey, Read
 from recollect.store.search.index_rows import ALWAYS, RowFilter
-from recollect.store.search.loader import IndexLoader
+from recollect.store.search.loader import Demand, IndexLoader
+from recollect.store.search.memory_search import MemorySearch
 
 EXACT_BELOW = 20_000
 """Number of passages below which vectors are compared exactly, which is fast enough and finds everything."""

@@ -28,7 +28,8 @@ from recollect.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder,
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
-from recollect.store.search.index_cache import MemorySearch, Read
+from recollect.store.search.index_cache import Read
+from recollect.store.search.memory_search import MemorySearch
 from recollect.store.sqlite import scrub
 from recollect.store.sqlite.backup import PAGES, write_backup
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
