@@ -35,7 +35,7 @@ import psycopg
 from benchmarks.corpus import sentences
 from recollect import Recollect
 from recollect.settings import Settings
-from recollect.store.search import demand
+from recollect.store.search import loader
 from tests.postgres_server import PostgresServer
 
 CROWDS = (1, 100, 1_000, 10_000)
@@ -188,14 +188,14 @@ def prepare(recollect: Recollect, verb: str, questions: Iterator[str]) -> Callab
         return lambda: agent.list(limit=20)
     if verb == "recall, cold":
         # No number of questions is enough for an index.
-        demand.MIN_ASKED = sys.maxsize
+        loader.MIN_ASKED = sys.maxsize
 
         def recall_cold() -> object:
             store.forget_cached("default")
             return recall()
 
         return recall_cold
-    demand.MIN_ASKED = 1
+    loader.MIN_ASKED = 1
     recall()
     while not store._engine.index._indexes._cached:  # type: ignore[attr-defined]
         time.sleep(0.05)
