@@ -21,13 +21,13 @@ from recollect.policy.agents import AgentFields
 NOT_ASKED = "Nothing was removed, because there is no terminal to confirm on. Add --yes."
 NOT_CONFIRMED = "Nothing was removed."
 
-AgentId = Annotated[str, Argument(metavar="ID", help="The agent's id.", show_default=False, complete=complete_agent)]
+AgentId = Annotated[str, Argument(metavar="ID", help="The agent's id.", complete=complete_agent)]
 
 
 def list_(
     run: Run,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    after: Annotated[str, Option(metavar="AGENT", help="Continue after this one.", show_default=False)] = "",
+    after: Annotated[str, Option(metavar="AGENT", help="Continue after this one.")] = "",
 ) -> None:
     """List the tenant's agents and how many memories each has."""
     found = run.tenant.list_agents(after=after, limit=limit)
@@ -43,18 +43,15 @@ def show(run: Run, id: AgentId) -> None:
 def edit(
     run: Run,
     id: AgentId,
-    name: Annotated[str | None, Option(help="Its name.", show_default=False)] = None,
-    prompt: Annotated[str | None, Option(help="Its system prompt; - reads standard input.", show_default=False)] = None,
-    model: Annotated[str | None, Option(help="The model it uses.", show_default=False)] = None,
+    name: Annotated[str | None, Option(help="Its name.")] = None,
+    prompt: Annotated[str | None, Option(help="Its system prompt; - reads standard input.")] = None,
+    model: Annotated[str | None, Option(help="The model it uses.")] = None,
     tools: Annotated[
-        str | None,
-        Option(help="Its tools or sets of tools, such as notes,recall; empty for all.", show_default=False),
+        str | None, Option(help="Its tools or sets of tools, such as notes,recall; empty for all.")
     ] = None,
-    colour: Annotated[str | None, Option(help="Its colour in the console.", show_default=False)] = None,
-    icon: Annotated[str | None, Option(help="Its icon in the console.", show_default=False)] = None,
-    active: Annotated[
-        bool | None, Option("--active/--inactive", help="Mark it as in use, or not.", show_default=False)
-    ] = None,
+    colour: Annotated[str | None, Option(help="Its colour in the console.")] = None,
+    icon: Annotated[str | None, Option(help="Its icon in the console.")] = None,
+    active: Annotated[bool | None, Option("--active/--inactive", help="Mark it as in use, or not.")] = None,
 ) -> None:
     """Change an agent. What is not given stays."""
     fields: AgentFields = {}
@@ -81,9 +78,7 @@ def edit(
 
 
 def remove(
-    run: Run,
-    id: AgentId,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    run: Run, id: AgentId, yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 ) -> None:
     """Remove an agent and everything it owns for good."""
     agent = run.tenant.get_agent(id)

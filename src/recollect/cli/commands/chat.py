@@ -12,21 +12,15 @@ from recollect.cli.run import Command, Run, optional_module
 LOOP = "recollect.cli.chat_loop"
 NEEDS = {"needs": "Running an agent", "extra": "agent"}
 
-InSession = Annotated[
-    str | None,
-    Option(metavar="SESSION", help="The conversation to continue; by default a new one.", show_default=False),
-]
+InSession = Annotated[str | None, Option(metavar="SESSION", help="The conversation to continue; by default a new one.")]
 
 
 def ask(
     run: Run,
-    prompt: Annotated[
-        str, Argument(help="The question; - reads standard input.", metavar="PROMPT", show_default=False)
-    ],
+    prompt: Annotated[str, Argument(help="The question; - reads standard input.", metavar="PROMPT")],
     session: InSession = None,
     image: Annotated[
-        list[Path] | None,
-        Option(metavar="FILE", help="An image the agent should look at; repeat for more.", show_default=False),
+        list[Path] | None, Option(metavar="FILE", help="An image the agent should look at; repeat for more.")
     ] = None,
     openai_model: OpenaiModel = None,
     openai_base_url: OpenaiBaseUrl = None,

@@ -99,10 +99,7 @@ TOUR = (
         title="Recall finds by meaning and by words, and says why",
         says="Similarity is the chance that a memory is relevant to the question. How recent and important it is, and "
         "where it comes from, count in proportion to that. Each part of the score can be read.",
-        lines=(
-            "recall 'who leads billing?' --limit 1 --explain",
-            "explain 'who leads billing?' --id m-2 --limit 1",
-        ),
+        lines=("recall 'who leads billing?' --limit 1 --explain", "explain 'who leads billing?' --id m-2 --limit 1"),
     ),
     Stop(
         title="Facts change; the past stays readable",

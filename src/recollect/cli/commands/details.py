@@ -18,21 +18,15 @@ from recollect.model import Detail, DetailPage, Json
 from recollect.policy.details.references import reference
 
 Key = Annotated[
-    str,
-    Argument(
-        metavar="KEY",
-        help="The detail's key, such as npm-install-x7k2m9qp.",
-        show_default=False,
-        complete=complete_detail,
-    ),
+    str, Argument(metavar="KEY", help="The detail's key, such as npm-install-x7k2m9qp.", complete=complete_detail)
 ]
-Session = Annotated[str | None, Option(help="The conversation it belongs to.", show_default=False)]
+Session = Annotated[str | None, Option(help="The conversation it belongs to.")]
 
 
 def store(
     run: Run,
-    file: Annotated[str, Argument(help="A file of text; - reads standard input.", show_default=False)],
-    description: Annotated[str, Option(help="One line for the reference.", show_default=False)] = "",
+    file: Annotated[str, Argument(help="A file of text; - reads standard input.")],
+    description: Annotated[str, Option(help="One line for the reference.")] = "",
     type: Annotated[str, Option(help="Such as command_output or api_response.")] = "file_content",
     session: Session = None,
 ) -> None:
@@ -64,17 +58,13 @@ def show(
     run: Run,
     key: Key,
     offset: Annotated[int, Option(help="The first character to show.")] = 0,
-    limit: Annotated[int | None, Option(help="Maximum number of characters.", show_default=False)] = None,
-    lines: Annotated[str | None, Option(help="Such as 120-180, 120 or 120-.", show_default=False)] = None,
-    head: Annotated[int | None, Option(help="The first lines, this many.", show_default=False)] = None,
-    tail: Annotated[int | None, Option(help="The last lines, this many.", show_default=False)] = None,
-    grep: Annotated[
-        str | None, Option(help="Lines that contain this text, or match /this/.", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, Option(help="Maximum number of characters.")] = None,
+    lines: Annotated[str | None, Option(help="Such as 120-180, 120 or 120-.")] = None,
+    head: Annotated[int | None, Option(help="The first lines, this many.")] = None,
+    tail: Annotated[int | None, Option(help="The last lines, this many.")] = None,
+    grep: Annotated[str | None, Option(help="Lines that contain this text, or match /this/.")] = None,
     context: Annotated[int, Option(help="Lines around each match.")] = 2,
-    json_path: Annotated[
-        str | None, Option(help="Values of a JSON text, such as $.items[0].", show_default=False)
-    ] = None,
+    json_path: Annotated[str | None, Option(help="Values of a JSON text, such as $.items[0].")] = None,
 ) -> None:
     """Show a part of a big text; standard error says how much remains."""
     page = run.memory.read_detail(

@@ -33,21 +33,13 @@ from recollect.settings import use_one_thread_each
 
 def serve(
     run: Run,
-    host: Annotated[
-        str | None, Option(help="The address to listen on; 127.0.0.1 by default.", show_default=False)
-    ] = None,
-    port: Annotated[int | None, Option(help="The port to listen on; 8077 by default.", show_default=False)] = None,
+    host: Annotated[str | None, Option(help="The address to listen on; 127.0.0.1 by default.")] = None,
+    port: Annotated[int | None, Option(help="The port to listen on; 8077 by default.")] = None,
     public_host: Annotated[
-        list[str] | None,
-        Option(metavar="NAME", help="Another host name to accept, such as memory.example.org.", show_default=False),
+        list[str] | None, Option(metavar="NAME", help="Another host name to accept, such as memory.example.org.")
     ] = None,
     workers: Annotated[
-        int | None,
-        Option(
-            metavar="N",
-            help="Processes that serve; by default one per processor, up to 4.",
-            show_default=False,
-        ),
+        int | None, Option(metavar="N", help="Processes that serve; by default one per processor, up to 4.")
     ] = None,
     no_auth: Annotated[bool, Option("--no-auth", help="Require no key; only on a loopback address.")] = False,
     summary_enabled: SummaryEnabled = None,
@@ -96,10 +88,8 @@ class McpAction(StrEnum):
 def mcp(
     run: Run,
     action: Annotated[McpAction | None, Argument(help="Register the server in a host instead of running it.")] = None,
-    host: Annotated[Host | None, Argument(help="The host to register it in.", show_default=False)] = None,
-    sets: Annotated[
-        str | None, Option(help="The groups of tools to offer, such as notes,recall.", show_default=False)
-    ] = None,
+    host: Annotated[Host | None, Argument(help="The host to register it in.")] = None,
+    sets: Annotated[str | None, Option(help="The groups of tools to offer, such as notes,recall.")] = None,
     project: Annotated[bool, Option("--project", help="install: only for the project in this folder.")] = False,
     only_print: Annotated[bool, Option("--print", help="install: only show the entry.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="install: only show the change.")] = False,
@@ -173,23 +163,18 @@ def _render_change(config: HostConfig, is_written: bool, lines: Sequence[str]) -
 
 def create(
     run: Run,
-    scope: Annotated[
-        KeyScope, Option(help="What the key allows; each scope includes those before it.", show_default=False)
-    ],
-    name: Annotated[str, Option(help="A name for the key, shown in the list.", show_default=False)] = "",
+    scope: Annotated[KeyScope, Option(help="What the key allows; each scope includes those before it.")],
+    name: Annotated[str, Option(help="A name for the key, shown in the list.")] = "",
     expires_at: Annotated[
-        datetime | None,
-        Option(parser=parse_time, metavar="TIME", help="When the key expires.", show_default=False),
+        datetime | None, Option(parser=parse_time, metavar="TIME", help="When the key expires.")
     ] = None,
     agents: Annotated[
-        list[str] | None,
-        Option("--agent", metavar="ID", help="Limit it to this agent; may be repeated.", show_default=False),
+        list[str] | None, Option("--agent", metavar="ID", help="Limit it to this agent; may be repeated.")
     ] = None,
     trust: Annotated[
-        Origin | None,
-        Option(help="The most trusted origin it may give a memory; by default any.", show_default=False),
+        Origin | None, Option(help="The most trusted origin it may give a memory; by default any.")
     ] = None,
-    user: Annotated[str | None, Option(help="Limit it to this end user.", show_default=False)] = None,
+    user: Annotated[str | None, Option(help="Limit it to this end user.")] = None,
 ) -> None:
     """Create a key for the tenant and print it once: only its hash is stored."""
     made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust, user=user)

@@ -34,18 +34,13 @@ from recollect.services.memories.fact_requests import parse_conversation, parse_
 
 COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.value: "magenta"}
 
-SessionId = Annotated[
-    str,
-    Argument(metavar="SESSION", help="The session's id.", show_default=False, complete=complete_session),
-]
+SessionId = Annotated[str, Argument(metavar="SESSION", help="The session's id.", complete=complete_session)]
 
 
 def sessions(
     run: Run,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    before: Annotated[
-        str | None, Option(metavar="SESSION", help="Continue after this one.", show_default=False)
-    ] = None,
+    before: Annotated[str | None, Option(metavar="SESSION", help="Continue after this one.")] = None,
     where: Where = None,
 ) -> None:
     """List the agent's conversations, most recently used first."""
@@ -58,7 +53,7 @@ def messages(
     run: Run,
     session: SessionId,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    after: Annotated[int, Option(metavar="POSITION", help="Continue after this one.", show_default=False)] = 0,
+    after: Annotated[int, Option(metavar="POSITION", help="Continue after this one.")] = 0,
 ) -> None:
     """Show the messages of a conversation in order."""
     found = run.memory.messages(session, after=after, limit=limit)
@@ -68,16 +63,11 @@ def messages(
 def log(
     run: Run,
     session: SessionId,
-    user: Annotated[str, Option(help="The user's prompt; - reads standard input.", show_default=False)],
-    assistant: Annotated[str, Option(help="The final answer; - reads standard input.", show_default=False)],
-    remember: Annotated[
-        bool | None,
-        Option("--remember/--no-remember", help="Also remember both as episodes.", show_default=False),
-    ] = None,
-    category: Annotated[
-        str | None, Option(help="The category of the episodes, which sets their lifetime.", show_default=False)
-    ] = None,
-    user_id: Annotated[str | None, Option(help="The end user a new session belongs to.", show_default=False)] = None,
+    user: Annotated[str, Option(help="The user's prompt; - reads standard input.")],
+    assistant: Annotated[str, Option(help="The final answer; - reads standard input.")],
+    remember: Annotated[bool | None, Option("--remember/--no-remember", help="Also remember both as episodes.")] = None,
+    category: Annotated[str | None, Option(help="The category of the episodes, which sets their lifetime.")] = None,
+    user_id: Annotated[str | None, Option(help="The end user a new session belongs to.")] = None,
 ) -> None:
     """Store one turn of a conversation. The first turn creates the session. It is on disk when the command ends."""
     if user == assistant == STANDARD_INPUT:
@@ -95,14 +85,10 @@ def log(
 
 def add(
     run: Run,
-    file: Annotated[
-        str, Argument(metavar="FILE", help="The conversation; - reads standard input.", show_default=False)
-    ] = "",
-    session: Annotated[str | None, Option(metavar="ID", help="The conversation it is.", show_default=False)] = None,
+    file: Annotated[str, Argument(metavar="FILE", help="The conversation; - reads standard input.")] = "",
+    session: Annotated[str | None, Option(metavar="ID", help="The conversation it is.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show what would be stored.")] = False,
-    undo: Annotated[
-        str | None, Option(metavar="STEPS", help="Undo an earlier add, as it says.", show_default=False)
-    ] = None,
+    undo: Annotated[str | None, Option(metavar="STEPS", help="Undo an earlier add, as it says.")] = None,
     openai_model: OpenaiModel = None,
     openai_base_url: OpenaiBaseUrl = None,
 ) -> None:
@@ -124,9 +110,7 @@ def add(
 def conversation(
     run: Run,
     session: SessionId,
-    limit: Annotated[
-        int | None, Option(help="Show at most this many messages, the newest.", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, Option(help="Show at most this many messages, the newest.")] = None,
     summary_enabled: SummaryEnabled = None,
     summary_threshold: SummaryThreshold = None,
     summary_keep_last: SummaryKeepLast = None,
