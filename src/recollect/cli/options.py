@@ -130,16 +130,29 @@ Secrets = Annotated[
     str | None, Option(metavar="MODE", help="Handling of what seems to be a secret: reject, redact or flag.")
 ]
 
-# Models and summaries. What is not given is as the settings say.
-SummaryEnabled = Annotated[bool | None, Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.")]
-SummaryThreshold = Annotated[
-    int | None, Option(metavar="N", help="How many messages may accumulate before they are summarised.")
-]
-SummaryKeepLast = Annotated[int | None, Option(metavar="N", help="How many of the newest messages stay unsummarised.")]
-OpenaiModel = Annotated[str | None, Option(metavar="NAME", help="The language model.")]
-OpenaiBaseUrl = Annotated[str | None, Option(metavar="URL", help="The OpenAI-compatible endpoint.")]
-OpenaiSummaryModel = Annotated[str | None, Option(metavar="NAME", help="Another model for summaries.")]
-OpenaiSummaryBaseUrl = Annotated[str | None, Option(metavar="URL", help="Another endpoint for summaries.")]
+
+class ModelOptions(TypedDict):
+    """Options that select the model. What is not given is as the settings say."""
+
+    openai_model: Annotated[str | None, Option(metavar="NAME", help="The language model.")]
+    openai_base_url: Annotated[str | None, Option(metavar="URL", help="The OpenAI-compatible endpoint.")]
+
+
+class SummaryOptions(ModelOptions):
+    """Options of summaries."""
+
+    summary_enabled: Annotated[
+        bool | None, Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.")
+    ]
+    summary_threshold: Annotated[
+        int | None, Option(metavar="N", help="How many messages may accumulate before they are summarised.")
+    ]
+    summary_keep_last: Annotated[
+        int | None, Option(metavar="N", help="How many of the newest messages stay unsummarised.")
+    ]
+    openai_summary_model: Annotated[str | None, Option(metavar="NAME", help="Another model for summaries.")]
+    openai_summary_base_url: Annotated[str | None, Option(metavar="URL", help="Another endpoint for summaries.")]
+
 
 MinScore = Annotated[
     float | None,

@@ -10,7 +10,7 @@ import click
 from recollect.cli.commands.memories import COLOURS
 from recollect.cli.completion import complete_agent
 from recollect.cli.options import read_text
-from recollect.cli.output import Column, Grid, Output, Styled, next_page, tick
+from recollect.cli.output import Column, Grid, Output, Styled, confirm, next_page
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line, plain_time, safe
@@ -90,7 +90,7 @@ def remove(
         if not click.confirm(f"Remove {safe(agent.id)}, its {memories} and all else it owns for good?", err=True):
             raise Invalid(NOT_CONFIRMED)
     run.tenant.delete_agent(id)
-    run.show(_render_removed(agent))
+    run.show(confirm("Removed", agent.id))
 
 
 COMMANDS = (
@@ -140,14 +140,6 @@ def _render_agent(agent: Agent, counts: Mapping[Kind, int]) -> Output:
                 [(Styled(name, "dim"), Styled(value, "cyan" if name == "id" else "")) for name, value in about.items()]
             )
         ],
-    )
-
-
-def _render_removed(agent: Agent) -> Output:
-    return Output(
-        json={"ok": True, "id": agent.id},
-        lines=[f"Removed: {safe(agent.id)}"],
-        blocks=[(tick(True), f"Removed {safe(agent.id)}")],
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from recollect.cli.completion import complete_detail
 from recollect.cli.options import STANDARD_INPUT
-from recollect.cli.output import Column, Indented, Line, Output, OutputNote, Styled, tick
+from recollect.cli.output import Column, Indented, Line, Output, OutputNote, Styled, confirm, tick
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line, plain_time, safe
@@ -84,13 +84,13 @@ def show(
 def hide(run: Run, key: Key, undo: Annotated[bool, Option("--undo", help="Show it again.")] = False) -> None:
     """Hide a big text, so that it cannot be found or read."""
     detail = run.memory.hide_detail(key, is_hidden=not undo)
-    run.show(_render_changed(detail.key, "Shown again" if undo else "Hidden"))
+    run.show(confirm("Shown again" if undo else "Hidden", detail.key, "memory_key"))
 
 
 def delete(run: Run, key: Key) -> None:
     """Delete a big text for good."""
     run.memory.delete_detail(key)
-    run.show(_render_changed(key, "Deleted"))
+    run.show(confirm("Deleted", key, "memory_key"))
 
 
 COMMANDS = (
@@ -148,12 +148,6 @@ def _page_lines(page: DetailPage) -> Iterable[Line]:
     # The text comes before the remark also when both streams are the same file.
     sys.stdout.flush()
     yield OutputNote(one_line(page.remaining))
-
-
-def _render_changed(key: str, done: str) -> Output:
-    return Output(
-        json={"ok": True, "memory_key": key}, lines=[f"{done}: {key}"], blocks=[(tick(True), f"{done}: {safe(key)}")]
-    )
 
 
 def _json(detail: Detail) -> Json:

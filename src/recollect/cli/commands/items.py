@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import click
 
-from recollect.cli.commands.memories import render_forgotten
 from recollect.cli.options import Secrets, read_text
-from recollect.cli.output import Column, Output, Styled, tick
+from recollect.cli.output import Column, Output, Styled, confirm, tick
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, local_time, one_line, plain_time, safe, shorten
@@ -80,7 +79,7 @@ def delete(run: Run, namespace: Namespace, key: Key, version: Version = None) ->
     """Delete an item and its history for good."""
     if not run.memory.delete_item(namespace, key, version=version):
         raise NotFound("There is no item with this key.")
-    run.show(render_forgotten(f"{namespace}/{key}"))
+    run.show(confirm("Forgotten", f"{namespace}/{key}"))
 
 
 def namespaces(

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import click
 
-from recollect.cli.commands.memories import render_forgotten
 from recollect.cli.commands.recall import render_hits
 from recollect.cli.completion import complete_document
 from recollect.cli.options import Metadata, Where, decode_input, parse_metadata
@@ -28,6 +27,7 @@ from recollect.cli.output import (
     Output,
     OutputNote,
     Styled,
+    confirm,
     next_page,
 )
 from recollect.cli.parameters import Argument, Option
@@ -153,7 +153,7 @@ def edit(
 def delete(run: Run, id: DocumentId) -> None:
     """Delete a document and its passages for good."""
     run.tenant.delete_document(id)
-    run.show(render_forgotten(id))
+    run.show(confirm("Forgotten", id))
 
 
 def search(

@@ -24,7 +24,19 @@ from recollect.cli.options import (
     parse_metadata,
     read_text,
 )
-from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
+from recollect.cli.output import (
+    Cell,
+    Column,
+    Grid,
+    Indented,
+    Output,
+    OutputNote,
+    Styled,
+    Table,
+    confirm,
+    next_page,
+    tick,
+)
 from recollect.cli.parameters import Argument, Option, offer_words
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
@@ -143,7 +155,7 @@ def edit(
 def forget(run: Run, id: MemoryId) -> None:
     """Delete a memory and its history for good."""
     run.memory.forget(id)
-    run.show(render_forgotten(id))
+    run.show(confirm("Forgotten", id))
 
 
 def review(run: Run) -> None:
@@ -203,13 +215,6 @@ def render_remembered(row: MemoryRow, similar: Sequence[Memory]) -> Output:
 
 def _render_changed(verb: str, row: MemoryRow) -> Output:
     return Output(json=_json(row), lines=[_line(row)], blocks=[_done(verb, row.memory)])
-
-
-def render_forgotten(id: str) -> Output:
-    """Confirm that a record was deleted."""
-    return Output(
-        json={"ok": True, "id": id}, lines=[f"Forgotten: {id}"], blocks=[(tick(True), f"Forgotten {safe(id)}")]
-    )
 
 
 def render_memories(rows: Sequence[MemoryRow], *, if_empty: str, next_cursor: str | None = None) -> Output:

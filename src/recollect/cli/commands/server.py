@@ -6,22 +6,13 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import click
 
 from recollect.cli.hosts import Host, HostConfig, check_url, read_text
-from recollect.cli.options import (
-    OpenaiBaseUrl,
-    OpenaiModel,
-    OpenaiSummaryBaseUrl,
-    OpenaiSummaryModel,
-    SummaryEnabled,
-    SummaryKeepLast,
-    SummaryThreshold,
-    parse_time,
-)
-from recollect.cli.output import Column, Output, Styled, Unwrapped, tick
+from recollect.cli.options import SummaryOptions, parse_time
+from recollect.cli.output import Column, Output, Styled, Unwrapped, confirm
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run, optional_module
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
@@ -42,31 +33,13 @@ def serve(
         int | None, Option(metavar="N", help="Processes that serve; by default one per processor, up to 4.")
     ] = None,
     no_auth: Annotated[bool, Option("--no-auth", help="Require no key; only on a loopback address.")] = False,
-    summary_enabled: SummaryEnabled = None,
-    summary_threshold: SummaryThreshold = None,
-    summary_keep_last: SummaryKeepLast = None,
-    openai_model: OpenaiModel = None,
-    openai_base_url: OpenaiBaseUrl = None,
-    openai_summary_model: OpenaiSummaryModel = None,
-    openai_summary_base_url: OpenaiSummaryBaseUrl = None,
+    **options: Unpack[SummaryOptions],
 ) -> None:
     """Serve REST, MCP and the console over HTTP until Ctrl-C.
 
     The first start creates an admin key and shows it once. SIGHUP replaces the worker processes one by one.
     """
-    run.flags |= {
-        "host": host,
-        "port": port,
-        "workers": workers,
-        "public_hosts": public_host or None,
-        "summary_enabled": summary_enabled,
-        "summary_threshold": summary_threshold,
-        "summary_keep_last": summary_keep_last,
-        "openai_model": openai_model,
-        "openai_base_url": openai_base_url,
-        "openai_summary_model": openai_summary_model,
-        "openai_summary_base_url": openai_summary_base_url,
-    }
+    run.flags |= {"host": host, "port": port, "workers": workers, "public_hosts": public_host or None, **options}
     # Before the next line loads NumPy.
     use_one_thread_each()
     server = optional_module("recollect.server.run", needs="The server", extra="server")
@@ -189,7 +162,7 @@ def list_(run: Run) -> None:
 def revoke(run: Run, id: Annotated[str, Argument(help="The key's id, as listed.")]) -> None:
     """Revoke a key."""
     run.tenant.revoke_key(id)
-    run.show(_render_revoked(id))
+    run.show(confirm("Revoked", id))
 
 
 COMMANDS = (
@@ -257,12 +230,6 @@ def _render_keys(keys: Sequence[ApiKey], *, now: datetime) -> Output:
             for each in keys
         ),
         if_empty="There is no key yet: recollect keys create --scope write",
-    )
-
-
-def _render_revoked(id: str) -> Output:
-    return Output(
-        json={"ok": True, "id": id}, lines=[f"Revoked: {safe(id)}"], blocks=[(tick(True), f"Revoked {safe(id)}")]
     )
 
 
