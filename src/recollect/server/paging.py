@@ -102,7 +102,7 @@ class PageRequest(Protocol):
 
 
 @dataclass(frozen=True)
-class Listing(Generic[Position]):
+class PagedList(Generic[Position]):
     """A list that clients read page by page. Its cursors carry its name, so that no other list takes them."""
 
     name: str

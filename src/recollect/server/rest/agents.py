@@ -15,7 +15,7 @@ from recollect.model import Agent, Kind
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS, AgentFields
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
-from recollect.server.paging import READ_LARGE_AT_ONCE, Listing, decode_cursor
+from recollect.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
 from recollect.server.rest.shapes import Page, Paging, Patch, RecordBody
 
 
@@ -80,7 +80,7 @@ class AgentPage(Page[AgentBody]):
     """Agents by id."""
 
 
-LISTING = Listing("agents", decode_cursor, "", READ_LARGE_AT_ONCE)
+LISTING = PagedList("agents", decode_cursor, "", READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/agents", tags=["agents"])
 AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])]

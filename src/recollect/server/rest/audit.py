@@ -12,7 +12,7 @@ from pydantic import Field
 
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import Listing, decode_number
+from recollect.server.paging import PagedList, decode_number
 from recollect.server.rest.shapes import Page, Paging, RecordBody, RequestBody, WhereText
 
 
@@ -70,7 +70,7 @@ class VerifyAnswer(RecordBody):
     keyed_from: Annotated[int | None, Field(description="The first event whose hash is keyed (`audit_key`).")]
 
 
-LISTING = Listing[int | None]("audit", decode_number, None)
+LISTING = PagedList[int | None]("audit", decode_number, None)
 
 router = Router(prefix="/api/audit", tags=["audit"])
 

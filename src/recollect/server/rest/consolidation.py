@@ -14,10 +14,10 @@ from recollect.api.agent_details import ANY_STATE
 from recollect.model import Kind, Origin, ProposalState
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
-from recollect.server.paging import Listing, decode_cursor
+from recollect.server.paging import PagedList, decode_cursor
 from recollect.server.rest.shapes import Page, Paging, RecordBody
 
-LISTING = Listing[str | None]("proposals", decode_cursor, None)
+LISTING = PagedList[str | None]("proposals", decode_cursor, None)
 
 router = Router(prefix="/api/agents/{agent}", tags=["consolidation"])
 ProposalId = Annotated[str, Path(description="The proposal's id.", examples=["p-1"])]

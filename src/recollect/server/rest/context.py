@@ -15,7 +15,7 @@ from recollect.policy.numbers import MAX_TOKENS
 from recollect.policy.prompt.window import Layout
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import READ_LARGE_AT_ONCE, Listing, decode_cursor
+from recollect.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
 from recollect.server.rest.shapes import MinScore, Page, RecordBody, RequestBody, UserName, Where
 from recollect.services.recall.recall import check_limit
 
@@ -152,7 +152,7 @@ class CallPage(Page[CallBody]):
     """Calls, newest first."""
 
 
-LISTING = Listing("context-calls", decode_cursor, "", READ_LARGE_AT_ONCE)
+LISTING = PagedList("context-calls", decode_cursor, "", READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/agents/{agent}", tags=["working memory"])
 

@@ -18,7 +18,7 @@ from recollect.policy.numbers import MAX_SECONDS
 from recollect.ports import Place
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import Listing, decode_number, decode_place
+from recollect.server.paging import PagedList, decode_number, decode_place
 from recollect.server.rest.shapes import Number, Page, Paging, Patch, RecordBody, RequestBody
 from recollect.services.details.capture import COMMAND_OUTPUT
 
@@ -149,8 +149,8 @@ class CapturedBody(BaseModel):
 
 
 VISIBLE = {"shown": True, "hidden": False, "all": None}
-LISTING = Listing[Place | None]("details", decode_place, None)
-SEARCH = Listing("found details", decode_number, 0)
+LISTING = PagedList[Place | None]("details", decode_place, None)
+SEARCH = PagedList("found details", decode_number, 0)
 
 router = Router(prefix="/api/agents/{agent}", tags=["details"])
 Key = Annotated[str, Path(description="The detail's key.", examples=["npm-install-x7k2m9qp"])]

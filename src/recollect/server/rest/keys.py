@@ -14,7 +14,7 @@ from recollect.policy.keys import MAX_AGENTS
 from recollect.ports import Place
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, Router
-from recollect.server.paging import Listing, decode_place
+from recollect.server.paging import PagedList, decode_place
 from recollect.server.rest.shapes import KeyScopeName, Moment, OriginName, Page, Paging, RecordBody, RequestBody
 
 
@@ -60,7 +60,7 @@ class KeyPage(Page[KeyBody]):
     """Keys, oldest first."""
 
 
-LISTING = Listing[Place | None]("keys", decode_place, None)
+LISTING = PagedList[Place | None]("keys", decode_place, None)
 
 router = Router(prefix="/api/keys", tags=["keys"])
 KeyId = Annotated[str, Path(description="The key's id: the part of it between tenant and secret.")]

@@ -24,7 +24,7 @@ from recollect.policy.documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant, readable_agent
 from recollect.server.http.errors import located
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import Listing, decode_cursor
+from recollect.server.paging import PagedList, decode_cursor
 from recollect.server.rest.shapes import (
     FORM,
     NO_FILE,
@@ -197,7 +197,7 @@ class SkillPage(Page[SkillBody]):
     problems: Annotated[list[str], Field(description="Problems of the files; the last valid versions stay in use.")]
 
 
-LISTING = Listing("documents", decode_cursor, "")
+LISTING = PagedList("documents", decode_cursor, "")
 FORM_FIELDS = ("file", "title", "category", "is_published", "metadata", "secrets")
 
 router = Router(prefix="/api", tags=["knowledge"])

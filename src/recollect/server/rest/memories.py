@@ -18,7 +18,7 @@ from recollect.model import Kind, Memory, Origin, Role, Scope, State
 from recollect.policy.memories.kinds import MAX_TAGS, RULES
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
-from recollect.server.paging import Listing, decode_cursor, decode_number, fit_page
+from recollect.server.paging import PagedList, decode_cursor, decode_number, fit_page
 from recollect.server.rest.shapes import (
     FilterFields,
     KindName,
@@ -189,8 +189,8 @@ class ApprovedWorkspace(BaseModel):
     approved: Annotated[int, Field(description="Number of approved notes.")]
 
 
-LISTING = Listing[str | None]("memories", decode_cursor, None)
-VERSIONS = Listing[int | None]("versions", decode_number, None)
+LISTING = PagedList[str | None]("memories", decode_cursor, None)
+VERSIONS = PagedList[int | None]("versions", decode_number, None)
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=["m-7"])]

@@ -19,7 +19,7 @@ from recollect.policy.names import MAX_SESSION_CHARS
 from recollect.ports import Place, place_of
 from recollect.server.http.auth import CurrentTenant, readable_agent
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import READ_LARGE_AT_ONCE, Listing, decode_number, decode_place
+from recollect.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_number, decode_place
 from recollect.server.rest.shapes import Metadata, Moment, Page, Paging, RecordBody, RequestBody, UserName, WhereText
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
@@ -143,8 +143,8 @@ class WholeConversation(ConversationBody):
     turns: list[MessageBody]
 
 
-SESSIONS = Listing[Place | None]("sessions", decode_place, None)
-MESSAGES = Listing("messages", decode_number, 0, READ_LARGE_AT_ONCE)
+SESSIONS = PagedList[Place | None]("sessions", decode_place, None)
+MESSAGES = PagedList("messages", decode_number, 0, READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/chat/sessions", tags=["conversations"])
 SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"])]

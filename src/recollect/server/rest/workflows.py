@@ -12,7 +12,7 @@ from pydantic import Field
 from recollect.policy.history import COMPLETED
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import READ_LARGE_AT_ONCE, Listing, decode_cursor, decode_number
+from recollect.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor, decode_number
 from recollect.server.rest.shapes import Page, Paging, RecordBody, RequestBody
 
 
@@ -62,8 +62,8 @@ class StepPage(Page[StepBody]):
     """The steps of a workflow, in order."""
 
 
-LISTING = Listing("workflows", decode_cursor, "")
-STEPS = Listing("steps", decode_number, 0, READ_LARGE_AT_ONCE)
+LISTING = PagedList("workflows", decode_cursor, "")
+STEPS = PagedList("steps", decode_number, 0, READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/workflows", tags=["workflows"])
 WorkflowId = Annotated[str, Path(description="The workflow's id.", examples=["refund-run"])]
