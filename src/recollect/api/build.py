@@ -183,35 +183,14 @@ class Services:
 
     def _add_prompts(self) -> None:
         store, guard, now, settings = self.store, self.guard, self.now, self._settings
-        self.inject = Inject(
-            store,
-            self._embedding,
-            self.echoes,
-            self.judge,
-            now,
-            mode=settings.inject_mode,
-            max_chars=settings.max_inject_chars,
-            max_count=settings.max_inject_count,
-            floor=settings.inject_floor,
-            words_share=settings.similarity_words,
-        )
-        self.conversations = Conversations(
-            store,
-            guard,
-            self._summary,
-            now,
-            is_enabled=settings.summary_enabled,
-            threshold=settings.summary_threshold,
-            keep_last=settings.summary_keep_last,
-            max_input_chars=settings.summary_input_chars,
-            is_counting_all=settings.summary_counting == "all",
-        )
+        self.inject = Inject(store, self._embedding, self.echoes, self.judge, now, settings)
+        self.conversations = Conversations(store, guard, self._summary, now, settings)
         self.context_calls = ContextCalls(store, keep=settings.context_calls_kept)
         self.seen = InspectContextCall(store, self.skills, self.context_calls)
         self.assemble = Assemble(
             store,
             now,
-            gather=self._build_gather(),
+            gather=Gather(store, self.judge, self.inject, self.recall, self.skills, self.conversations, settings),
             fold=FoldTurns(store, guard, self._fast, now, max_input_chars=settings.summary_input_chars),
             # No model here: assembling a prompt must not wait for a summary.
             move=OffloadPieces(Details(store, guard, Describe(None), now)),
@@ -219,38 +198,14 @@ class Services:
             echoes=self.echoes,
             retrieved=self.retrieved,
             calls=self.context_calls,
-            budget=settings.context_budget,
-            layout=settings.context_layout,
-        )
-
-    def _build_gather(self) -> Gather:
-        settings = self._settings
-        return Gather(
-            self.store,
-            self.judge,
-            inject=self.inject,
-            recall=self.recall,
-            skills=self.skills,
-            converse=self.conversations,
-            memories=settings.context_memories,
-            passages=settings.context_passages,
-            floor=settings.context_floor,
+            settings=settings,
         )
 
     def _build_import(self, outside: Dependencies) -> Import:
         store, now, settings, archives = self.store, self.now, self._settings, outside.archives
         keys = {"audit_key": settings.audit_key, "export_key": settings.export_key}
         restore = Restore(store, self._embedding, archives, now, **keys)
-        foreign = ForeignImport(
-            store,
-            self.remember,
-            self.items,
-            self.transcripts,
-            self.guard,
-            now,
-            max_notes=settings.max_total,
-            max_per_user=settings.max_total_per_user,
-        )
+        foreign = ForeignImport(store, self.remember, self.items, self.transcripts, self.guard, now, settings)
         return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
 

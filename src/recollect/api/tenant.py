@@ -38,7 +38,7 @@ from recollect.policy.names import check_user
 from recollect.policy.text import check_text
 from recollect.ports import Place, place_of
 from recollect.services.recall.recall import check_limit
-from recollect.services.transfer.importing import ImportOptions
+from recollect.services.transfer.foreign import ImportOptions
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.upkeep.stats import DAYS, keep_agents
 from recollect.services.walk import Progress

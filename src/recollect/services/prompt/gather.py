@@ -32,6 +32,7 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.prompt.blocks import Inject, break_forged_references, list_private_memories
 from recollect.services.recall.question import Candidate
 from recollect.services.recall.recall import MAX_LIMIT, Recall, RecallRequest
+from recollect.settings import Settings
 
 MAX_TOOL_RESULTS = 20
 """Maximum number of stored tool results in a prompt, the newest; older ones can be recalled."""
@@ -92,24 +93,15 @@ class Gather:
         self,
         store: Store,
         judge: Judge,
-        *,
         inject: Inject,
         recall: Recall,
         skills: Skills,
         converse: Converse,
-        memories: int,
-        passages: int,
-        floor: float,
+        settings: Settings,
     ) -> None:
-        """Set up the service to show at most `memories` recalled memories and `passages` passages above `floor`."""
-        self._store = store
-        self._judge = judge
-        self._inject = inject
-        self._recall = recall
-        self._skills = skills
-        self._converse = converse
-        self._floor = floor
-        self._limits = {PromptPart.MEMORIES: memories, PromptPart.KNOWLEDGE: passages}
+        self._store, self._judge, self._inject, self._recall = store, judge, inject, recall
+        self._skills, self._converse, self._floor = skills, converse, settings.context_floor
+        self._limits = {PromptPart.MEMORIES: settings.context_memories, PromptPart.KNOWLEDGE: settings.context_passages}
 
     def __call__(self, request: PromptRequest) -> Window:
         """Gather the pieces of the next prompt.

@@ -5,26 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from recollect.errors import Invalid
-from recollect.lazy import dataclass
 from recollect.model import ImportReport
+from recollect.policy.names import check_owner
 from recollect.ports import ArchiveFiles, ForeignFormats
 from recollect.services.transfer.archive import is_export
-from recollect.services.transfer.foreign import ForeignImport
+from recollect.services.transfer.foreign import ForeignImport, ImportOptions
 from recollect.services.transfer.restore import FORMAT, Restore
 from recollect.services.walk import Progress
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions:
-    """Options of an import."""
-
-    format: str | None = None  # None: detected from the file
-    agent: str | None = None  # owner of memories that name no agent; None: the agent of the settings
-    is_dry_run: bool = False
-    is_remembered: bool = False  # remember the turns of chats as episodes
-    is_merged: bool = False  # leave out rows that clash, instead of refusing the whole file
-    is_trusted: bool = False  # believe an export that is not signed
-    with_erased: bool = False  # bring back what was erased here
 
 
 class Import:
@@ -49,27 +36,10 @@ class Import:
     ) -> ImportReport:
         """Import a file. Raises: Invalid when the file cannot be read or is invalid; Conflict."""
         if options.format == FORMAT or (options.format is None and self._is_export(path)):
-            return self._restore(
-                tenant,
-                path,
-                is_dry_run=options.is_dry_run,
-                is_merged=options.is_merged,
-                is_trusted=options.is_trusted,
-                with_erased=options.with_erased,
-                progress=progress,
-            )
+            return self._restore(tenant, path, options, progress)
         reader = self._formats.recognise(path) if options.format is None else self._formats.named(options.format)
         try:
-            return self._foreign(
-                tenant,
-                lambda: reader.read(path),
-                format=reader.name,
-                agent=options.agent or self._agent,
-                is_dry_run=options.is_dry_run,
-                is_remembered=options.is_remembered,
-                with_erased=options.with_erased,
-                progress=progress,
-            )
+            return self._foreign(check_owner(options.agent or self._agent, tenant), reader, path, options, progress)
         except OSError as error:
             raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
 

@@ -31,6 +31,7 @@ from recollect.services.background.embedding import Embedding
 from recollect.services.memories.secrets import FLAG
 from recollect.services.transfer.archive import OTHER_KEY, ArchiveReader, Line
 from recollect.services.transfer.check import BATCH, ArchiveFindings, CheckArchive, is_unheld_core, parse_event
+from recollect.services.transfer.foreign import ImportOptions
 from recollect.services.transfer.row_secrets import RowSecrets
 from recollect.services.walk import Progress
 
@@ -69,22 +70,12 @@ class Restore:
         self._files = files
         self._now = now
 
-    def __call__(
-        self,
-        tenant: str,
-        path: Path,
-        *,
-        is_dry_run: bool,
-        is_merged: bool,
-        is_trusted: bool,
-        with_erased: bool,
-        progress: Progress | None,
-    ) -> ImportReport:
+    def __call__(self, tenant: str, path: Path, options: ImportOptions, progress: Progress | None) -> ImportReport:
         """Restore an export.
 
         Raises: Invalid when the file is incomplete or wrongly signed; Conflict when it clashes with stored rows.
         """
-        size = self._files.size(path)
+        size, is_dry_run = self._files.size(path), options.is_dry_run
         total = size if is_dry_run else 2 * size
 
         def report(done: int, total: int) -> None:
@@ -92,13 +83,13 @@ class Restore:
                 progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
 
         secrets = RowSecrets(self._store, self._now)
-        check = CheckArchive(self._store, self._files, secrets, tenant, **self._keys, with_erased=with_erased)
+        check = CheckArchive(self._store, self._files, secrets, tenant, **self._keys, with_erased=options.with_erased)
         found = check(path, lambda read: report(read, total))
-        is_trusted = is_trusted or found.is_signed
+        is_trusted = options.is_trusted or found.is_signed
         if self._keys["export_key"] and found.signature and not is_trusted:
             raise Invalid(OTHER_KEY)
         plan = self._plan_log(tenant, found)
-        if found.clash_count and not is_merged and not is_dry_run:
+        if found.clash_count and not options.is_merged and not is_dry_run:
             raise Conflict(CLASH.format(count=found.clash_count, place=found.clashes[0].place))
         if not is_dry_run and found.added.total():
             run = _Run(self._store, self._embedding, self._now, tenant, found, plan, is_trusted=is_trusted)
