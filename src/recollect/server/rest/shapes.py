@@ -65,6 +65,16 @@ def is_form(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
 
 
+TEXT_FIELD, FLAG_FIELD = {"type": "string"}, {"type": "boolean"}
+FILE_FIELD = {"type": "string", "format": "binary"}
+
+
+def describe_form(fields: Mapping[str, Any], required: Sequence[str], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a body that is a form with these fields, or of another media type."""
+    form = {"type": "object", "required": required, "properties": fields}
+    return {"requestBody": {"required": True, "content": {**other, FORM: {"schema": form}}}}
+
+
 class RequestBody(BaseModel):
     """A body or query. Unknown fields are refused, so that typing mistakes are never ignored."""
 
