@@ -15,7 +15,7 @@ from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, St
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
+from recollect.policy.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
@@ -187,10 +187,13 @@ class MemoryRows(Units):
         )
         return None if row is None else memory_from(row)
 
-    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
         owner, seq = memory.owner, memory_seq(memory.id) or 0
         row = memory_values(memory, seq)
-        (entry,) = self._engine.index.encoded([index_terms(memory.text)], [vector])
+        words = index_terms(memory.text) if whole is None else gist_terms(memory.text, whole)
+        (entry,) = self._engine.index.encoded([words], [vector])
 
         def update(unit: Unit) -> Memory:
             # Every write locks the agent's row first, to avoid deadlocks.
@@ -201,11 +204,18 @@ class MemoryRows(Units):
                 raise Conflict("This memory was edited meanwhile; read it again.")
             unit.put("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
             unit.put("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at)
-            unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
-            if is_searchable(row):
-                unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
-                known = {**row, **unchanged, "version": memory.version + 1}
-                unit.put("index_memory", **known, **entry)
+            known = {**row, "version": memory.version + 1}
+            place = _pick(row, "tenant_id agent_id seq")
+            # The entry of a gist has words that its text has not; it keeps them as long as the text stays.
+            is_same = is_searchable(row) and (whole is not None or stored.text == memory.text)
+            if is_same and unit.run("renew_entry", **place, **_pick(known, "version ends_at")):
+                if whole is not None:
+                    unit.put("set_memory_words", **owner_params(owner), seq=seq, **entry)
+            else:
+                unit.put("remove_from_index", **place)
+                if is_searchable(row):
+                    unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
+                    unit.put("index_memory", **known | unchanged, **entry)
             return _apply_edit(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
