@@ -26,8 +26,7 @@ from recollect.store.tables.agents import renew_index
 from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
 from recollect.store.tables.audit import SHELF as AUDIT
 from recollect.store.tables.knowledge import SHELF as KNOWLEDGE
-from recollect.store.tables.memories import is_searchable
-from recollect.store.tables.rows import event_from, memory_from, memory_values, stamp
+from recollect.store.tables.rows import event_from, is_searchable, memory_from, memory_values, stamp
 
 NOTES_FILE = "notes_file"
 """Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""
