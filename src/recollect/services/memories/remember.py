@@ -143,8 +143,7 @@ class Remember:
 
         def write() -> T:
             for memory in self._add(owner, memories, vectors, now):
-                gist = summarise_expired(memory, now, self._lifetimes) if self._keeps_gist else None
-                if gist is not None:
+                if self._keeps_gist and (gist := summarise_expired(memory, now, self._lifetimes)) is not None:
                     self._store.update_memory(gist, replaced_at=now, whole=memory.text)
             return work()
 
