@@ -139,8 +139,12 @@ class MemoryStore(Protocol):
     def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
         """Return the newest episode of a session, if it is among the agent's last few hundred memories."""
 
-    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
         """Replace the stored version that `memory` was made from (`memory.version`), and keep that one as history.
+
+        `whole` is the text that a gist stands for: it stays indexed by the words and the vector of that.
 
         Raises: NotFound; Conflict when it has been edited since.
         """

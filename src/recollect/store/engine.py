@@ -94,6 +94,9 @@ class SearchIndex(Protocol):
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         """Return True if an entry, as the fragment `stored_words` reads it, holds exactly these words."""
 
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        """Return True if such an entry holds at least these words."""
+
     def search_memories(
         self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]: ...

@@ -286,7 +286,7 @@ class Maintain:
         for start in range(0, len(seqs), WRITE_BATCH):
             memories = self._store.find_memories(owner, seqs[start : start + WRITE_BATCH])
             gists = {
-                seq: gist
+                seq: (gist, memory.text)
                 for seq, memory in memories.items()
                 # A gist is a later version, which is not judged again when it is shown.
                 if (gist := summarise_expired(self._judge(memory), now, self._lifetimes)) is not None
@@ -297,20 +297,18 @@ class Maintain:
             kept |= gists.keys()
         return kept
 
-    def _write_gists(self, owner: Owner, gists: Sequence[Memory], now: datetime) -> None:
-        vectors = self._embedding.of_texts([gist.text for gist in gists])
-
-        def write(first: int, last: int) -> None:
-            for gist, vector in zip(gists[first:last], vectors[first:last], strict=True):
-                self._store.update_memory(gist, vector, replaced_at=now)
+    def _write_gists(self, owner: Owner, gists: Sequence[tuple[Memory, str]], now: datetime) -> None:
+        def write() -> None:
+            for gist, whole in gists:
+                self._store.update_memory(gist, replaced_at=now, whole=whole)
 
         try:
-            self._store.transaction(owner.tenant, lambda: write(0, len(gists)))
+            self._store.transaction(owner.tenant, write)
         # One of them was edited or deleted meanwhile: write the others one by one.
         except (Conflict, NotFound):
-            for place in range(len(gists)):
+            for gist, whole in gists:
                 with suppress(Conflict, NotFound):
-                    write(place, place + 1)
+                    self._store.update_memory(gist, replaced_at=now, whole=whole)
 
     def _batches(self, owner: Owner, lease: _Lease | None = None) -> Iterator[Sequence[Aging]]:
         after = 0

@@ -80,6 +80,12 @@ def has_same_terms(stored: bytes, terms: Sequence[str]) -> bool:
     return stored == expected or sorted(_split_codes(stored)) == sorted(_split_codes(expected))
 
 
+def holds_terms(stored: bytes, terms: Sequence[str]) -> bool:
+    """Return True if a stored entry holds at least these words, however often."""
+    # The lower half of a code is the count, and it comes first.
+    return {word_key(term) for term in terms} <= {int.from_bytes(code[4:], "little") for code in _split_codes(stored)}
+
+
 def _split_codes(stored: bytes) -> list[bytes]:
     return [stored[at : at + 8] for at in range(0, len(stored), 8)]
 

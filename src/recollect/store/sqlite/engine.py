@@ -27,7 +27,7 @@ from recollect.store import adopt_chat_tables
 from recollect.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
-from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
+from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
 from recollect.store.search.index_cache import Read
 from recollect.store.search.memory_search import MemorySearch
 from recollect.store.sqlite import scrub
@@ -250,6 +250,9 @@ class SqliteIndex(MemorySearch):
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         return has_same_terms(stored, terms)
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return holds_terms(stored, terms)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -15,7 +15,7 @@ from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, St
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
+from recollect.policy.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
@@ -23,6 +23,7 @@ from recollect.store.tables.agents import ask_agent, keep_agent, make_agent, tou
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
+    is_searchable,
     memory_from,
     memory_values,
     merge_parts,
@@ -102,14 +103,14 @@ class MemoryRows(Units):
         return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
-        numbers = self._engine.numbers(seqs)
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
-        return {row[2]: memory_from(row) for row in rows}
+        return {row[2]: memory_from(row) for row in self._find_rows(owner, seqs)}
 
     def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
-        numbers = self._engine.numbers(seqs)
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
-        return {row[2]: summary_from(row) for row in rows}
+        return {row[2]: summary_from(row) for row in self._find_rows(owner, seqs)}
+
+    def _find_rows(self, owner: Owner, seqs: Sequence[int]) -> Sequence[Row]:
+        values = {**owner_params(owner), "seqs": self._engine.numbers(seqs)}
+        return self._read(owner.tenant, lambda unit: unit.all("find_memories", **values))
 
     def list_memories(
         self,
@@ -187,10 +188,13 @@ class MemoryRows(Units):
         )
         return None if row is None else memory_from(row)
 
-    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
         owner, seq = memory.owner, memory_seq(memory.id) or 0
         row = memory_values(memory, seq)
-        (entry,) = self._engine.index.encoded([index_terms(memory.text)], [vector])
+        words = gist_terms(memory.text, whole) if whole else index_terms(memory.text)
+        (entry,) = self._engine.index.encoded([words], [vector])
 
         def update(unit: Unit) -> Memory:
             # Every write locks the agent's row first, to avoid deadlocks.
@@ -201,11 +205,17 @@ class MemoryRows(Units):
                 raise Conflict("This memory was edited meanwhile; read it again.")
             unit.put("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
             unit.put("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at)
-            unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
-            if is_searchable(row):
-                unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
-                known = {**row, **unchanged, "version": memory.version + 1}
-                unit.put("index_memory", **known, **entry)
+            known = (
+                row | _pick(memory_values(stored, seq), "kind session_id role since") | {"version": memory.version + 1}
+            )
+            # The entry of a gist has words that its text has not; it keeps them as long as the text stays.
+            is_same = is_searchable(row) and (whole is not None or stored.text == memory.text)
+            if not is_same or not unit.run("renew_entry", **_pick(known, "tenant_id agent_id seq version ends_at")):
+                unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
+                if is_searchable(row):
+                    unit.put("index_memory", **known, **entry)
+            elif whole is not None:
+                unit.put("set_memory_words", **owner_params(owner), seq=seq, **entry)
             return _apply_edit(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
@@ -353,11 +363,6 @@ def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory
 
 def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
     return {name: row[name] for name in names.split()}
-
-
-def is_searchable(row: Mapping[str, object]) -> bool:
-    """Return True if a memory belongs in the index; archived, held and empty ones are never recalled."""
-    return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
 
 
 def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:

@@ -20,9 +20,16 @@ from recollect.store.tables import audit, knowledge, workflows
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.context import call_from
 from recollect.store.tables.details import DetailRows, search_text
-from recollect.store.tables.memories import is_searchable
 from recollect.store.tables.proposals import proposal_from
-from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values, owner_params, step_from
+from recollect.store.tables.rows import (
+    detail_from,
+    is_searchable,
+    maybe_moment,
+    memory_from,
+    memory_values,
+    owner_params,
+    step_from,
+)
 from recollect.store.tables.transfer_tables import (
     BY_NAME,
     TABLES,
