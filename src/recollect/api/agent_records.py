@@ -18,18 +18,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
-from recollect.model import (
-    NO_USER,
-    Kind,
-    KindName,
-    Memory,
-    OriginName,
-    Owner,
-    RoleName,
-    ScopeName,
-    State,
-    StateName,
-)
+from recollect.model import NO_USER, Kind, KindName, Memory, OriginName, Owner, RoleName, ScopeName, State, StateName
 from recollect.policy.filters.conditions import STATE, names_field
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, check_user, memory_seq

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from recollect.api.agent import AgentMemory
-from recollect.api.build import Dependencies, build_services
+from recollect.api.build import Dependencies, Services
 from recollect.api.tenant import (
     TenantAgents,
     TenantErasure,
@@ -108,7 +108,7 @@ class Recollect:
             self._store.close()
             raise
         self._store.embed_notes_with(self._embedding.of_texts)
-        self._services = build_services(
+        self._services = Services(
             self._store,
             self._embedding,
             Dependencies(
