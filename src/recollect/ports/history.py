@@ -221,6 +221,12 @@ class KeyStore(Protocol):
         all.
         """
 
+    def list_tenants_with_keys(self) -> Sequence[str]:
+        """List the tenants that may have a key."""
+
+    def note_no_key(self, tenant: str) -> None:
+        """Note that a tenant has no key, if that is so."""
+
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
         """Revoke a key; an earlier revocation keeps its time. Raises: NotFound."""
 

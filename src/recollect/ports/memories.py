@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.lazy import dataclass
@@ -254,11 +254,32 @@ class MaintenanceStore(Protocol):
     ) -> None:
         """Record that memories were recalled, and move the ends of episodes. This is no edit, so no version is kept."""
 
+    def list_due_tenants(self, now: datetime) -> Sequence[str]:
+        """List the tenants that maintenance has to visit, the longest due first."""
+
+    def mark_all_due(self) -> None:
+        """Have maintenance visit every tenant with its next run."""
+
+    def begin_visit(self, tenant: str) -> tuple[bool, datetime]:
+        """Begin a visit of maintenance; return True if the tenant changed since the last one, and its due date."""
+
+    def end_visit(self, tenant: str, due_before: datetime, *, due_at: datetime, counts: Mapping[str, int]) -> None:
+        """Set the next visit, unless the tenant has changed since this one began, and keep the counts."""
+
+    def find_first_ends(self, tenant: str) -> tuple[datetime | None, datetime | None]:
+        """Return the first end of an item of the tenant, and the time of its oldest kept answer."""
+
+    def sum_counts(self) -> Mapping[str, int]:
+        """Return the sums of the counts that the last visits of all tenants kept."""
+
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         """Acquire or renew an exclusive lease; return False while another holder has it."""
 
     def end_lease(self, name: str, holder: str) -> None:
         """Release a lease."""
+
+    def end_old_leases(self, *, before: datetime) -> None:
+        """Remove the leases of processes that died, and that ended before a time."""
 
     def put_record(self, name: str, value: str, *, at: datetime) -> None:
         """Store a value about the whole store under a name that no lease has, such as the last maintenance run."""
@@ -278,6 +299,10 @@ class Unembedded:
     seq: int
     version: int
     text: str
+
+
+SOON = datetime(2000, 1, 1, tzinfo=UTC)
+"""Due date of what is done with the next run."""
 
 
 class EmbeddingStore(Protocol):
@@ -300,6 +325,15 @@ class EmbeddingStore(Protocol):
         """List memories by agent and number, then chunks; `after` (the last one of a page) continues a listing."""
 
     def count_unembedded(self, tenant: str) -> int: ...
+
+    def list_waiting_tenants(self, until: datetime) -> Sequence[str]:
+        """List the tenants with texts in the queue that are due at `until`."""
+
+    def list_queue(self, tenant: str) -> Sequence[int]:
+        """List the ids of a tenant's rows in the queue. Call it before reading the texts, for `settle_queue`."""
+
+    def settle_queue(self, tenant: str, ids: Sequence[int], *, due_at: datetime = SOON) -> int:
+        """Remove rows from the queue; queue the texts that still wait, if any, until `due_at`, and return how many."""
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         """Fill in missing vectors and return how many were set; skip texts edited or deleted since."""

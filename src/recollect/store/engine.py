@@ -21,6 +21,7 @@ from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.ports.history import CLAIM, Claim
+from recollect.store.queues import DueMarks
 
 if TYPE_CHECKING:
     from recollect.policy.filters.conditions import Condition
@@ -196,6 +197,7 @@ class Units:
         self._engine = engine
         self._current = threading.local()
         self._write_problem = ""  # error of the latest write, if the database was read-only
+        self._due_marks = DueMarks()
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
         committed: list[Callable[[], None]] = []
@@ -293,7 +295,7 @@ class Units:
 
         Returns what to call when it is durable.
         """
-        return ()
+        return self._due_marks.finish(unit)
 
     def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
         try:

@@ -19,6 +19,7 @@ from recollect.policy.text import content_hash, fold, index_terms, like_literal,
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
+from recollect.store.queues import note_entries
 from recollect.store.tables.agents import ask_agent, keep_agent, make_agent, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -85,6 +86,7 @@ class MemoryRows(Units):
             else:
                 unit.run_many("add_memory", rows)
             found = [{**row, **entry} for row, entry in both if is_searchable(row)]
+            note_entries(unit, found)
             if len(found) == 1:
                 unit.put("index_memory", **found[0])
             else:
@@ -206,6 +208,7 @@ class MemoryRows(Units):
                 unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
                 known = {**row, **unchanged, "version": memory.version + 1}
                 unit.put("index_memory", **known, **entry)
+                note_entries(unit, [entry])
             return _apply_edit(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
