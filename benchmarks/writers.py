@@ -109,8 +109,8 @@ def main() -> int:
             p95 = statistics.quantiles(times, n=20)[-1]
             where = "each in its own tenant" if has_own_tenants else "in one tenant"
             print(
-                f"{WRITERS} writers {where}, {1000 * DELAY:g} ms each way: {rate:.0f}/s, p50 {statistics.median(times):.0f} "
-                f"ms, p95 {p95:.0f} ms, our processor time {spent:.1f} ms each",
+                f"{WRITERS} writers {where}, {1000 * DELAY:g} ms each way: {rate:.0f}/s, "
+                f"p50 {statistics.median(times):.0f} ms, p95 {p95:.0f} ms, our processor time {spent:.1f} ms each",
                 flush=True,
             )
             is_reached &= has_own_tenants or (rate >= LEAST_RATE and p95 <= MOST_P95)

@@ -27,7 +27,16 @@ from recollect.api.tenant import (
 from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
 from recollect.caller import current_caller
 from recollect.errors import Invalid
-from recollect.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
+from recollect.model import (
+    ApiKey,
+    BackgroundStatus,
+    BackupReport,
+    CheckResult,
+    ClusterNode,
+    Receipt,
+    RefusedText,
+    Skill,
+)
 from recollect.policy.erasure import receipt_hash
 from recollect.policy.names import check_tenant
 from recollect.ports import Clock, Embedder, Store, TokenCounter
@@ -274,6 +283,13 @@ class Recollect:
     def count_bytes(self) -> int:
         """Return the size of the database in bytes."""
         return self._store.count_bytes()
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        """Ask the workers of a Citus cluster, at most every ten seconds; empty for any other store.
+
+        Raises: StoreError.
+        """
+        return self._store.check_nodes()
 
     def has_keys(self) -> bool:
         """Return True if any tenant has a valid API key."""

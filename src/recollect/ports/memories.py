@@ -10,6 +10,7 @@ from recollect.lazy import dataclass
 from recollect.model import (
     NO_USER,
     Agent,
+    ClusterNode,
     Kind,
     Match,
     Memory,
@@ -234,6 +235,14 @@ class Aging:
     user: str = NO_USER
 
 
+class StoreTotals(NamedTuple):
+    """Values about the whole store."""
+
+    bytes: int
+    waiting: int  # texts that were queued without a vector; those deleted since count until the queue is settled
+    records: Mapping[str, tuple[str, datetime]]
+
+
 class MaintenanceStore(Protocol):
     """Archiving, recall marks and leases."""
 
@@ -289,6 +298,12 @@ class MaintenanceStore(Protocol):
 
     def count_bytes(self) -> int:
         """Return the size of the whole database."""
+
+    def read_totals(self, names: Sequence[str]) -> StoreTotals:
+        """Read the size of the database, its waiting texts and the named records, with one statement."""
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        """Ask the other nodes of a database cluster, if it is one, within the last seconds or now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from recollect.lazy import dataclass
-from recollect.model import BackupReport, Kind, Match, Owner
+from recollect.model import BackupReport, ClusterNode, Kind, Match, Owner
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
@@ -186,6 +186,9 @@ class Engine(Protocol):
 
     def problems(self) -> Sequence[str]:
         """Return the current problems as sentences, without waiting for the database."""
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        """Ask the other nodes of a cluster, unless that was done a moment ago. Raises: StoreError."""
 
     def close(self) -> None: ...
 

@@ -148,6 +148,7 @@ def _check(recollect: Recollect, tenant: TenantMemory) -> list[str]:
     """Raises: StoreError."""
     tenant.list_agents(limit=1)
     recollect.maintenance.refresh()
+    recollect.check_nodes()
     return find_problems(recollect, tenant)
 
 

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from recollect.errors import Cancelled, Conflict, ModelError, NotFound, RecollectError, StoreError
 from recollect.lazy import dataclass
-from recollect.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State
+from recollect.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State, StoreReport
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, summarise_expired
 from recollect.policy.memories.trust import Judge
@@ -201,21 +201,19 @@ class Maintain:
 
     def find_last(self) -> MaintenanceRun | None:
         """Return the last run over all tenants."""
-        found = self._store.find_record(LAST_RUN)
-        if found is None:
-            return None
-        counts = json.loads(found[0])
-        return MaintenanceRun(at=found[1], error=counts.pop("error", ""), counts=counts)
+        return _parse_run(self._store.find_record(LAST_RUN))
 
-    def find_memory_counts(self) -> Mapping[tuple[Kind, State], int]:
-        """Return the number of memories of each kind and state in all tenants, as the last run counted them.
-
-        Counting reads every memory, so it is done with the rest of maintenance. Empty before the first run.
-        """
-        found = self._store.find_record(MEMORY_COUNTS)
-        counts: Mapping[str, int] = {} if found is None else json.loads(found[0])
+    def read_totals(self) -> StoreReport:
+        """Return the size of the store, and what is in all tenants, as the last run counted it."""
+        totals = self._store.read_totals([LAST_RUN, MEMORY_COUNTS])
+        counts: Mapping[str, int] = json.loads(totals.records.get(MEMORY_COUNTS, ("{}",))[0])
         pairs = [(kind, state) for kind in Kind for state in State] if counts else []
-        return {(kind, state): counts.get(f"{kind.value} {state.value}", 0) for kind, state in pairs}
+        return StoreReport(
+            bytes=totals.bytes,
+            waiting=totals.waiting,
+            memories={(kind, state): counts.get(f"{kind.value} {state.value}", 0) for kind, state in pairs},
+            last=_parse_run(totals.records.get(LAST_RUN)),
+        )
 
     def _count_states(self, owner: Owner) -> Mapping[str, int]:
         counts = self._store.count_states(owner, now=self._now())
@@ -384,3 +382,10 @@ class Maintain:
                 tenant=tenant, at=self._now(), action="maintenance.run", agent_id=agent, message=message, meta=meta
             )
         )
+
+
+def _parse_run(found: tuple[str, datetime] | None) -> MaintenanceRun | None:
+    if found is None:
+        return None
+    counts = json.loads(found[0])
+    return MaintenanceRun(at=found[1], error=counts.pop("error", ""), counts=counts)

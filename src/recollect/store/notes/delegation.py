@@ -161,6 +161,8 @@ class SqlDelegate:
     put_record = delegate(SqlStore.put_record)
     find_record = delegate(SqlStore.find_record)
     count_bytes = delegate(SqlStore.count_bytes)
+    read_totals = delegate(SqlStore.read_totals)
+    check_nodes = delegate(SqlStore.check_nodes)
     count_states = delegate(SqlStore.count_states)
 
     # CheckupStore

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from recollect.model import Kind, Memory, Owner, State
+from recollect.model import ClusterNode, Kind, Memory, Owner, State
 from recollect.policy.items import end_of
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import prolong
 from recollect.policy.names import memory_seq
 from recollect.ports import Aging
-from recollect.ports.memories import SOON
+from recollect.ports.memories import SOON, StoreTotals
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.tables.rows import maybe_moment, memory_from, merge_parts, moment, owner_params
@@ -135,8 +135,23 @@ class MaintenanceRows(Units):
         return None if row is None else (row[0], moment(row[1]))
 
     def count_bytes(self) -> int:
-        ((count,),) = self._read(NO_OWNER, lambda unit: unit.all("count_bytes"))
-        return int(count)
+        return self.read_totals(()).bytes
+
+    def read_totals(self, names: Sequence[str]) -> StoreTotals:
+        values = {"names": self._engine.texts(names)}
+        rows = {
+            name: (value, at)
+            for name, value, at in self._read(NO_OWNER, lambda unit: unit.all("read_totals", **values))
+        }
+        elsewhere = sum(node.bytes for node in self._engine.check_nodes())
+        return StoreTotals(
+            bytes=int(rows["bytes"][0]) + elsewhere,
+            waiting=int(rows["waiting"][0]),
+            records={name: (rows[name][0], moment(rows[name][1])) for name in names if name in rows},
+        )
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        return self._engine.check_nodes()
 
     def end_lease(self, name: str, holder: str) -> None:
         self._write(NO_OWNER, lambda unit: unit.run("end_lease", name=name, holder=holder))

@@ -30,6 +30,14 @@ SELECT (SELECT min(expires_at) FROM memories WHERE tenant_id = :tenant AND item_
 -- name: sum_counts
 SELECT key, sum(CAST(value AS INTEGER)) FROM tenants, json_each(counts) GROUP BY key
 
+-- Records of the whole store by name, its size, and the texts that wait for a vector.
+-- name: read_totals
+SELECT name, holder AS value, until AS at FROM leases WHERE name {in_names}
+UNION ALL
+SELECT 'bytes', CAST({store_bytes} AS TEXT), NULL
+UNION ALL
+SELECT 'waiting', CAST(coalesce(sum(texts), 0) AS TEXT), NULL FROM vector_queue
+
 -- name: queue_texts
 INSERT INTO vector_queue (tenant_id, id, texts, due_at) VALUES (:tenant, :id, :texts, :due_at)
 

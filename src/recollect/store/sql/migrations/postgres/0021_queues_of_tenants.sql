@@ -28,5 +28,6 @@ INSERT INTO vector_queue (tenant_id, id, texts, due_at) SELECT tenant_id, 0, 0, 
 CREATE UNLOGGED TABLE token_buckets (
   name TEXT NOT NULL PRIMARY KEY,
   full_at TIMESTAMPTZ NOT NULL,
+  asked_at TIMESTAMPTZ NOT NULL,
   granted INTEGER NOT NULL
 );
