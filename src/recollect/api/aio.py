@@ -273,7 +273,6 @@ class AsyncRecollect:
     embedder_problem = _in_thread(Recollect.embedder_problem)
     problems = _in_thread(Recollect.problems)
     count_bytes = _in_thread(Recollect.count_bytes)
-    check_nodes = _in_thread(Recollect.check_nodes)
     has_keys = _in_thread(Recollect.has_keys)
     recent_key = _in_thread(Recollect.recent_key)
     verify_key = _in_thread(Recollect.verify_key)

@@ -32,7 +32,6 @@ from recollect.model import (
     BackgroundStatus,
     BackupReport,
     CheckResult,
-    ClusterNode,
     Receipt,
     RefusedText,
     Skill,
@@ -53,7 +52,7 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.walk import Progress
 from recollect.settings import Settings, masked
-from recollect.store import check_backup, is_backup, open_store, open_workspace, restore_store
+from recollect.store import check_backup, is_backup, is_postgres, open_store, open_workspace, restore_store
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
 
@@ -130,6 +129,8 @@ class Recollect:
         """Idempotency keys, for servers: a repeated request does not write twice."""
         self.logins = Logins(self._store, self._services.keys, self._now)
         """Logins to the console, for servers."""
+        self.lease_tokens = self._store.lease_tokens if is_postgres(self.settings.store_url) else None
+        """Takes tokens from a bucket that all servers share; None if only one machine can use the store."""
         self.maintenance = self._services.schedule
         """Schedule of maintenance: `start()` runs it at intervals, `refresh()` has its last and next run."""
         self._is_closed = False
@@ -281,15 +282,8 @@ class Recollect:
         return [*failed, *self._store.problems()]
 
     def count_bytes(self) -> int:
-        """Return the size of the database in bytes."""
+        """Return the size of the database in bytes, on all nodes of a cluster."""
         return self._store.count_bytes()
-
-    def check_nodes(self) -> Sequence[ClusterNode]:
-        """Ask the workers of a Citus cluster, at most every ten seconds; empty for any other store.
-
-        Raises: StoreError.
-        """
-        return self._store.check_nodes()
 
     def has_keys(self) -> bool:
         """Return True if any tenant has a valid API key."""

@@ -288,7 +288,7 @@ class MaintenanceStore(Protocol):
         """Release a lease."""
 
     def end_old_leases(self, *, before: datetime) -> None:
-        """Remove the leases of processes that died, and that ended before a time."""
+        """Remove the leases of processes that died, if they ended before a time, and buckets that are full again."""
 
     def put_record(self, name: str, value: str, *, at: datetime) -> None:
         """Store a value about the whole store under a name that no lease has, such as the last maintenance run."""

@@ -182,6 +182,7 @@ class SqlDelegate:
     list_keys = delegate(SqlStore.list_keys)
     list_tenants_with_keys = delegate(SqlStore.list_tenants_with_keys)
     note_no_key = delegate(SqlStore.note_no_key)
+    lease_tokens = delegate(SqlStore.lease_tokens)
     revoke_key = delegate(SqlStore.revoke_key)
     mark_used = delegate(SqlStore.mark_used)
     add_login = delegate(SqlStore.add_login)

@@ -46,6 +46,12 @@ class KeyRows(Units):
     def list_tenants_with_keys(self) -> Sequence[str]:
         return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_tenants_with_keys"))]
 
+    def lease_tokens(self, name: str, want: int, *, rate: float, burst: int) -> tuple[int, float]:
+        values = {"name": name, "want": want, "rate": rate, "burst": burst}
+        row = self._write(NO_OWNER, lambda unit: unit.one("lease_tokens", **values))
+        assert row is not None
+        return row[0], row[1]
+
     def note_no_key(self, tenant: str) -> None:
         def note(unit: Unit) -> None:
             # Whoever adds a key meanwhile waits for this row, and then notes the key.

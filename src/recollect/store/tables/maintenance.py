@@ -157,7 +157,12 @@ class MaintenanceRows(Units):
         self._write(NO_OWNER, lambda unit: unit.run("end_lease", name=name, holder=holder))
 
     def end_old_leases(self, *, before: datetime) -> None:
-        self._write(NO_OWNER, lambda unit: unit.put("end_old_leases", before=before))
+        def end(unit: Unit) -> None:
+            unit.put("end_old_leases", before=before)
+            if not self._engine.has_single_writer:
+                unit.put("drop_full_buckets")
+
+        self._write(NO_OWNER, end)
 
 
 def _prolong(row: Row, at: datetime, lifetimes: Lifetimes) -> datetime | None:
