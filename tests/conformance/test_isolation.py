@@ -459,7 +459,8 @@ def secret(guarded: SqlStore, ann: Owner) -> Owner:
 def tenant_tables(connection: psycopg.Connection[Any], kinds: str = "rpv") -> list[str]:
     rows = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
-        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = ANY(%s) AND c.relname <> 'tenants' ORDER BY 1",
+        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = ANY(%s) "
+        "AND c.relname NOT IN ('tenants', 'vector_queue') ORDER BY 1",
         [list(kinds)],
     )
     return [name for (name,) in rows]

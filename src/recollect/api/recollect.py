@@ -27,7 +27,15 @@ from recollect.api.tenant import (
 from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
 from recollect.caller import current_caller
 from recollect.errors import Invalid
-from recollect.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
+from recollect.model import (
+    ApiKey,
+    BackgroundStatus,
+    BackupReport,
+    CheckResult,
+    Receipt,
+    RefusedText,
+    Skill,
+)
 from recollect.policy.erasure import receipt_hash
 from recollect.policy.names import check_tenant
 from recollect.ports import Clock, Embedder, Store, TokenCounter
@@ -44,7 +52,7 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.walk import Progress
 from recollect.settings import Settings, masked
-from recollect.store import check_backup, is_backup, open_store, open_workspace, restore_store
+from recollect.store import check_backup, is_backup, is_postgres, open_store, open_workspace, restore_store
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
 
@@ -121,6 +129,8 @@ class Recollect:
         """Idempotency keys, for servers: a repeated request does not write twice."""
         self.logins = Logins(self._store, self._services.keys, self._now)
         """Logins to the console, for servers."""
+        self.lease_tokens = self._store.lease_tokens if is_postgres(self.settings.store_url) else None
+        """Takes tokens from a bucket that all servers share; None if only one machine can use the store."""
         self.maintenance = self._services.schedule
         """Schedule of maintenance: `start()` runs it at intervals, `refresh()` has its last and next run."""
         self._is_closed = False
@@ -272,7 +282,7 @@ class Recollect:
         return [*failed, *self._store.problems()]
 
     def count_bytes(self) -> int:
-        """Return the size of the database in bytes."""
+        """Return the size of the database in bytes, on all nodes of a cluster."""
         return self._store.count_bytes()
 
     def has_keys(self) -> bool:

@@ -21,7 +21,7 @@ import apsw
 
 from recollect.deadline import check_deadline, is_read_overdue
 from recollect.errors import StoreError
-from recollect.model import BackupReport
+from recollect.model import BackupReport, ClusterNode
 from recollect.ports import Vector
 from recollect.store import adopt_chat_tables
 from recollect.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
@@ -161,6 +161,9 @@ class SqliteEngine:
 
     def problems(self) -> Sequence[str]:
         return () if self._in_memory else find_disk_problems(Path(self._target).parent)
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        return ()
 
     def close(self) -> None:
         """Finish the waiting writes, then close. Calling it again does nothing."""

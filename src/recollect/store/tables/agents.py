@@ -9,6 +9,7 @@ from random import getrandbits
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
 from recollect.store.engine import Row, Unit, Units
+from recollect.store.queues import note_change
 from recollect.store.tables.rows import agent_from, agent_values, memory_from, owner_params
 
 LIFE_BITS = 62
@@ -144,6 +145,7 @@ def keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> bool
 
 def touch_index(unit: Unit, owner: Owner) -> None:
     """Mark a change of the agent's index other than an append. Locks the agent's row."""
+    note_change(unit)
     unit.put("touch_index", **owner_params(owner))
     if (held := unit.memo.get(("agent", owner.agent))) is not None:
         last_seq, life, rewrites = held

@@ -13,6 +13,7 @@ from recollect.policy.names import memory_seq
 from recollect.policy.text import GIST, index_terms, terms
 from recollect.store.engine import Progress, Row, Unit, Units
 from recollect.store.migrations import CreatedObject, list_created, load_migrations
+from recollect.store.queues import note_entries
 from recollect.store.search.words import encode_words, has_same_words
 from recollect.store.tables import workflows
 from recollect.store.tables.agents import renew_index
@@ -151,6 +152,7 @@ class CheckupRows(Units):
         entries = self._entries([index_terms(memory.text) for memory in missing])
         known = [memory_values(memory, memory_seq(memory.id) or 0) for memory in missing]
         unit.run_many("index_memory", [{**row, **entry} for row, entry in zip(known, entries, strict=True)])
+        note_entries(unit, entries)
         return len(missing)
 
     def _index_chunks(self, unit: Unit, limit: int) -> int:
@@ -163,6 +165,7 @@ class CheckupRows(Units):
         known = [{"seq": seq, "category": category, "version": numbers[1]} for seq, _, category in missing]
         rows = [{"tenant_id": unit.tenant, **row, **entry} for row, entry in zip(known, entries, strict=True)]
         unit.run_many("index_chunk", rows)
+        note_entries(unit, entries)
         return len(missing)
 
     def _entries(self, words: Sequence[Sequence[str]]) -> Sequence[Mapping[str, Any]]:

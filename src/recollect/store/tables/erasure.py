@@ -22,6 +22,7 @@ from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED, SALT_CHARS, hash_mark
 from recollect.policy.text import index_terms
 from recollect.store.engine import Row, Unit
+from recollect.store.queues import note_entries
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
 from recollect.store.tables.audit import SHELF as AUDIT
@@ -86,6 +87,7 @@ DEPENDENT_TABLES = {
     "console_logins": "holds hashes only, and goes with the tenant",
     "shelves": "holds counters and the last hash of the audit log",
     "audit_lanes": "holds counters only",
+    "vector_queue": "holds counters only",
     "audit_waiting": "its events are added to the log before it is searched",
 }
 """Tables of tenants that need no search, each with the reason."""
@@ -293,6 +295,7 @@ class ErasureRows(AuditRows):
             if is_searchable(values):
                 (entry,) = self._engine.index.encoded([index_terms(memory.text)], [None])
                 unit.put("index_memory", **values, **entry)
+                note_entries(unit, [entry])
 
     def _iter_removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield (statement, table it removes from, parameters), children first so that their rows are counted."""

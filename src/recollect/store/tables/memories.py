@@ -19,6 +19,7 @@ from recollect.policy.text import content_hash, fold, gist_terms, index_terms, l
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
+from recollect.store.queues import note_change, note_entries
 from recollect.store.tables.agents import ask_agent, keep_agent, make_agent, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -86,6 +87,7 @@ class MemoryRows(Units):
             else:
                 unit.run_many("add_memory", rows)
             found = [{**row, **entry} for row, entry in both if is_searchable(row)]
+            note_entries(unit, found)
             if len(found) == 1:
                 unit.put("index_memory", **found[0])
             else:
@@ -210,10 +212,12 @@ class MemoryRows(Units):
             )
             # The entry of a gist has words that its text has not; it keeps them as long as the text stays.
             is_same = is_searchable(row) and (whole is not None or stored.text == memory.text)
+            note_change(unit)
             if not is_same or not unit.run("renew_entry", **_pick(known, "tenant_id agent_id seq version ends_at")):
                 unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
                 if is_searchable(row):
                     unit.put("index_memory", **known, **entry)
+                    note_entries(unit, [entry])
             elif whole is not None:
                 unit.put("set_memory_words", **owner_params(owner), seq=seq, **entry)
             return _apply_edit(stored, memory, replaced_at)
