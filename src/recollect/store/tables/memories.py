@@ -26,6 +26,7 @@ from recollect.store.tables.rows import (
     memory_from,
     memory_values,
     merge_parts,
+    number_memory,
     owner_params,
     summary_from,
     version_from,
@@ -92,7 +93,7 @@ class MemoryRows(Units):
             return first
 
         first = self._write(owner.tenant, add)
-        return [replace(memory, id=memory_id(seq)) for seq, memory in enumerate(memories, first)]
+        return [number_memory(memory, seq) for seq, memory in enumerate(memories, first)]
 
     def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
         """Reserve all numbers up to `seq`; return the highest reserved so far. Add the agent if it is missing."""
