@@ -46,11 +46,19 @@ TAG_BORDER = "\n"
 """Delimiter around every tag in `folded_tags`, so that one LIKE finds a whole tag; tags cannot contain it."""
 
 
+_latest: tuple[datetime | None, str] = (None, "")
+
+
 def stamp(moment: datetime) -> str:
     """Format a time for SQLite: UTC text of fixed width, so that it sorts."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return moment.isoformat(timespec="microseconds")[:-6] + "Z"
+    # A write binds the same time several times. Threads replace the pair as a whole.
+    global _latest
+    known, text = _latest
+    if moment is not known:
+        in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+        text = in_utc.isoformat(timespec="microseconds")[:-6] + "Z"
+        _latest = (moment, text)
+    return text
 
 
 def moment(value: datetime | str) -> datetime:
