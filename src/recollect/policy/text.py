@@ -144,6 +144,8 @@ def is_question(text: str) -> bool:
     return text.rstrip(" \t\n)]\"'”’»").endswith(("?", "？", "؟"))
 
 
+# Cached because a write looks for the same text before it stores one.
+@cache_text(64)
 def content_hash(text: str) -> str:
     """Return a hash that ignores differences in case, white space and Unicode form."""
     return hashlib.sha256(" ".join(fold(text).split()).encode()).hexdigest()[:32]

@@ -93,7 +93,12 @@ class Remember:
         self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory] = ()
     ) -> tuple[Sequence[Memory], Sequence[Memory]]:
         """Return the memories that drafts would become, and the corrected and edited ones. Raises: see `apply`."""
-        now, memories, screened = self._now(), list[Memory](), list[Memory]()
+        return self._check_all(owner, drafts, edits, self._now())
+
+    def _check_all(
+        self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory], now: datetime
+    ) -> tuple[Sequence[Memory], Sequence[Memory]]:
+        memories, screened = list[Memory](), list[Memory]()
         for position, memory in enumerate(self._check(owner, drafts, now)):
             with naming_item(position):
                 memories.append(self._admit(memory, now))
@@ -118,7 +123,8 @@ class Remember:
         Raises: see `__call__`, with `item` counting the drafts and then the edits; Conflict when an edited memory
         changed since it was read.
         """
-        (memories, changed), now = self.check(owner, drafts, edits), self._now()
+        now = self._now()
+        memories, changed = self._check_all(owner, drafts, edits, now)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *changed)])
 
         def write() -> T:

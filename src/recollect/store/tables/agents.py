@@ -150,3 +150,25 @@ def touch_index(unit: Unit, owner: Owner) -> None:
     if (held := unit.memo.get(("agent", owner.agent))) is not None:
         last_seq, life, rewrites = held
         unit.memo["agent", owner.agent] = (last_seq, life, rewrites + 1)
+
+
+def take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve numbers for new memories; return the last of them."""
+    held = unit.memo.get(("agent", owner.agent))
+    if held is None:
+        return run_counter(unit, "take_numbers", owner, now, count=count)
+    unit.put("take_numbers", **owner_params(owner), count=count)
+    last = int(held[0]) + count
+    unit.memo["agent", owner.agent] = (last, *held[1:])
+    return last
+
+
+def run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
+    row = unit.one(name, **owner_params(owner), **values)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one(name, **owner_params(owner), **values)
+    assert row is not None
+    unit.memo["agent", owner.agent] = row
+    return int(row[0])

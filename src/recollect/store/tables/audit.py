@@ -13,7 +13,7 @@ from recollect.caller import current_caller
 from recollect.deadline import check_deadline
 from recollect.errors import Conflict, ReadOnly
 from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
-from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed, seal_event
+from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed, is_plain_json, seal_event
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
@@ -71,7 +71,8 @@ class AuditRows(WordSearchRows):
         if actor := current_caller().actor:
             event = replace(event, meta={**event.meta, ACTOR: actor})
         # Hash the meta as it will be read back: JSON turns numeric keys into text, which changes their order.
-        event = replace(event, meta=json.loads(json_text(event.meta)))
+        if not is_plain_json(event.meta):
+            event = replace(event, meta=json.loads(json_text(event.meta)))
         unit = self._unit(event.tenant)
         if unit is None or is_sealed or self._engine.has_single_writer:
             return self._write(event.tenant, lambda unit: self._append(unit, event))
@@ -92,7 +93,7 @@ class AuditRows(WordSearchRows):
         is_done = self._engine.has_single_writer
         while not is_done:
             head, is_done = seal_waiting(unit, (head[0], head[1], head[2]), self.audit_key)
-        sealed = seal_event(replace(event, id=head[0] + 1), head[1], self.audit_key)
+        sealed = seal_event(event, head[1], self.audit_key, id=head[0] + 1)
         unit.put("add_event", **event_values(sealed))
         unit.put("set_audit_head", tenant=event.tenant, last_id=sealed.id, last_hash=sealed.hash)
         return sealed
