@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from recollect.api.build import Services
+from recollect.api.services import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
 from recollect.model import (

@@ -5,39 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
-from recollect.lazy import dataclass
+from recollect.api.services import Dependencies, Services
+from recollect.lazy import lazy_class
 from recollect.model import Kind, Owner
+from recollect.policy.audit import check_key
 from recollect.policy.memories.categories import Category, Lifetimes, make_lifetimes
 from recollect.policy.memories.trust import Judge, judge_memory
-from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
-from recollect.services.access.idempotency import Idempotency
+from recollect.ports import Clock, Models, Store, TokenCounter
 from recollect.services.access.keys import ApiKeys
 from recollect.services.background.embedding import Embedding
 from recollect.services.background.resting import GuardedModel
-from recollect.services.details.capture import Capture
-from recollect.services.details.describe import Describe
-from recollect.services.details.details import Details
-from recollect.services.history.workflows import RecordWorkflows
-from recollect.services.knowledge.ingest import Ingest
 from recollect.services.knowledge.search import PassageSearch, SearchKnowledge
 from recollect.services.knowledge.skills import Skills
-from recollect.services.memories.consolidate import Consolidate
-from recollect.services.memories.facts import ExtractFacts
-from recollect.services.memories.items import Items
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
-from recollect.services.memories.restoring import RestoreMemories
-from recollect.services.memories.secret_scan import SecretScan
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.memories.similar import Similar
-from recollect.services.prompt.assemble import Assemble
 from recollect.services.prompt.blocks import Inject
-from recollect.services.prompt.conversation import Conversations
-from recollect.services.prompt.fold import FoldTurns
-from recollect.services.prompt.gather import Gather
-from recollect.services.prompt.prompt_log import ContextCalls, InspectContextCall
-from recollect.services.prompt.references import OffloadPieces
+from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.prompt.transcripts import TranscriptWriter
 from recollect.services.recall.history_source import AuditSource, StepSource
 from recollect.services.recall.knowledge_source import KnowledgeSource
@@ -45,81 +32,72 @@ from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.memory_source import MemorySource
 from recollect.services.recall.question import RecallSource
 from recollect.services.recall.recall import Recall
-from recollect.services.transfer.export import Export
-from recollect.services.transfer.foreign import ForeignImport
-from recollect.services.transfer.importing import Import
-from recollect.services.transfer.restore import Restore
-from recollect.services.upkeep.checkup import Checkup, RepairIndex
-from recollect.services.upkeep.erase import Erase
 from recollect.services.upkeep.maintain import Maintain
 from recollect.services.upkeep.schedule import MaintenanceSchedule
-from recollect.services.upkeep.stats import CountTenant
 from recollect.settings import Settings
+
+if TYPE_CHECKING:
+    from recollect.services.access.idempotency import Idempotency
+    from recollect.services.details.capture import Capture
+    from recollect.services.details.describe import Describe
+    from recollect.services.details.details import Details
+    from recollect.services.history.workflows import RecordWorkflows
+    from recollect.services.knowledge.ingest import Ingest
+    from recollect.services.memories.consolidate import Consolidate
+    from recollect.services.memories.facts import ExtractFacts
+    from recollect.services.memories.items import Items
+    from recollect.services.memories.restoring import RestoreMemories
+    from recollect.services.memories.secret_scan import SecretScan
+    from recollect.services.prompt.assemble import Assemble
+    from recollect.services.prompt.conversation import Conversations
+    from recollect.services.prompt.fold import FoldTurns
+    from recollect.services.prompt.gather import Gather
+    from recollect.services.prompt.prompt_log import InspectContextCall
+    from recollect.services.prompt.references import OffloadPieces
+    from recollect.services.transfer.export import Export
+    from recollect.services.transfer.foreign import ForeignImport
+    from recollect.services.transfer.importing import Import
+    from recollect.services.transfer.restore import Restore
+    from recollect.services.upkeep.checkup import Checkup, RepairIndex
+    from recollect.services.upkeep.erase import Erase
+    from recollect.services.upkeep.stats import CountTenant
+else:
+    # Few programs use all of these.
+    Idempotency = lazy_class("recollect.services.access.idempotency.Idempotency")
+    Capture = lazy_class("recollect.services.details.capture.Capture")
+    Describe = lazy_class("recollect.services.details.describe.Describe")
+    Details = lazy_class("recollect.services.details.details.Details")
+    RecordWorkflows = lazy_class("recollect.services.history.workflows.RecordWorkflows")
+    Ingest = lazy_class("recollect.services.knowledge.ingest.Ingest")
+    Consolidate = lazy_class("recollect.services.memories.consolidate.Consolidate")
+    ExtractFacts = lazy_class("recollect.services.memories.facts.ExtractFacts")
+    Items = lazy_class("recollect.services.memories.items.Items")
+    RestoreMemories = lazy_class("recollect.services.memories.restoring.RestoreMemories")
+    SecretScan = lazy_class("recollect.services.memories.secret_scan.SecretScan")
+    Assemble = lazy_class("recollect.services.prompt.assemble.Assemble")
+    Conversations = lazy_class("recollect.services.prompt.conversation.Conversations")
+    FoldTurns = lazy_class("recollect.services.prompt.fold.FoldTurns")
+    Gather = lazy_class("recollect.services.prompt.gather.Gather")
+    InspectContextCall = lazy_class("recollect.services.prompt.prompt_log.InspectContextCall")
+    OffloadPieces = lazy_class("recollect.services.prompt.references.OffloadPieces")
+    Export = lazy_class("recollect.services.transfer.export.Export")
+    ForeignImport = lazy_class("recollect.services.transfer.foreign.ForeignImport")
+    Import = lazy_class("recollect.services.transfer.importing.Import")
+    Restore = lazy_class("recollect.services.transfer.restore.Restore")
+    Checkup = lazy_class("recollect.services.upkeep.checkup.Checkup")
+    RepairIndex = lazy_class("recollect.services.upkeep.checkup.RepairIndex")
+    Erase = lazy_class("recollect.services.upkeep.erase.Erase")
+    CountTenant = lazy_class("recollect.services.upkeep.stats.CountTenant")
 
 PARTS = ("similarity", "recency", "importance", "source")
 """Parts of a recall score that have a weight in the settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """A store and all services that work on it."""
-
-    store: Store
-    now: Clock
-    judge: Judge
-    rested_models: Sequence[GuardedModel]
-    remember: Remember
-    items: Items
-    restore: RestoreMemories
-    transcripts: TranscriptWriter
-    conversations: Conversations
-    recall: Recall
-    inject: Inject
-    similar: Similar
-    consolidate: Consolidate
-    facts: ExtractFacts
-    scan: SecretScan
-    details: Details
-    capture: Capture
-    guard: SecretGuard
-    echoes: LoopGuard
-    maintain: Maintain
-    schedule: MaintenanceSchedule
-    checkup: Checkup
-    mend_index: RepairIndex
-    retrieved: RetrievalMarks
-    workflows: RecordWorkflows
-    tokens: TokenCounter
-    skills: Skills
-    keys: ApiKeys
-    idempotency: Idempotency
-    ingest: Ingest
-    search_knowledge: SearchKnowledge
-    assemble: Assemble
-    context_calls: ContextCalls
-    seen: InspectContextCall
-    erase: Erase
-    stats: CountTenant
-    export: Export
-    import_: Import
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
-    """Dependencies of the services other than the store."""
-
-    models: Models
-    tokens: TokenCounter
-    skills: Skills
-    files: DocumentFiles
-    archives: ArchiveFiles
-    formats: ForeignFormats
-
-
 def build_services(
     store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
 ) -> Services:
-    """Build the services of one store from the settings."""
+    """Build the services of one store from the settings. Raises: Invalid."""
+    key = check_key(settings.export_key, "export_key")
     (summary, fast), tokens, skills = _guard_models(outside.models, now), outside.tokens, outside.skills
     echoes, retrieved, stats = LoopGuard(store, now), _build_marks(store, settings), CountTenant(store, now)
     guard, judge = SecretGuard(store, now, mode=settings.secrets), partial(judge_memory, mode=settings.suspicious)
@@ -171,8 +149,8 @@ def build_services(
         seen=InspectContextCall(store, skills, context_calls),
         erase=Erase(store, consolidate, now, waiting=(retrieved, context_calls), caches=caches),
         stats=stats,
-        export=Export(store, outside.archives, now, key=settings.export_key),
-        import_=_build_import(store, embedding, remember, items, transcripts, guard, outside, now, settings),
+        export=Export(store, outside.archives, now, key=key),
+        import_=_build_import(store, embedding, remember, items, transcripts, guard, outside, now, settings, key),
     )
 
 
@@ -247,9 +225,10 @@ def _build_import(
     outside: Dependencies,
     now: Clock,
     settings: Settings,
+    key: str,
 ) -> Import:
     archives = outside.archives
-    restore = Restore(store, embedding, archives, now, audit_key=settings.audit_key, export_key=settings.export_key)
+    restore = Restore(store, embedding, archives, now, audit_key=settings.audit_key, export_key=key)
     foreign = ForeignImport(
         store,
         remember,
