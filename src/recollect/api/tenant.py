@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeVar, Unpack
+from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack
 
 from recollect.api.agent import MAX_PAGE, PAGE, AgentMemory
 from recollect.api.agent_records import find_owner
-from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Forbidden, NotFound
+from recollect.lazy import LazyModule
 from recollect.model import (
     Agent,
     ApiKey,
@@ -38,10 +38,15 @@ from recollect.policy.names import check_user
 from recollect.policy.text import check_text
 from recollect.ports import Place, place_of
 from recollect.services.recall.recall import check_limit
-from recollect.services.transfer.importing import ImportOptions
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.upkeep.stats import DAYS, keep_agents
 from recollect.services.walk import Progress
+
+if TYPE_CHECKING:
+    from recollect.api.build import Services
+    from recollect.services.transfer import importing
+else:
+    importing = LazyModule("recollect.services.transfer.importing")
 
 T = TypeVar("T")
 
@@ -369,7 +374,7 @@ class TenantTransfer(TenantView):
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
-        wishes = ImportOptions(
+        wishes = importing.ImportOptions(
             format=format,
             agent=agent,
             is_dry_run=dry_run,
