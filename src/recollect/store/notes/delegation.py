@@ -146,6 +146,7 @@ class SqlDelegate:
     archive_memories = delegate(SqlStore.archive_memories)
     find_last_episode = delegate(SqlStore.find_last_episode)
     mark_retrieved = delegate(SqlStore.mark_retrieved)
+    count_recalls = delegate(SqlStore.count_recalls)
     take_lease = delegate(SqlStore.take_lease)
     end_lease = delegate(SqlStore.end_lease)
     put_record = delegate(SqlStore.put_record)

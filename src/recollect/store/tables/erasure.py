@@ -85,6 +85,7 @@ DEPENDENT_TABLES = {
     "console_logins": "holds hashes only, and goes with the tenant",
     "shelves": "holds counters and the last hash of the audit log",
     "audit_lanes": "holds counters only",
+    "recalls_by_day": "holds counters only",
     "audit_waiting": "its events are added to the log before it is searched",
 }
 """Tables of tenants that need no search, each with the reason."""

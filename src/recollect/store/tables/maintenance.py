@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 
 from recollect.model import Kind, Memory, Owner, State
 from recollect.policy.items import end_of
@@ -86,6 +86,10 @@ class MaintenanceRows(Units):
                 unit.run_many("prolong_entry", ends)
 
         self._write(owner.tenant, mark)
+
+    def count_recalls(self, owner: Owner, days: Mapping[date, int]) -> None:
+        rows = [{**owner_params(owner), "day": day.isoformat(), "count": count} for day, count in days.items()]
+        self._write(owner.tenant, lambda unit: unit.run_many("count_recalls", rows))
 
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         values = {"name": name, "holder": holder, "now": now, "until": until}
