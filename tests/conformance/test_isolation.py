@@ -117,6 +117,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "count_states": lambda store, me, it: store.count_states(me, now=NOW),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
+    "count_recalls": lambda store, me, it: store.count_recalls(me, {NOW.date(): 1}),
     "count_memories": lambda store, me, it: store.count_memories(me),
     "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
     "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),

@@ -311,6 +311,7 @@ class Recollect:
                 closing.callback(self._services.echoes.close)
                 closing.callback(self._services.keys.close)
                 closing.callback(self._services.recall.close)
+                closing.callback(self._services.stats.close)
                 closing.callback(self._embedding.close)
                 closing.callback(self.maintenance.close)
 

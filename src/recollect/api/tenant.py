@@ -287,8 +287,8 @@ class TenantUpkeep(TenantView):
         return self._store.count_users(self.id, agents=caller.agents, after=after, limit=limit)
 
     def stats(self, *, days: int = DAYS) -> TenantStats:
-        """Count memories by kind, events by action and prompts of each of the last `days`, and what waits for a
-        decision; list what expires next.
+        """Count memories by kind, events by action, recalls and prompts of each of the last `days`, and what waits for
+        a decision; list what expires next.
 
         Counting a large store takes a moment; its result is then repeated for a while (see `counted_at`). Notes in a
         workspace's file are not counted.
@@ -299,6 +299,16 @@ class TenantUpkeep(TenantView):
         caller.check_all_users()
         counted = self._services.stats(self.id, days)
         return keep_agents(counted, caller.agents) if caller.agents else counted
+
+    def peek_stats(self, *, days: int = DAYS) -> TenantStats | None:
+        """Return `stats` without waiting long: the former ones, or None, while a large store is counted.
+
+        Raises: Invalid; Forbidden when the caller is limited to a user.
+        """
+        caller = current_caller()
+        caller.check_all_users()
+        counted = self._services.stats.peek(self.id, days)
+        return counted if counted is None or not caller.agents else keep_agents(counted, caller.agents)
 
     def count_waiting(self) -> int:
         """Count the texts without a vector."""

@@ -414,6 +414,9 @@ class TenantStats:
     memories: tuple[DayCount, ...] = ()  # by kind and the day they were written, without archived ones
     events: tuple[DayCount, ...] = ()  # of the audit log by action; only the newest are counted
     prompts: tuple[DayCount, ...] = ()  # stored prompts and their tokens
+    recalls: tuple[DayCount, ...] = ()
+    users: tuple[DayCount, ...] = ()  # memories of the users who wrote most for each agent; the name is the user
     review: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: memories that wait for a review
     proposals: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: open proposals
     expiring: tuple[Memory, ...] = ()  # next to expire, soonest first
+    index_bytes: int = 0  # size of the entries that searches read, of all agents

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.lazy import dataclass
@@ -57,7 +57,8 @@ class AgentStore(Protocol):
         """Count them for many agents in one query; the result has an entry for each agent."""
 
     def count_days(self, tenant: str, *, since: datetime, now: datetime, expiring: int) -> TenantStats:
-        """Count memories, events and prompts of each day from `since`, and what waits; list what expires next.
+        """Count memories, events, prompts, recalls and what users wrote of each day from `since`, and what waits; list
+        what expires next.
 
         Notes of a workspace's file are left out.
         """
@@ -284,6 +285,9 @@ class MaintenanceStore(Protocol):
 
     def sum_counts(self) -> Mapping[str, int]:
         """Return the sums of the counts that the last visits of all tenants kept."""
+
+    def count_recalls(self, owner: Owner, days: Mapping[date, int]) -> None:
+        """Add to the number of recalls of each day; nothing is added for an agent that does not exist."""
 
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         """Acquire or renew an exclusive lease; return False while another holder has it."""

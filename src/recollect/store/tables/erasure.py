@@ -90,6 +90,7 @@ DEPENDENT_TABLES = {
     "shelves": "holds counters and the last hash of the audit log",
     "audit_lanes": "holds counters only",
     "vector_queue": "holds counters only",
+    "recalls_by_day": "holds counters only",
     "audit_waiting": "its events are added to the log before it is searched",
 }
 """Tables of tenants that need no search, each with the reason."""

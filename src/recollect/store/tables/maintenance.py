@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from recollect.model import ClusterNode, Kind, Memory, Owner, State
 from recollect.policy.items import end_of
@@ -121,6 +121,10 @@ class MaintenanceRows(Units):
 
     def sum_counts(self) -> Mapping[str, int]:
         return {name: int(count) for name, count in self._read(NO_OWNER, lambda unit: unit.all("sum_counts"))}
+
+    def count_recalls(self, owner: Owner, days: Mapping[date, int]) -> None:
+        rows = [{**owner_params(owner), "day": day.isoformat(), "count": count} for day, count in days.items()]
+        self._write(owner.tenant, lambda unit: unit.run_many("count_recalls", rows))
 
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         values = {"name": name, "holder": holder, "now": now, "until": until}
