@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, Unpack
+from typing import IO, TYPE_CHECKING, Any, Unpack
 
 from recollect.api.agent_records import AgentView
 from recollect.caller import current_caller
@@ -16,9 +16,11 @@ from recollect.policy.memories.trust import check_removal
 from recollect.policy.names import proposal_seq
 from recollect.policy.numbers import check_whole
 from recollect.ports import Place
-from recollect.services.details.capture import OutputFields
-from recollect.services.details.pieces import TextSource
 from recollect.services.recall.recall import check_limit
+
+if TYPE_CHECKING:
+    from recollect.services.details.capture import OutputFields
+    from recollect.services.details.pieces import TextSource
 
 MAX_PAGE = 500
 

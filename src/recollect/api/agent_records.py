@@ -13,9 +13,8 @@ from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
 from recollect.model import NO_USER, Kind, KindName, Memory, OriginName, Owner, RoleName, ScopeName, State, StateName
@@ -26,6 +25,9 @@ from recollect.policy.text import check_text
 from recollect.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
 from recollect.services.memories.filters import MemoryFilters, check_filters, leave_out_items
 from recollect.services.recall.recall import check_limit
+
+if TYPE_CHECKING:
+    from recollect.api.build import Services
 
 NAME = "recollect"
 

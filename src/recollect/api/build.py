@@ -4,55 +4,87 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
-from recollect.lazy import dataclass
+from recollect.lazy import dataclass, lazy_class
 from recollect.model import Kind, Owner
+from recollect.policy.audit import check_key
 from recollect.policy.memories.categories import Category, make_lifetimes
 from recollect.policy.memories.trust import Judge, judge_memory
 from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
-from recollect.services.access.idempotency import Idempotency
 from recollect.services.access.keys import ApiKeys
 from recollect.services.background.embedding import Embedding
 from recollect.services.background.resting import GuardedModel
-from recollect.services.details.capture import Capture
-from recollect.services.details.describe import Describe
-from recollect.services.details.details import Details
-from recollect.services.history.workflows import RecordWorkflows
-from recollect.services.knowledge.ingest import Ingest
 from recollect.services.knowledge.search import PassageSearch, SearchKnowledge
 from recollect.services.knowledge.skills import Skills
-from recollect.services.memories.consolidate import Consolidate
-from recollect.services.memories.facts import ExtractFacts
-from recollect.services.memories.items import Items
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
-from recollect.services.memories.restoring import RestoreMemories
-from recollect.services.memories.secret_scan import SecretScan
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.memories.similar import Similar
-from recollect.services.prompt.assemble import Assemble
 from recollect.services.prompt.blocks import Inject
-from recollect.services.prompt.conversation import Conversations
-from recollect.services.prompt.fold import FoldTurns
-from recollect.services.prompt.gather import Gather
-from recollect.services.prompt.prompt_log import ContextCalls, InspectContextCall
-from recollect.services.prompt.references import OffloadPieces
+from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.prompt.transcripts import TranscriptWriter
 from recollect.services.recall.history_source import AuditSource, StepSource
 from recollect.services.recall.knowledge_source import KnowledgeSource
 from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.memory_source import MemorySource
 from recollect.services.recall.recall import Recall
-from recollect.services.transfer.export import Export
-from recollect.services.transfer.foreign import ForeignImport
-from recollect.services.transfer.importing import Import
-from recollect.services.transfer.restore import Restore
-from recollect.services.upkeep.checkup import Checkup, RepairIndex
-from recollect.services.upkeep.erase import Erase
 from recollect.services.upkeep.maintain import Maintain
 from recollect.services.upkeep.schedule import MaintenanceSchedule
-from recollect.services.upkeep.stats import CountTenant
 from recollect.settings import Settings
+
+if TYPE_CHECKING:
+    from recollect.services.access.idempotency import Idempotency
+    from recollect.services.details.capture import Capture
+    from recollect.services.details.describe import Describe
+    from recollect.services.details.details import Details
+    from recollect.services.history.workflows import RecordWorkflows
+    from recollect.services.knowledge.ingest import Ingest
+    from recollect.services.memories.consolidate import Consolidate
+    from recollect.services.memories.facts import ExtractFacts
+    from recollect.services.memories.items import Items
+    from recollect.services.memories.restoring import RestoreMemories
+    from recollect.services.memories.secret_scan import SecretScan
+    from recollect.services.prompt.assemble import Assemble
+    from recollect.services.prompt.conversation import Conversations
+    from recollect.services.prompt.fold import FoldTurns
+    from recollect.services.prompt.gather import Gather
+    from recollect.services.prompt.prompt_log import InspectContextCall
+    from recollect.services.prompt.references import OffloadPieces
+    from recollect.services.transfer.export import Export
+    from recollect.services.transfer.foreign import ForeignImport
+    from recollect.services.transfer.importing import Import
+    from recollect.services.transfer.restore import Restore
+    from recollect.services.upkeep.checkup import Checkup, RepairIndex
+    from recollect.services.upkeep.erase import Erase
+    from recollect.services.upkeep.stats import CountTenant
+else:
+    # Few programs use all of these.
+    Idempotency = lazy_class("recollect.services.access.idempotency.Idempotency")
+    Capture = lazy_class("recollect.services.details.capture.Capture")
+    Describe = lazy_class("recollect.services.details.describe.Describe")
+    Details = lazy_class("recollect.services.details.details.Details")
+    RecordWorkflows = lazy_class("recollect.services.history.workflows.RecordWorkflows")
+    Ingest = lazy_class("recollect.services.knowledge.ingest.Ingest")
+    Consolidate = lazy_class("recollect.services.memories.consolidate.Consolidate")
+    ExtractFacts = lazy_class("recollect.services.memories.facts.ExtractFacts")
+    Items = lazy_class("recollect.services.memories.items.Items")
+    RestoreMemories = lazy_class("recollect.services.memories.restoring.RestoreMemories")
+    SecretScan = lazy_class("recollect.services.memories.secret_scan.SecretScan")
+    Assemble = lazy_class("recollect.services.prompt.assemble.Assemble")
+    Conversations = lazy_class("recollect.services.prompt.conversation.Conversations")
+    FoldTurns = lazy_class("recollect.services.prompt.fold.FoldTurns")
+    Gather = lazy_class("recollect.services.prompt.gather.Gather")
+    InspectContextCall = lazy_class("recollect.services.prompt.prompt_log.InspectContextCall")
+    OffloadPieces = lazy_class("recollect.services.prompt.references.OffloadPieces")
+    Export = lazy_class("recollect.services.transfer.export.Export")
+    ForeignImport = lazy_class("recollect.services.transfer.foreign.ForeignImport")
+    Import = lazy_class("recollect.services.transfer.importing.Import")
+    Restore = lazy_class("recollect.services.transfer.restore.Restore")
+    Checkup = lazy_class("recollect.services.upkeep.checkup.Checkup")
+    RepairIndex = lazy_class("recollect.services.upkeep.checkup.RepairIndex")
+    Erase = lazy_class("recollect.services.upkeep.erase.Erase")
+    CountTenant = lazy_class("recollect.services.upkeep.stats.CountTenant")
 
 PARTS = ("similarity", "recency", "importance", "source")
 """Parts of a recall score that have a weight in the settings."""
@@ -76,7 +108,8 @@ class Services:
     def __init__(
         self, store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
     ) -> None:
-        """Build the services from the settings."""
+        """Build the services from the settings. Raises: Invalid."""
+        export_key = check_key(settings.export_key, "export_key")
         self.store, self.now, self.tokens, self.skills = store, now, outside.tokens, outside.skills
         self._embedding, self._settings = embedding, settings
         self._summary, self._fast = _guard_models(outside.models, now)
@@ -94,8 +127,8 @@ class Services:
         self._add_readers()
         self._add_prompts()
         self.ingest = Ingest(store, embedding, self.guard, outside.files, now)
-        self.export = Export(store, outside.archives, now, key=settings.export_key)
-        self.import_ = self._build_import(outside)
+        self.export = Export(store, outside.archives, now, key=export_key)
+        self.import_ = self._build_import(outside, export_key)
         caches = (self.echoes, self.assemble, self.context_calls, self.keys, embedding, self.stats)
         self.erase = Erase(store, self.consolidate, now, waiting=(self.retrieved, self.context_calls), caches=caches)
 
@@ -183,8 +216,21 @@ class Services:
 
     def _add_prompts(self) -> None:
         store, guard, now, settings = self.store, self.guard, self.now, self._settings
-        self.inject = Inject(store, self._embedding, self.echoes, self.judge, now, settings)
-        self.conversations = Conversations(store, guard, self._summary, now, settings)
+        self.inject = Inject(
+            store,
+            self._embedding,
+            self.echoes,
+            self.judge,
+            now,
+            settings,
+        )
+        self.conversations = Conversations(
+            store,
+            guard,
+            self._summary,
+            now,
+            settings,
+        )
         self.context_calls = ContextCalls(store, keep=settings.context_calls_kept)
         self.seen = InspectContextCall(store, self.skills, self.context_calls)
         self.assemble = Assemble(
@@ -201,11 +247,18 @@ class Services:
             settings=settings,
         )
 
-    def _build_import(self, outside: Dependencies) -> Import:
+    def _build_import(self, outside: Dependencies, export_key: str) -> Import:
         store, now, settings, archives = self.store, self.now, self._settings, outside.archives
-        keys = {"audit_key": settings.audit_key, "export_key": settings.export_key}
-        restore = Restore(store, self._embedding, archives, now, **keys)
-        foreign = ForeignImport(store, self.remember, self.items, self.transcripts, self.guard, now, settings)
+        restore = Restore(store, self._embedding, archives, now, audit_key=settings.audit_key, export_key=export_key)
+        foreign = ForeignImport(
+            store,
+            self.remember,
+            self.items,
+            self.transcripts,
+            self.guard,
+            now,
+            settings,
+        )
         return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
 

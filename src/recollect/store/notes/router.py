@@ -161,11 +161,13 @@ class RoutedStore(Delegate):
         note = self._notes.find_same(owner, text) if kind is Kind.NOTE and not owner.user else None
         return note or self.sql.find_same_memory(owner, kind, text, now=now)
 
-    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
         owner = memory.owner
         found = self._notes.find_with_file(owner, memory.id)
         if found is None:
-            return self.sql.update_memory(memory, vector, replaced_at=replaced_at)
+            return self.sql.update_memory(memory, vector, replaced_at=replaced_at, whole=whole)
         file, note = found
         if note.flag and memory == replace(note, held_at=None, flag=None):
             self._notes.approve(file, owner, [memory])
