@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from recollect.services.prompt.references import OffloadPieces
     from recollect.services.transfer.export import Export
     from recollect.services.transfer.foreign import ForeignImport
-    from recollect.services.transfer.importing import Import
-    from recollect.services.transfer.restore import Restore
+    from recollect.services.transfer.restore import Import, Restore
     from recollect.services.upkeep.checkup import Checkup, RepairIndex
     from recollect.services.upkeep.erase import Erase
     from recollect.services.upkeep.stats import CountTenant
@@ -79,7 +78,7 @@ else:
     OffloadPieces = lazy_class("recollect.services.prompt.references.OffloadPieces")
     Export = lazy_class("recollect.services.transfer.export.Export")
     ForeignImport = lazy_class("recollect.services.transfer.foreign.ForeignImport")
-    Import = lazy_class("recollect.services.transfer.importing.Import")
+    Import = lazy_class("recollect.services.transfer.restore.Import")
     Restore = lazy_class("recollect.services.transfer.restore.Restore")
     Checkup = lazy_class("recollect.services.upkeep.checkup.Checkup")
     RepairIndex = lazy_class("recollect.services.upkeep.checkup.RepairIndex")

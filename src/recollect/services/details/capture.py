@@ -24,7 +24,7 @@ MAX_SOURCE_CHARS = MAX_METADATA_CHARS // 4
 
 
 class OutputFields(TypedDict, total=False):
-    """What is known about an output."""
+    """Facts about an output that are stored with it."""
 
     source: str  # the command or tool
     status: str  # how it ended
