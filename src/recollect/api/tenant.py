@@ -235,9 +235,8 @@ class TenantKeys(TenantView):
         Raises: Invalid, Forbidden.
         """
         current_caller().check_whole_tenant()
-        return self._services.keys.list(
-            self.id, after=after, limit=None if limit is None else check_limit(limit, most=MAX_PAGE)
-        )
+        most = None if limit is None else check_limit(limit, most=MAX_PAGE)
+        return self._services.keys.list(self.id, after=after, limit=most)
 
     def revoke_key(self, id: str) -> None:
         """Revoke a key at once. It stays in the list. Raises: NotFound, Forbidden."""
