@@ -180,6 +180,8 @@ class RecordBody(BaseModel):
     @classmethod
     def of(cls, record: object, **computed: Any) -> Self:
         """Return the body of a record; `computed` are the fields that it has not."""
+        if not computed:
+            return cls.model_validate(record)
         names, read = _fields(cls, *computed)
         return cls(**dict(zip(names, read(record), strict=True)), **computed)
 
