@@ -140,7 +140,9 @@ class Gather:
             ranked = self._recall.rank(owner, wanted)
             hits, below = ranked.hits, ranked.below.values()
             METER.get().count_recall("context", is_empty=not hits)
-            passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
+            passages = sorted(
+                (hit for hit in hits if hit.source is Source.KNOWLEDGE), key=lambda hit: -hit.parts["similarity"]
+            )
             known = _ShownPieces(pieces)
             for part, found in (
                 (PromptPart.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
@@ -149,7 +151,10 @@ class Gather:
                 most, is_passage = self._limits[part], part is PromptPart.KNOWLEDGE
                 pieces[part], elsewhere = known.select_new(map(_hit_piece, found), most=most)
                 weak = [each for each in below if (each.source is Source.KNOWLEDGE) is is_passage]
-                left_out[part] = (*elsewhere, *map(_leave_out_weak, sorted(weak, key=_weakness)[:most]))
+                left_out[part] = (
+                    *elsewhere,
+                    *map(_leave_out_weak, sorted(weak, key=lambda each: -each.similarity)[:most]),
+                )
         checked = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
         return Window(layout=request.layout, pieces=checked, left_out=left_out)
 
@@ -258,14 +263,6 @@ def _conversation_pieces(conversation: Conversation) -> list[Piece]:
         # A turn is two messages: the user's and the answer.
         for turn in [(each.position + 1) // 2]
     ]
-
-
-def _dissimilarity(hit: Hit) -> float:
-    return -hit.parts["similarity"]
-
-
-def _weakness(candidate: Candidate) -> float:
-    return -candidate.similarity
 
 
 def _leave_out_weak(candidate: Candidate) -> LeftOut:
