@@ -12,6 +12,7 @@ import pytest
 import recollect
 from recollect import Recollect
 from tests.cli.program import Program
+from tests.waiting import eventually
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 HOSTS = {"claude": "claude-code/hooks/hooks.json", "codex": "codex/hooks.json", "cursor": "cursor/hooks.json"}
@@ -223,7 +224,25 @@ def test_an_event_without_use_for_memory_gets_an_empty_answer(program: Program) 
 def test_each_event_calls_the_same_command(host: str) -> None:
     commands = read_commands(host)
     assert set(commands) == EVENTS[host]
+    ends = {commands.pop("SessionEnd")} if host == "claude" else set()
     assert set(commands.values()) == {f"recollect hook {host} || exit 0"}
+    assert all(f"| nohup recollect hook {host} >" in command for command in ends)
+
+
+def test_the_end_of_a_session_of_claude_code_does_not_wait(tmp_path: Path) -> None:
+    """Claude Code stops a hook of that event after one and a half seconds; a model may take longer."""
+    stub = tmp_path / "recollect"
+    stub.write_text("#!/bin/sh\nwhile [ ! -e may-end ]; do sleep 0.05; done\ncat > new && mv new got\n")
+    stub.chmod(0o755)
+    sent = json.dumps({"hook_event_name": "SessionEnd", "transcript_path": "a %s 'b' \\n c"})
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+
+    command = ["sh", "-c", read_commands("claude")["SessionEnd"]]
+    subprocess.run(command, input=sent, text=True, env=environment, cwd=tmp_path, check=True, timeout=60)
+    assert not (tmp_path / "got").exists()
+    (tmp_path / "may-end").touch()
+    eventually((tmp_path / "got").exists)
+    assert (tmp_path / "got").read_text() == sent
 
 
 def test_the_files_of_plugins_are_whole() -> None:
