@@ -88,6 +88,11 @@ def test_a_reference_can_replace_the_output(program: Program) -> None:
     assert "MemoryRef" in answers["cursor"]["additional_context"]
 
 
+def complete_item(kind: str, part: dict[str, str]) -> dict[str, Any]:
+    """Return a line of a transcript of Codex 0.169."""
+    return {"type": "event_msg", "payload": {"type": "item_completed", "item": {"type": kind, "content": [part]}}}
+
+
 TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
     "claude": [
         {"type": "summary", "summary": "x"},
@@ -108,8 +113,8 @@ TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
                 "content": [{"type": "input_text", "text": "I live in Rome."}],
             },
         },
-        {"type": "event_msg", "payload": {"type": "user_message", "message": "I am allergic to penicillin."}},
-        {"type": "event_msg", "payload": {"type": "agent_message", "message": "Noted."}},
+        complete_item("UserMessage", {"type": "text", "text": "I am allergic to penicillin."}),
+        complete_item("AgentMessage", {"type": "Text", "text": "Noted."}),
     ],
     "cursor": [
         {
@@ -136,6 +141,15 @@ def test_facts_are_stored_at_the_end(program: Program, host: str, tmp_path: Path
     assert any("penicillin" in text for text in texts)
     assert not any("Rome" in text or "<" in text for text in texts)
     assert fire(program, host, event, transcript_path=None) == {}
+
+
+def test_transcripts_of_earlier_versions_of_codex_are_read(program: Program, tmp_path: Path) -> None:
+    said = {"type": "event_msg", "payload": {"type": "user_message", "message": "I am allergic to penicillin."}}
+    (tmp_path / "t.jsonl").write_text(json.dumps(said))
+
+    assert fire(program, "codex", "Stop", transcript_path=str(tmp_path / "t.jsonl")) == {}
+    with open_store(program) as store:
+        assert [each.text for each in store.agent().list()] == ["I am allergic to penicillin."]
 
 
 def test_a_session_of_cursor_begins_with_the_newest_notes(program: Program) -> None:
