@@ -88,12 +88,13 @@ def measure(case: Case, seconds: float) -> dict[str, tuple[float, float]]:
         recollect.maintain()
         clock.ahead += timedelta(hours=2)
         recollect.maintain()
-        for name, call in {
+        work: dict[str, Callable[[], object]] = {
             "maintain": recollect.maintain,
             "/metrics": recollect.maintenance.read_totals,
             "valid key at the start": recollect.has_keys,
             "remember, remote embedder": remember,
-        }.items():
+        }
+        for name, call in work.items():
             turns = [spend(case, call) for _ in range(TURNS)]
             costs[name] = (min(turn[0] for turn in turns), min(turn[1] for turn in turns))
         recollect.maintenance.start()
