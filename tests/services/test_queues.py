@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recollect import Recollect
-from recollect.services.background import embedding
+from recollect.services.background import vector_queue
 from recollect.services.upkeep import maintain
 from tests.providers.test_openai_embedder import DIMENSIONS, vector_of
 from tests.services.conftest import Clock, Place
@@ -74,7 +74,7 @@ def test_a_change_of_any_process_is_visited_by_the_next_run(fresh_place: Place, 
         ann.remember("Prefers tabs")
         rest(store, clock)
         assert visited(store) == 0
-        other._store._due_marks.forget("acme")  # type: ignore[attr-defined]
+        other._store._marked.clear()  # type: ignore[attr-defined]
         ann.remember("Lunch at noon", kind="episode", expires_at=clock() + timedelta(minutes=5))
         clock.forward(minutes=6)
         report = store.maintain()
@@ -161,7 +161,7 @@ def test_only_tenants_with_waiting_texts_are_asked(fresh_place: Place, clock: Cl
 def test_another_process_leaves_alone_what_one_embeds(
     fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "SHARED_RETRY", 0.05)
+    monkeypatch.setattr(vector_queue, "SHARED_RETRY", 0.05)
     far, near = Far(), Far()
     far.go_on.clear()
     with fresh_place.open(clock, own_embedder=far) as one, fresh_place.open(clock, own_embedder=near) as other:

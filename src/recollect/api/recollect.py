@@ -130,7 +130,6 @@ class Recollect:
         self.logins = Logins(self._store, self._services.keys, self._now)
         """Logins to the console, for servers."""
         self.lease_tokens = self._store.lease_tokens if is_postgres(self.settings.store_url) else None
-        """Takes tokens from a bucket that all servers share; None if only one machine can use the store."""
         self.maintenance = self._services.schedule
         """Schedule of maintenance: `start()` runs it at intervals, `refresh()` has its last and next run."""
         self._is_closed = False
@@ -236,7 +235,7 @@ class Recollect:
 
     def count_waiting(self) -> int:
         """Count the texts without a vector, in all tenants."""
-        return self._embedding.count_waiting()
+        return self._embedding.queue.count()
 
     def find_refused(self) -> Sequence[RefusedText]:
         """Ask the embedder about a sample of waiting texts and return those it refuses, of all tenants.

@@ -19,7 +19,6 @@ from recollect.policy.text import content_hash, fold, index_terms, like_literal,
 from recollect.ports import MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
-from recollect.store.queues import note_entries
 from recollect.store.tables.agents import ask_agent, keep_agent, make_agent, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -27,6 +26,7 @@ from recollect.store.tables.rows import (
     memory_from,
     memory_values,
     merge_parts,
+    note_entries,
     owner_params,
     summary_from,
     version_from,

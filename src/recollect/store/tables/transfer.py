@@ -15,7 +15,6 @@ from recollect.policy.text import fold, index_terms, terms
 from recollect.policy.transfer import CONTENTS
 from recollect.ports import ContentDraft, Vector
 from recollect.store.engine import Row, Unit
-from recollect.store.queues import note_entries
 from recollect.store.search.words import encode_words
 from recollect.store.tables import audit, knowledge, workflows
 from recollect.store.tables.agents import renew_index
@@ -23,7 +22,15 @@ from recollect.store.tables.context import call_from
 from recollect.store.tables.details import DetailRows, search_text
 from recollect.store.tables.memories import is_searchable
 from recollect.store.tables.proposals import proposal_from
-from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values, owner_params, step_from
+from recollect.store.tables.rows import (
+    detail_from,
+    maybe_moment,
+    memory_from,
+    memory_values,
+    note_entries,
+    owner_params,
+    step_from,
+)
 from recollect.store.tables.transfer_tables import (
     BY_NAME,
     TABLES,
