@@ -43,7 +43,7 @@ def test_agents_are_listed_with_how_much_they_remember(
 
     said = read(browser.get("/admin/agents"))
 
-    assert f"Ann & Co {ann.owner.agent} inactive 2 1 0 1 0" in said
+    assert f"Ann & Co {ann.owner.agent} inactive 1 0 1 0" in said
     assert "Agents" in said
 
 
