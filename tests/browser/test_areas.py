@@ -125,7 +125,7 @@ def test_a_user_is_erased_with_the_mouse(recollect: Recollect, console: Console)
     ann.for_user("mara").remember("Mara prefers tea at four")
     console.log_in()
     page = console.page
-    page.get_by_role("link", name="Users").click()
+    page.get_by_role("link", name="Users", exact=True).click()
     page.get_by_role("link", name="mara").click()
     page.get_by_role("button", name="Erase this user").click()
     page.get_by_role("button", name="Erase permanently").click()
