@@ -109,12 +109,18 @@ class PostgresIndex(MemorySearch):
         return index.sample(limit)
 
     def _weigh_part(
-        self, key: IndexKey, terms: Sequence[str], vector: Vector | None, row_filter: RowFilter, where: Condition | None
+        self,
+        key: IndexKey,
+        terms: Sequence[str],
+        vector: Vector | None,
+        row_filter: RowFilter,
+        where: Condition | None,
+        is_whole: bool,
     ) -> Evidence:
         index = self._find(key)
         if index is None:
             return self._weigh_entries(key, terms, vector, row_filter, where)
-        found = self._weigh_index(index, key, terms, vector, row_filter, where)
+        found = self._weigh_index(index, key, terms, vector, row_filter, where, is_whole)
         # The index keeps what it derived for this search.
         self._indexes.measure(key)
         return found

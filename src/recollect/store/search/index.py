@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from recollect.model import Kind, Match
 from recollect.policy.filters.conditions import Condition
+from recollect.policy.recall import shortlist
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
 from recollect.policy.text import FIXED
@@ -30,12 +31,14 @@ from recollect.store.search.encoding import (
     Floats,
     Numbers,
     decode_rows,
+    multiply,
+    multiply_roughly,
     pack_arrays,
     unpack_arrays,
     word_key,
 )
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
-from recollect.store.search.postings import Entries, PostingSegment, Words, row_numbers
+from recollect.store.search.postings import Entries, Occurrences, PostingSegment, Words, row_numbers
 from recollect.store.tables.rows import moment
 
 HIDDEN_SHARE = 0.05
@@ -243,10 +246,12 @@ class OwnerIndex:
         *,
         where: Condition | None = None,
         load: LoadField | None = None,
+        is_whole: bool = False,
     ) -> Evidence:
         """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`.
 
-        `where` marks the rows that may be found; `load` reads the fields it names.
+        `where` marks the rows that may be found; `load` reads the fields it names. If the answer depends on no other
+        index (`is_whole`), a large one returns a shortlist.
         """
         rows, words = self._rows, self._words
         if not rows.count:
@@ -260,6 +265,8 @@ class OwnerIndex:
         allowed = None
         if where is not None and load is not None:
             allowed = self._columns.match(where, rows, load)[view.kept]
+        if is_whole and len(view.kept) > shortlist.LARGE:
+            return self._shorten(rows, view, occurrences, vector, allowed)
         cosines = None
         if vector is not None:
             cosines = rows.multiply(vector)
@@ -267,6 +274,34 @@ class OwnerIndex:
                 cosines[~rows.embedded[: rows.count]] = np.nan
             cosines = cosines[view.kept]
         return view.evidence.with_question(occurrences, cosines, allowed)
+
+    def _shorten(
+        self,
+        rows: IndexRows,
+        view: _View,
+        occurrences: Sequence[Occurrences],
+        vector: Floats | None,
+        allowed: NDArray[np.bool_] | None,
+    ) -> Evidence:
+        """Return the evidence of the rows that may be among the best."""
+        frame = view.evidence.frame
+        assert frame is not None
+
+        def measure(at: Numbers) -> Floats:
+            assert vector is not None
+            selected = view.kept[at]
+            exact = multiply(rows.matrix[selected], rows.scales[selected], vector)
+            exact[~rows.embedded[selected]] = np.nan
+            return exact
+
+        cosines = None
+        if vector is not None:
+            cosines = multiply_roughly(rows.matrix[: rows.count], rows.scales[: rows.count], vector)
+            if not view.is_embedded:
+                cosines[~rows.embedded[: rows.count]] = np.nan
+            if not view.is_in_order:
+                cosines = cosines[view.kept]
+        return shortlist.shorten(view.evidence, frame, occurrences, cosines, allowed=allowed, measure=measure)
 
     def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> _View:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
@@ -314,6 +349,7 @@ class _View:
     places: NDArray[np.int64]  # place of each row in that order; -1 if filtered out
     is_embedded: bool
     is_whole: bool  # no row is filtered out
+    is_in_order: bool  # and all are in the order in which they were added
     evidence: Evidence
 
     @classmethod
@@ -338,7 +374,9 @@ class _View:
             frame=Frame.of(conversations, lengths) if len(kept) else None,
         )
         is_embedded = bool(rows.embedded[: rows.count].all())
-        return cls(rows, allowed, kept, places, is_embedded, len(kept) == rows.count, evidence)
+        is_whole = len(kept) == rows.count
+        is_in_order = is_whole and bool((kept[1:] > kept[:-1]).all())
+        return cls(rows, allowed, kept, places, is_embedded, is_whole, is_in_order, evidence)
 
     @property
     def nbytes(self) -> int:
