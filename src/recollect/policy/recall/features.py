@@ -15,7 +15,7 @@ from recollect.model import Role
 from recollect.policy.recall.dates import Span
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.ranking import BM25_K1
-from recollect.policy.recall.similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, rarity
+from recollect.policy.recall.similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, length_norms, rarity
 from recollect.policy.text import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> Wor
     weight_of = np.array(weights)
     weight = weight_of[word]
     full = 1 / sum(weights)
-    own, cover = weight * saturate(counts, frame.own_norms[rows]), weight
+    own, cover = weight * saturate(counts, length_norms(evidence.lengths[rows], frame.mean_length)), weight
     # The answer to a question follows it, so a question says nothing about what stands before it.
     states = 1 - _mark_trait(QUESTION)[evidence.traits[rows]]
     lent_to, lent_word, lent = frame.beside.lend_words(rows, word, counts, total, back=counts * states)
@@ -227,7 +227,7 @@ def _find_echoes(evidence: Evidence, cover: Floats, words: int) -> Floats:
     return echoes
 
 
-def _find_neighbours(meaning: Floats, conversations: Numbers) -> Floats:
+def _find_neighbours(meaning: Floats, conversations: NDArray[np.int32] | Numbers) -> Floats:
     """Return the better meaning of the record before and the one after, at least 0."""
     best = np.zeros(len(meaning), np.float32)
     lent = np.where(conversations[1:] == conversations[:-1], np.float32(1), np.float32(0))
@@ -275,7 +275,7 @@ def _count_traits() -> Floats:
     return np.array([bits.bit_count() for bits in range(256)], np.float32)
 
 
-def _find_distance(spans: Sequence[Span], since: NDArray[np.float64]) -> Floats:
+def _find_distance(spans: Sequence[Span], since: NDArray[np.floating | np.integer]) -> Floats:
     """Return 0 inside one of the spans and more, up to 1, the further away a record is."""
     days = since / 86_400 + FIRST_DAY
     distance: Floats = 1 - np.maximum.reduce([span.closeness(days) for span in spans])

@@ -179,18 +179,17 @@ def _add_neighbours(rows: Numbers, total: int) -> Numbers:
 
 def _select_frame(frame: Frame, rows: Numbers) -> tuple[Frame, Numbers]:
     """Return the part of a frame for some rows, and the conversations that they belong to."""
-    weights = dict[int, Floats]()
-    for apart, of_all in frame.beside.weights.items():
+    marks: dict[int, NDArray[np.bool_]] = {}
+    for apart, of_all in frame.beside.marks.items():
         is_apart = rows[apart:] - rows[:-apart] == apart
-        weights[apart] = np.pad(of_all[rows[:-apart] + apart] * is_apart, apart)
-    talk = frame.talk[rows]
+        marks[apart] = np.pad(of_all[rows[:-apart] + apart] & is_apart, apart)
+    talk = frame.talk[rows].astype(np.int64)
     begins = np.r_[True, talk[1:] != talk[:-1]]
     talks = talk[begins]
     return Frame(
-        beside=NeighbourWeights(weights),
-        own_norms=frame.own_norms[rows],
+        beside=NeighbourWeights(marks),
         norms=frame.norms[rows],
-        talk=np.cumsum(begins) - 1,
+        talk=(np.cumsum(begins) - 1).astype(np.int32),
         talk_starts=np.flatnonzero(begins),
         talk_norms=frame.talk_norms[talks],
         log_lengths=frame.log_lengths[rows],

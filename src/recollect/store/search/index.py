@@ -49,6 +49,7 @@ MAX_VIEWS = 4
 
 V = TypeVar("V", bound=Hashable)
 N = TypeVar("N", np.int8, np.int64, np.float64)
+A = TypeVar("A", np.bool_, np.float32)
 
 NO_WORDS = np.empty(0, np.uint64)
 
@@ -261,18 +262,18 @@ class OwnerIndex:
             return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
         view = self._view(rows, words, row_filter)
         keys = [word_key(term) for term in terms]
-        occurrences = words.occurrences(keys, view.places, is_whole=view.is_whole)
+        occurrences = words.occurrences(keys, view.places, rows.count, is_whole=view.is_whole)
         allowed = None
         if where is not None and load is not None:
-            allowed = self._columns.match(where, rows, load)[view.kept]
-        if is_whole and len(view.kept) > shortlist.LARGE:
+            allowed = view.arrange(self._columns.match(where, rows, load))
+        if is_whole and len(view.evidence.seqs) > shortlist.LARGE:
             return self._shorten(rows, view, occurrences, vector, allowed)
         cosines = None
         if vector is not None:
             cosines = rows.multiply(vector)
             if not view.is_embedded:
                 cosines[~rows.embedded[: rows.count]] = np.nan
-            cosines = cosines[view.kept]
+            cosines = view.arrange(cosines)
         return view.evidence.with_question(occurrences, cosines, allowed)
 
     def _shorten(
@@ -289,7 +290,7 @@ class OwnerIndex:
 
         def measure(at: Numbers) -> Floats:
             assert vector is not None
-            selected = view.kept[at]
+            selected = at if view.kept is None else view.kept[at]
             exact = multiply(rows.matrix[selected], rows.scales[selected], vector)
             exact[~rows.embedded[selected]] = np.nan
             return exact
@@ -299,8 +300,7 @@ class OwnerIndex:
             cosines = multiply_roughly(rows.matrix[: rows.count], rows.scales[: rows.count], vector)
             if not view.is_embedded:
                 cosines[~rows.embedded[: rows.count]] = np.nan
-            if not view.is_in_order:
-                cosines = cosines[view.kept]
+            cosines = view.arrange(cosines)
         return shortlist.shorten(view.evidence, frame, occurrences, cosines, allowed=allowed, measure=measure)
 
     def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> _View:
@@ -345,44 +345,53 @@ class _View:
 
     rows: IndexRows
     allowed: NDArray[np.bool_]
-    kept: NDArray[np.int64]  # row numbers in that order
-    places: NDArray[np.int64]  # place of each row in that order; -1 if filtered out
+    kept: NDArray[np.int32] | None  # row numbers in that order; None if it is the order of all rows
+    places: NDArray[np.int32] | None  # place of each row in that order; -1 if filtered out
     is_embedded: bool
     is_whole: bool  # no row is filtered out
-    is_in_order: bool  # and all are in the order in which they were added
     evidence: Evidence
 
     @classmethod
     def build(cls, rows: IndexRows, words: Words, allowed: NDArray[np.bool_]) -> _View:
-        kept = np.flatnonzero(allowed)
-        seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
-        conversations = number_conversations(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
+        found = np.flatnonzero(allowed).astype(np.int32)
+        seqs, speakers, since = rows.seqs[found], rows.speakers[found], rows.since[found]
+        sessions = rows.sessions[found].astype(np.int64)
+        conversations = number_conversations(sessions, seqs=seqs, speakers=speakers, since=since.astype(np.float64))
         order = np.lexsort((seqs, conversations))
-        kept, conversations = kept[order], conversations[order]
-        places = np.full(rows.count, -1)
-        places[kept] = np.arange(len(kept))
-        lengths = rows.lengths[kept]
+        kept, conversations = found[order], conversations[order]
+        is_whole = len(kept) == rows.count
+        is_in_order = is_whole and bool((kept[1:] > kept[:-1]).all())
+        places = np.full(rows.count, -1, np.int32)
+        places[kept] = np.arange(len(kept), dtype=np.int32)
+        lengths = rows.lengths[: rows.count] if is_in_order else rows.lengths[kept]
+        frame = Frame.of(conversations, lengths) if len(kept) else None
         evidence = Evidence(
-            seqs=seqs[order],
-            conversations=conversations,
+            # Without a copy if possible: a large index would take a tenth more memory.
+            seqs=rows.seqs[: rows.count] if is_in_order else seqs[order],
+            conversations=conversations if frame is None else frame.talk,
             lengths=lengths,
-            since=since[order],
-            speakers=speakers[order],
+            since=rows.since[: rows.count] if is_in_order else since[order],
+            speakers=rows.speakers[: rows.count] if is_in_order else speakers[order],
             traits=words.mark_bits([word_key(each) for each in FIXED], places, len(kept)),
             cosines=None,
             occurrences=(),
-            frame=Frame.of(conversations, lengths) if len(kept) else None,
+            frame=frame,
         )
         is_embedded = bool(rows.embedded[: rows.count].all())
-        is_whole = len(kept) == rows.count
-        is_in_order = is_whole and bool((kept[1:] > kept[:-1]).all())
-        return cls(rows, allowed, kept, places, is_embedded, is_whole, is_in_order, evidence)
+        if is_in_order:
+            return cls(rows, allowed, None, None, is_embedded, is_whole, evidence)
+        return cls(rows, allowed, kept, places, is_embedded, is_whole, evidence)
+
+    def arrange(self, column: NDArray[A]) -> NDArray[A]:
+        """Return the values of the rows in the order of the evidence."""
+        return column if self.kept is None else column[self.kept]
 
     @property
     def nbytes(self) -> int:
         evidence, frame = self.evidence, self.evidence.frame
-        derived = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since, evidence.traits)
-        arrays = (self.allowed, self.kept, self.places, *derived)
+        derived = (evidence.seqs, evidence.lengths, evidence.since, evidence.speakers)
+        arrays = [self.allowed, evidence.traits, *(each for each in derived if each.base is None)]
+        arrays += [each for each in (self.kept, self.places) if each is not None]
         return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
 
 
