@@ -187,7 +187,9 @@ class OwnerIndex:
         stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
         if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
             return self._compact(stays)
-        kept = self._copy_with(replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], HIDDEN)))
+        kept = self._copy_with(
+            replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], rows.expiries.dtype.type(HIDDEN)))
+        )
         kept._words, kept._columns = self._words, self._columns
         return kept
 
@@ -355,7 +357,8 @@ class _View:
     def build(cls, rows: IndexRows, words: Words, allowed: NDArray[np.bool_]) -> _View:
         found = np.flatnonzero(allowed).astype(np.int32)
         seqs, speakers, since = rows.seqs[found], rows.speakers[found], rows.since[found]
-        sessions = rows.sessions[found].astype(np.int64)
+        # Conversations of rows without a session have negative numbers.
+        sessions = rows.sessions[found].astype(np.int64) & 0xFFFFFFFF
         conversations = number_conversations(sessions, seqs=seqs, speakers=speakers, since=since.astype(np.float64))
         order = np.lexsort((seqs, conversations))
         kept, conversations = found[order], conversations[order]
@@ -402,8 +405,9 @@ def _convert(values: Sequence[V], convert: Callable[[V], float], dtype: type[N])
 
 
 def _session_number(session_id: str | None) -> int:
-    """Return a number for a row's session; 0 is reserved for rows without one."""
-    return 0 if session_id is None else word_key(session_id) or 1
+    """Return a number of 32 bits for a row's session; 0 is reserved for rows without one."""
+    number = 0 if session_id is None else word_key(session_id) or 1
+    return number if number < 1 << 31 else number - (1 << 32)
 
 
 def _speaker_number(kind_and_role: tuple[str, str]) -> int:
