@@ -116,7 +116,7 @@ def _score_roughly(
         return np.float32(sum(each))
 
     held = np.zeros(total, np.uint8)
-    in_talk = np.zeros(len(frame.talk_starts), np.float32)
+    in_talk, has_talks = np.zeros(len(frame.talk_starts), np.float32), len(frame.talk_starts) > 1
     rarities = [rarity(total, len(rows)) if len(rows) else 0.0 for rows, _ in occurrences]
     full, counted = sum(rarities) or 1.0, 0
     for place in sorted(range(len(occurrences)), key=lambda place: len(occurrences[place][0])):
@@ -127,7 +127,8 @@ def _score_roughly(
         share = rarities[place] / full
         # Rows of one word are distinct, so no addition is lost; of a conversation it counts once.
         held[rows] += np.uint8(round(FULL * share))
-        in_talk[frame.talk[rows]] += np.float32(share)
+        if has_talks:
+            in_talk[frame.talk[rows]] += np.float32(share)
     near = held.copy()
     for apart in range(1, len(NEIGHBOURS) + 1):
         near[apart:] += held[:-apart]
@@ -135,8 +136,9 @@ def _score_roughly(
     # A word that a record shares with a neighbour counts once, which is not known here: no more than all words count.
     shares = np.minimum(np.arange(256, dtype=np.float32) / FULL, 1)
     scores: Floats = (shares * weight("near", "near_cover"))[near]
-    scores += (shares * weight("own", "cover"))[held]
-    if len(in_talk) > 1:
+    if own := weight("own", "cover"):
+        scores += (shares * own)[held]
+    if has_talks:
         in_talk *= weight("around")
         scores += in_talk if len(in_talk) == total else in_talk[frame.talk]
     scores += weight("length") * frame.log_lengths
@@ -211,6 +213,10 @@ def _select_occurrences(
         place = place_of[at]
         is_in = place >= 0
         found.append((place[is_in].astype(np.int64), counts[is_in]))
+        if len(talk_of) == 1:
+            holding.append(min(len(at), 1))
+            in_talks.append((np.zeros(holding[-1], np.int64), counts.sum(keepdims=True)[: holding[-1]]))
+            continue
         of_talk = frame.talk[at]
         is_held = np.zeros(len(talk_of), np.bool_)
         is_held[of_talk] = True
