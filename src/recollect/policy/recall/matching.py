@@ -173,6 +173,9 @@ def _find_distances(words: Sequence[Numbers], best: int, talk: range, far: int) 
 def _top_positions(scores: Floats, limit: int) -> Numbers:
     """Return the positions of the `limit` best matches, including ties of the last."""
     # Partitioning is slow if most are equal, as records that a filter leaves out are.
-    matches = np.flatnonzero(scores > NO_MATCH)
+    is_match = scores > NO_MATCH
+    if limit < len(scores) and is_match.all():
+        return (scores >= np.partition(scores, -limit)[-limit]).nonzero()[0]
+    matches = is_match.nonzero()[0]
     found = scores[matches]
     return matches[found >= np.partition(found, -limit)[-limit]] if limit < len(found) else matches

@@ -65,7 +65,7 @@ SAMPLE = 500
 SHELF_SHARE = 0.5
 """Share of the memory for indexes that one tenant's shelf may take."""
 
-ENTRY_BYTES = 250
+ENTRY_BYTES = 110
 """Approximate bytes of memory of the index entry of a memory of fifteen words, without its vector."""
 
 CHUNK_BYTES = 700

@@ -138,11 +138,11 @@ def decode_rows(matrix: Bytes, scales: Floats) -> Floats:
 def multiply(matrix: Bytes, scales: Floats, vector: Floats) -> Floats:
     """Return the product of each row with `vector`."""
     scale = max(vector.max().item(), -vector.min().item()) / MAX_BYTE or 1.0
-    steps = vector / np.float32(scale)
-    coarse = steps.round()
-    split = np.array((coarse, (steps - coarse) * REST), np.float32).round().astype(np.int8)
-    coarse, rest = np.asarray(simsimd.cdist(matrix, split, metric="dot")).T
-    products: Floats = (coarse + rest / REST).astype(np.float32)
+    steps, split = vector / np.float32(scale), np.empty((2, len(vector)), np.int8)
+    split[0] = coarse = steps.round()
+    split[1] = ((steps - coarse) * np.float32(REST)).round()
+    found = np.asarray(simsimd.cdist(matrix, split, metric="dot"))
+    products: Floats = (found[:, 0] + found[:, 1] / REST).astype(np.float32)
     products *= scales * np.float32(scale)
     return products
 
