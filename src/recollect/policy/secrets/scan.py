@@ -78,7 +78,7 @@ class PatternSet:
         options = re2.Options()
         options.log_errors = False
         self._set = re2.Set.SearchSet(options)
-        sources = {key: _LONGER.get(key) or f"(?i){re2.escape(key)}" for key in keys} | patterns
+        sources = {**{key: _LONGER.get(key) or f"(?i){re2.escape(key)}" for key in keys}, **patterns}
         self._names = list(sources)
         for source in sources.values():
             self._set.Add(source)

@@ -16,7 +16,7 @@ from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condit
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
-from recollect.ports import MemorySummary, Vector
+from recollect.ports import Encoded, EncodedMemory, MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
 from recollect.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
@@ -68,15 +68,21 @@ class MemoryRows(Units):
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
 
-    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[EncodedMemory]:
+        entries = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
+        return [EncodedMemory(memory_values(memory, 0), entry) for memory, entry in zip(memories, entries, strict=True)]
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         if not memories:
             return []
         owner = memories[0].owner
         if any(memory.owner != owner for memory in memories):
             raise Invalid("Memories that are added together must belong to one agent.")
-        # Prepare everything that needs no number here, on the caller's thread, to keep the transaction short.
-        rows = [memory_values(memory, 0) for memory in memories]
-        index = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
+        encoded = [
+            each if isinstance(each, EncodedMemory) else self.encode_memories([memory], [each])[0]
+            for memory, each in zip(memories, vectors, strict=True)
+        ]
+        rows = [each.row for each in encoded]
 
         def add(unit: Unit) -> int:
             last = take_numbers(unit, owner, len(memories), memories[0].created_at)
@@ -84,8 +90,7 @@ class MemoryRows(Units):
             for seq, row in enumerate(rows, first):
                 row["seq"] = seq
             _put_all(unit, "add_memory", rows)
-            both = zip(rows, index, strict=True)
-            _put_all(unit, "index_memory", [{**row, **entry} for row, entry in both if is_searchable(row)])
+            _put_all(unit, "index_memory", [{**row, **entry} for row, entry in encoded if is_searchable(row)])
             unit.memo.setdefault((ADDED, owner.agent), []).extend(memories)
             return first
 
