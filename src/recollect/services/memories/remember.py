@@ -303,7 +303,7 @@ class Remember:
     ) -> Sequence[Memory]:
         same = [self._find_same(memory, now) for memory in memories]
         # A single draft repeats no other one, so nothing has to tell them apart.
-        identities = [find_identity(memory, place) for place, memory in enumerate(memories)] if len(same) > 1 else [0]
+        identities = [find_identity(memory, place) for place, memory in enumerate(memories)] if len(same) != 1 else [0]
         # Position of the first draft of each identity; later drafts become the same memory.
         firsts: dict[object, int] = {}
         for position, identity in enumerate(identities):
