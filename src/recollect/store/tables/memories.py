@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.lazy import dataclass
-from recollect.model import Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
@@ -272,7 +272,7 @@ class MemoryRows(Units):
             own = unit.memo.get((ADDED, key[0].agent), ())
             count = known.count + (
                 # Nobody else took a number meanwhile.
-                sum(memory.kind is key[1] and memory.home == key[0] for memory in own)
+                sum(memory.kind is key[1] and (memory.user or NO_USER) == key[0].user for memory in own)
                 if known.last_seq + len(own) == last_seq
                 else self._count_after(unit, which, known.last_seq)
             )
