@@ -46,7 +46,7 @@ BLOCK_MARK = lazy_pattern(
 """Mark of a block that memory put into a prompt. Most texts have none, and looking closer takes far longer."""
 
 _MARK_SIGNS = ("[", '"', "(", "memor", "journal")
-"""What such a mark holds one of. The pattern ignores case, so it takes far longer than looking for these."""
+"""Texts of which such a mark holds one. The pattern ignores case, so it takes far longer than looking for these."""
 
 ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
 

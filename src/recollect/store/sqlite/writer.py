@@ -40,7 +40,7 @@ from recollect.errors import (
 )
 from recollect.store.conditions import PLACE, Clause
 from recollect.store.engine import CLOSED, SCHEMA_INCOMPLETE, UNSTORABLE, Row, Unit
-from recollect.store.queries import MAX_FORMATTED, as_numbered, load_queries, peek, select
+from recollect.store.queries import FOR_USER, MAX_FORMATTED, as_numbered, load_queries, peek, select
 from recollect.store.tables.rows import stamp
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class SqliteUnit:
 
     def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         check_read_limit()
-        sql, bind = select(self._queries, name, values)
+        sql, bind = self._queries[name + FOR_USER if "user" in values else name]
         if where is not None:
             sql, bind = make_statement(select(load_queries("sqlite"), name, values).replace(PLACE, where.sql))
             values |= where.values
@@ -98,7 +98,7 @@ class SqliteUnit:
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         check_read_limit()
-        sql, bind = select(self._queries, name, values)
+        sql, bind = self._queries[name + FOR_USER if "user" in values else name]
         row: Row | None = self._connection.execute(sql, bind(values)).fetchone()
         return row
 
@@ -107,7 +107,7 @@ class SqliteUnit:
         return self._connection.changes()
 
     def put(self, name: str, /, **values: Any) -> None:
-        sql, bind = select(self._queries, name, values)
+        sql, bind = self._queries[name + FOR_USER if "user" in values else name]
         self._connection.execute(sql, bind(values))
 
     def ask(self, name: str, /, **values: Any) -> Callable[[], Row | None]:
