@@ -97,7 +97,7 @@ def shortness(evidence: Evidence) -> float:
 
 
 def _has(evidence: Evidence, trait: str) -> Floats:
-    return ((evidence.traits >> FIXED.index(trait)) & 1).astype(np.float32)
+    return _mark_trait(trait)[evidence.traits]
 
 
 def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> WordScores:
@@ -111,13 +111,14 @@ def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> Wor
         return WordScores(*np.zeros((5, total), np.float32))
     rows, counts = np.concatenate([rows for rows, _ in found]), np.concatenate([counts for _, counts in found])
     word = np.repeat(np.arange(len(found)), held)
-    weight = np.array(weights)[word]
+    weight_of = np.array(weights)
+    weight = weight_of[word]
     full = 1 / sum(weights)
     own, cover = weight * saturate(counts, frame.own_norms[rows]), weight
     # The answer to a question follows it, so a question says nothing about what stands before it.
-    states = (evidence.traits[rows] >> FIXED.index(QUESTION) & 1) ^ 1
+    states = 1 - _mark_trait(QUESTION)[evidence.traits[rows]]
     lent_to, lent_word, lent = frame.beside.lend_words(rows, word, counts, total, back=counts * states)
-    lent_weight = np.array(weights)[lent_word]
+    lent_weight = weight_of[lent_word]
     talk, talk_word, talk_counts = _sum_pairs(frame.talk[rows], word, counts, talks)
     holding = np.bincount(talk_word, minlength=len(found)).tolist()
     shares = zip(question.weights, holding, strict=True)
@@ -218,6 +219,12 @@ def _find_speakers(evidence: Evidence, question: ParsedQuery) -> Mapping[str, Fl
             by_named[rows] = 1
             found |= {"named": by_named, "other_name": spoken - by_named}
     return found
+
+
+@cache
+def _mark_trait(trait: str) -> Floats:
+    """Return 1 for each value of `Evidence.traits` with this trait, and 0 for the others."""
+    return ((np.arange(256) >> FIXED.index(trait)) & 1).astype(np.float32)
 
 
 @cache

@@ -132,7 +132,7 @@ class Remember:
     def run_with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
         """Run `work` and store the drafts in one transaction; return its result. Drafts that echo memory are skipped.
 
-        Of an old message that would have become a gist by now, the gist is stored; `work` stores the whole.
+        An old message that would have become a gist by now becomes one at once.
 
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
@@ -140,14 +140,14 @@ class Remember:
             return self._run_transaction(owner, work, ())
         now = self._now()
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
-        if self._keeps_gist:
-            new = [summarise_expired(memory, now, self._lifetimes) or memory for memory in new]
         memories = [self.screen(memory, now) for memory in new]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
         encoded = self._store.encode_memories(memories, vectors)
 
         def write() -> T:
-            self._add(owner, memories, encoded, now)
+            for memory in self._add(owner, memories, encoded, now):
+                if self._keeps_gist and (gist := summarise_expired(memory, now, self._lifetimes)) is not None:
+                    self._store.update_memory(gist, replaced_at=now, whole=memory.text)
             return work()
 
         return self._run_transaction(owner, write, vectors)

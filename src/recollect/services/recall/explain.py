@@ -72,9 +72,10 @@ class Explain:
 
         Raises: Invalid; StoreError when no source answers.
         """
-        ranking = self._recall.rank(owner, request)
         if id is None:
+            ranking = self._recall.rank(owner, request, most=request.limit + NEAR_MISSES)
             return self._explain_answer(owner, ranking, request)
+        ranking = self._recall.rank(owner, request)
         explanation = (
             _explain_candidate(ranking, request, id)
             or self._explain_exclusion(owner, ranking, request, id)

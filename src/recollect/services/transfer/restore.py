@@ -22,7 +22,6 @@ from pathlib import Path
 from recollect.errors import Conflict, Invalid
 from recollect.lazy import dataclass
 from recollect.model import ACTOR, AuditEvent, ImportReport, Json
-from recollect.policy.audit import check_key
 from recollect.policy.erasure import ERASED
 from recollect.policy.memories.trust import LOW_TRUST
 from recollect.policy.transfer import CONTENTS, key_of
@@ -63,7 +62,7 @@ class Restore:
     def __init__(
         self, store: Store, embedding: Embedding, files: ArchiveFiles, now: Clock, *, audit_key: str, export_key: str
     ) -> None:
-        self._keys = {"audit_key": audit_key, "export_key": check_key(export_key, "export_key")}
+        self._keys = {"audit_key": audit_key, "export_key": export_key}
         self._store = store
         self._embedding = embedding
         self._files = files

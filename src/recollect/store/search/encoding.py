@@ -8,12 +8,13 @@ get equal results, wherever they stand.
 
 from __future__ import annotations
 
+import json
 import struct
 import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,9 @@ MAX_BYTE = 127
 
 REST = 2 * MAX_BYTE
 """Factor of the rest of a question's vector: it is at most half a step of the coarse bytes."""
+
+ALIGNMENT = 64
+"""Packed arrays begin at multiples of this number of bytes."""
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.int8]
@@ -79,6 +83,12 @@ def has_same_terms(stored: bytes, terms: Sequence[str]) -> bool:
     """Return True if a stored entry holds exactly these words, in any order."""
     expected = encode_terms(terms)
     return stored == expected or sorted(_split_codes(stored)) == sorted(_split_codes(expected))
+
+
+def holds_terms(stored: bytes, terms: Sequence[str]) -> bool:
+    """Return True if a stored entry holds at least these words, however often."""
+    # The lower half of a code is the count, and it comes first.
+    return {word_key(term) for term in terms} <= {int.from_bytes(code[4:], "little") for code in _split_codes(stored)}
 
 
 def _split_codes(stored: bytes) -> list[bytes]:
@@ -139,6 +149,30 @@ def multiply(matrix: Bytes, scales: Floats, vector: Floats) -> Floats:
     products: Floats = (coarse + rest / REST).astype(np.float32)
     products *= scales * np.float32(scale)
     return products
+
+
+def pack_arrays(arrays: Mapping[str, NDArray[Any]], **other: Any) -> bytes:
+    """Return named arrays and other values as bytes."""
+    parts, described, at = list[bytes](), list[tuple[str, str, Sequence[int], int]](), 0
+    for name, column in arrays.items():
+        stored = column.astype(column.dtype.newbyteorder("<"), copy=False)
+        parts += [stored.tobytes(), bytes(-stored.nbytes % ALIGNMENT)]
+        described.append((name, stored.dtype.str, stored.shape, at))
+        at += sum(map(len, parts[-2:]))
+    head = json.dumps({**other, "arrays": described}).encode()
+    head += b" " * (-(len(head) + 8) % ALIGNMENT)
+    return b"".join((len(head).to_bytes(8, "little"), head, *parts))
+
+
+def unpack_arrays(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the arrays, which share the memory of `data`, and the other values."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    head = json.loads(data[8:start])
+    arrays = {
+        name: np.frombuffer(data, dtype, int(np.prod(shape)), start + at).reshape(shape)
+        for name, dtype, shape, at in head.pop("arrays")
+    }
+    return arrays, head
 
 
 def _decode_versions(rows: Sequence[Row]) -> Numbers:

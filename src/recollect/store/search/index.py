@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_not
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,19 @@ from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number
 from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.columns import FieldColumns, LoadField
-from recollect.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, decode_rows, word_key
+from recollect.store.search.encoding import (
+    COMPACT_ENCODING,
+    Bytes,
+    Encoding,
+    Floats,
+    Numbers,
+    decode_rows,
+    pack_arrays,
+    unpack_arrays,
+    word_key,
+)
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
-from recollect.store.search.postings import Entries, Words, row_numbers
+from recollect.store.search.postings import Entries, PostingSegment, Words, row_numbers
 from recollect.store.tables.rows import moment
 
 HIDDEN_SHARE = 0.05
@@ -36,6 +46,8 @@ MAX_VIEWS = 4
 
 V = TypeVar("V", bound=Hashable)
 N = TypeVar("N", np.int8, np.int64, np.float64)
+
+NO_WORDS = np.empty(0, np.uint64)
 
 EMPTY_BYTES = 4096
 """Approximate size of an empty index, which dominates when there are many small owners."""
@@ -138,6 +150,33 @@ class OwnerIndex:
             matrix[embedded], scales[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
         return embedded, matrix, scales
 
+    def dump(self) -> bytes:
+        """Return the index as bytes for `load`."""
+        (words,) = self._words.keep_rows(np.arange(self.count)).segments or (PostingSegment.from_packed(NO_WORDS),)
+        lists: dict[str, NDArray[Any]] = {"keys": words.keys, "starts": words.starts, "entries": words.entries}
+        return pack_arrays({**self._rows.columns, **lists}, groups=self._rows.group_names)
+
+    @classmethod
+    def load(cls, data: bytes, embedder: RegisteredEmbedder, encoding: Encoding = COMPACT_ENCODING) -> OwnerIndex:
+        """Return the index of these bytes, which it refers to."""
+        arrays, other = unpack_arrays(data)
+        index = cls(embedder, encoding)
+        index._words = Words((PostingSegment(arrays.pop("keys"), arrays.pop("starts"), arrays.pop("entries")),))
+        index._rows = IndexRows(count=len(arrays["seqs"]), group_names=tuple(other["groups"]), **arrays)
+        index.last_seq = int(arrays["seqs"].max(initial=0))
+        return index
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many rows more, and some to spare."""
+        self._rows = self._rows.reserve(count + count // 16)
+
+    def append_part(self, part: OwnerIndex, last_seq: int) -> None:
+        """Add the rows of another index, which are all that are stored up to `last_seq`."""
+        for segment in part._words.segments:
+            self._words = self._words.append_segment(segment, self._rows.count)
+        self._rows = self._rows.extend_columns(part._rows.columns, part._rows.group_names)
+        self.last_seq = max(self.last_seq, last_seq)
+
     def hide(self, seqs: Numbers) -> OwnerIndex:
         """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
         rows = self._rows
@@ -217,15 +256,17 @@ class OwnerIndex:
             return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
         view = self._view(rows, words, row_filter)
         keys = [word_key(term) for term in terms]
-        found = replace(view.evidence, occurrences=words.occurrences(keys, view.places, is_whole=view.is_whole))
+        occurrences = words.occurrences(keys, view.places, is_whole=view.is_whole)
+        allowed = None
         if where is not None and load is not None:
-            found = replace(found, allowed=self._columns.match(where, rows, load)[view.kept])
-        if vector is None:
-            return found
-        cosines = rows.multiply(vector)
-        if not view.is_embedded:
-            cosines[~rows.embedded[: rows.count]] = np.nan
-        return replace(found, cosines=cosines[view.kept])
+            allowed = self._columns.match(where, rows, load)[view.kept]
+        cosines = None
+        if vector is not None:
+            cosines = rows.multiply(vector)
+            if not view.is_embedded:
+                cosines[~rows.embedded[: rows.count]] = np.nan
+            cosines = cosines[view.kept]
+        return view.evidence.with_question(occurrences, cosines, allowed)
 
     def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> _View:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""

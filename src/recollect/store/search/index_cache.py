@@ -26,8 +26,10 @@ from recollect.deadline import hold_in_time
 from recollect.meter import METER
 from recollect.store.conditions import Clause
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
+from recollect.store.search.blocks import IndexBlocks
 from recollect.store.search.encoding import Encoding
 from recollect.store.search.index import OwnerIndex
+from recollect.store.tables.rows import BEHIND_ALL
 
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
@@ -55,8 +57,9 @@ class IndexKey:
         """Read (generation, revision, rewrites). A later owner of the same name has another generation."""
         return unit.one(f"{self._table}_state", **self.owner)
 
-    def rows_after(self, unit: Unit, seq: int) -> Iterator[Sequence[Row]]:
-        while rows := unit.all(f"{self._table}_after", **self.owner, seq=seq, limit=BATCH):
+    def rows_after(self, unit: Unit, seq: int, last: int = BEHIND_ALL) -> Iterator[Sequence[Row]]:
+        """Yield the rows after a number, up to another one, in batches."""
+        while rows := unit.all(f"{self._table}_after", **self.owner, seq=seq, last=last, limit=BATCH):
             yield rows
             if len(rows) < BATCH:
                 return
@@ -70,6 +73,10 @@ class IndexKey:
 
     def versions(self, unit: Unit) -> Sequence[Row]:
         return unit.all(f"{self._table}_versions", **self.owner)
+
+    @property
+    def is_whole_agent(self) -> bool:
+        return self.agent is not None and self.user is None
 
     @property
     def _table(self) -> str:
@@ -114,7 +121,11 @@ class IndexCache:
         numbers: Callable[[Sequence[int]], Any],
         max_bytes: int,
         keeps_last: bool,
+        blocks: IndexBlocks | None = None,
+        on_lacking: Callable[[IndexKey], None] = lambda key: None,
     ) -> None:
+        """Set up the cache. `on_lacking` gets the keys of indexes that should be kept in `blocks`."""
+        self._blocks, self._on_lacking = blocks, on_lacking
         self._read = read
         self._keeps_last = keeps_last
         self._encoding = encoding
@@ -251,6 +262,10 @@ class IndexCache:
         if state is not None and state != known:
             # A state without a revision equals no other, so after a failure the next search continues from here.
             cached.held = _Held(index, (state[0], None, state[2]))
+            if self._blocks is not None and shelf.is_whole_agent and not index.count:
+                is_lacking = self._blocks.load(unit, shelf, index)
+                if is_lacking:
+                    self._on_lacking(shelf)
             for rows in shelf.rows_after(unit, index.last_seq):
                 index.append(rows)
         cached.held = _Held(index, state, unit.began)

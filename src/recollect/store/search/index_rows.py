@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,11 @@ class IndexRows:
         )
 
     @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Columns by name, without their spare capacity."""
+        return {name: getattr(self, name)[: self.count] for name in _COLUMNS}
+
+    @property
     def nbytes(self) -> int:
         return sum(int(getattr(self, name).nbytes) for name in _COLUMNS)
 
@@ -72,13 +78,24 @@ class IndexRows:
 
     def extend(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> IndexRows:
         """Return a copy with more rows, written into spare capacity if possible. The old value does not change."""
-        names = (*self.group_names, *(name for name in dict.fromkeys(groups) if name not in self.group_names))
+        names = tuple(dict.fromkeys(groups))
         number_of = {name: number for number, name in enumerate(names)}
         numbers = np.fromiter(map(number_of.__getitem__, groups), np.int16, len(groups))
-        count = self.count + len(groups)
-        columns: dict[str, NDArray[np.generic]] = {"groups": numbers, **new}
-        grown = {name: _append(getattr(self, name), self.count, values) for name, values in columns.items()}
+        return self.extend_columns({"groups": numbers, **new}, names)
+
+    def extend_columns(self, columns: Mapping[str, NDArray[np.generic]], group_names: Sequence[str]) -> IndexRows:
+        """Do the same with columns, in which groups are indexes into `group_names`."""
+        names = (*self.group_names, *(name for name in group_names if name not in self.group_names))
+        numbers = np.array([names.index(name) for name in group_names], np.int16)
+        added = {**columns, "groups": numbers[columns["groups"].astype(np.intp)]}
+        grown = {name: _append(getattr(self, name), self.count, values) for name, values in added.items()}
+        count = self.count + len(added["groups"])
         return IndexRows(count=count, group_names=names, **grown)  # type: ignore[arg-type]
+
+    def reserve(self, count: int) -> IndexRows:
+        """Return a copy with room for so many rows more."""
+        room = {name: _append(getattr(self, name), self.count, getattr(self, name)[:0], count) for name in _COLUMNS}
+        return IndexRows(count=self.count, group_names=self.group_names, **room)  # type: ignore[arg-type]
 
     def keep_only(self, stays: NDArray[np.bool_]) -> IndexRows:
         kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
@@ -112,13 +129,15 @@ class IndexRows:
 _COLUMNS = tuple(column.name for column in fields(IndexRows) if column.name not in ("count", "group_names"))
 
 
-def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
+def _append(
+    column: NDArray[np.generic], count: int, values: NDArray[np.generic], spare: int | None = None
+) -> NDArray[np.generic]:
     """Write `values` after the first `count` entries of `column`, in place or in a copy with a quarter to spare."""
-    if not count:
+    if not len(column) and spare is None:
         return values
     needed = count + len(values)
-    if needed > len(column):
-        larger = np.empty((needed + needed // 4, *column.shape[1:]), column.dtype)
+    if needed + (spare or 0) > len(column):
+        larger = np.empty((needed + (needed // 4 if spare is None else spare), *column.shape[1:]), column.dtype)
         larger[:count] = column[:count]
         column = larger
     column[count:needed] = values

@@ -17,6 +17,7 @@ from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.store.conditions import compile_field, compile_filter
 from recollect.store.engine import RegisteredEmbedder, Row
+from recollect.store.search.blocks import IndexBlocks
 from recollect.store.search.encoding import Encoding, Floats, Numbers
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_cache import BATCH, NO_EMBEDDER, IndexCache, IndexKey, Read
@@ -37,9 +38,19 @@ class MemorySearch:
         numbers: Callable[[Sequence[int]], Any],
         max_bytes: int,
         keeps_last: bool,
+        blocks: IndexBlocks | None = None,
+        on_lacking: Callable[[IndexKey], None] = lambda key: None,
     ) -> None:
         self._engine, self._read, self._numbers = engine, read, numbers
-        self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes, keeps_last=keeps_last)
+        self._indexes = IndexCache(
+            read,
+            encoding=encoding,
+            numbers=numbers,
+            max_bytes=max_bytes,
+            keeps_last=keeps_last,
+            blocks=blocks,
+            on_lacking=on_lacking,
+        )
         self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
 

@@ -19,6 +19,7 @@ from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
 from recollect.store.conditions import compile_filter
 from recollect.store.engine import Engine, Row, Unit
+from recollect.store.queues import note_change
 from recollect.store.search.words import HistoryShelf, WordSearchRows, encode_words
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -31,6 +32,9 @@ from recollect.store.tables.rows import (
 from recollect.store.waiting_events import EventSealer, add_waiting, find_waiting_problem, seal_waiting
 
 SHELF = "audit"
+MAINTENANCE = "maintenance."
+"""Beginning of the actions of maintenance."""
+
 EVENTS_OF = "events"
 """Key of the events that a transaction writes at its end, in `Unit.memo`."""
 
@@ -72,11 +76,13 @@ class AuditRows(WordSearchRows):
         unit = self._unit(event.tenant)
         if unit is None or is_sealed or self._engine.has_single_writer:
             return self._write(event.tenant, lambda unit: self._append(unit, event))
+        _note_change(unit, event)
         unit.memo.setdefault(EVENTS_OF, []).append(event)
         return event
 
     def _append(self, unit: Unit, event: AuditEvent) -> AuditEvent:
         """Add an event to the chain, after those that wait."""
+        _note_change(unit, event)
         head = unit.one("hold_audit_head", tenant=event.tenant)
         if head is None:
             unit.put("add_tenant", tenant=event.tenant, now=event.at)
@@ -93,10 +99,11 @@ class AuditRows(WordSearchRows):
         return sealed
 
     def _finish(self, unit: Unit) -> Sequence[Callable[[], None]]:
+        notes = super()._finish(unit)
         if not (events := unit.memo.get(EVENTS_OF)):
-            return ()
+            return notes
         add_waiting(unit, events, self.audit_key)
-        return (partial(self._sealer.wake, unit.tenant),)
+        return (*notes, partial(self._sealer.wake, unit.tenant))
 
     def _seal_free(self, tenant: str) -> bool:
         """Add waiting events to the chain, unless somebody else does so now; return False if some still wait."""
@@ -219,6 +226,12 @@ def _explain_changed_head(head: AuditHead, hash: str | None, erasures: Sequence[
             return HeadCheck(head=head, is_ok=True, says=says)
     says = f"Event {head.id} has a different hash than recorded: the log was rewritten."
     return HeadCheck(head=head, is_ok=False, says=says)
+
+
+def _note_change(unit: Unit, event: AuditEvent) -> None:
+    """Have the tenant maintained after a change, unless it is one of maintenance itself."""
+    if not event.action.startswith(MAINTENANCE):
+        note_change(unit)
 
 
 def read_head(unit: Unit) -> AuditHead:

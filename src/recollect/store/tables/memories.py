@@ -15,14 +15,16 @@ from recollect.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, 
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
+from recollect.policy.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
 from recollect.ports import Encoded, EncodedMemory, MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
+from recollect.store.queues import note_change, note_entries
 from recollect.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
+    is_searchable,
     memory_from,
     memory_values,
     merge_parts,
@@ -90,7 +92,9 @@ class MemoryRows(Units):
             for seq, row in enumerate(rows, first):
                 row["seq"] = seq
             _put_all(unit, "add_memory", rows)
-            _put_all(unit, "index_memory", [{**row, **entry} for row, entry in encoded if is_searchable(row)])
+            found = [{**row, **entry} for row, entry in encoded if is_searchable(row)]
+            note_entries(unit, found)
+            _put_all(unit, "index_memory", found)
             unit.memo.setdefault((ADDED, owner.agent), []).extend(memories)
             return first
 
@@ -105,14 +109,14 @@ class MemoryRows(Units):
         return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
-        numbers = self._engine.numbers(seqs)
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
-        return {row[2]: memory_from(row) for row in rows}
+        return {row[2]: memory_from(row) for row in self._find_rows(owner, seqs)}
 
     def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
-        numbers = self._engine.numbers(seqs)
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
-        return {row[2]: summary_from(row) for row in rows}
+        return {row[2]: summary_from(row) for row in self._find_rows(owner, seqs)}
+
+    def _find_rows(self, owner: Owner, seqs: Sequence[int]) -> Sequence[Row]:
+        values = {**owner_params(owner), "seqs": self._engine.numbers(seqs)}
+        return self._read(owner.tenant, lambda unit: unit.all("find_memories", **values))
 
     def list_memories(
         self,
@@ -190,10 +194,13 @@ class MemoryRows(Units):
         )
         return None if row is None else memory_from(row)
 
-    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
         owner, seq = memory.owner, memory_seq(memory.id) or 0
         row = memory_values(memory, seq)
-        (entry,) = self._engine.index.encoded([index_terms(memory.text)], [vector])
+        words = gist_terms(memory.text, whole) if whole else index_terms(memory.text)
+        (entry,) = self._engine.index.encoded([words], [vector])
 
         def update(unit: Unit) -> Memory:
             # Every write locks the agent's row first, to avoid deadlocks.
@@ -204,11 +211,19 @@ class MemoryRows(Units):
                 raise Conflict("This memory was edited meanwhile; read it again.")
             unit.put("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
             unit.put("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at)
-            unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
-            if is_searchable(row):
-                unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
-                known = {**row, **unchanged, "version": memory.version + 1}
-                unit.put("index_memory", **known, **entry)
+            known = (
+                row | _pick(memory_values(stored, seq), "kind session_id role since") | {"version": memory.version + 1}
+            )
+            # The entry of a gist has words that its text has not; it keeps them as long as the text stays.
+            is_same = is_searchable(row) and (whole is not None or stored.text == memory.text)
+            note_change(unit)
+            if not is_same or not unit.run("renew_entry", **_pick(known, "tenant_id agent_id seq version ends_at")):
+                unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
+                if is_searchable(row):
+                    unit.put("index_memory", **known, **entry)
+                    note_entries(unit, [entry])
+            elif whole is not None:
+                unit.put("set_memory_words", **owner_params(owner), seq=seq, **entry)
             return _apply_edit(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
@@ -362,11 +377,6 @@ def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory
 
 def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
     return {name: row[name] for name in names.split()}
-
-
-def is_searchable(row: Mapping[str, object]) -> bool:
-    """Return True if a memory belongs in the index; archived, held and empty ones are never recalled."""
-    return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
 
 
 def _put_all(unit: Unit, name: str, rows: Sequence[Mapping[str, Any]]) -> None:

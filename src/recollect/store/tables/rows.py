@@ -204,6 +204,11 @@ step_from = RecordRows(WorkflowStep, _STEP_COLUMNS).parse
 _CREATED_AT, _VALID_FROM = map(COLUMNS["memory"].index, ("created_at", "valid_from"))
 
 
+def is_searchable(row: Mapping[str, object]) -> bool:
+    """Return True if a memory belongs in the index; archived, held and empty ones are never recalled."""
+    return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
+
+
 def summary_from(row: Row) -> MemorySummary:
     created_at = moment(row[_CREATED_AT])
     since = created_at if row[_VALID_FROM] is None else moment(row[_VALID_FROM])
