@@ -278,6 +278,7 @@ OF_THE_WHOLE_DATABASE = {
     "scrub": "frees bytes nobody can read any more, and tells nothing about anybody",
     "count_bytes": "is for the person who runs the database",
     "check_row": "touches no record",
+    "encode_memories": "computes the values of columns, and touches no record",
     "back_up": "is for the person who runs the database",
     "describe_store": "is for the person who runs the database",
     "find_damage": "is for the person who runs the database",
