@@ -16,8 +16,6 @@ from recollect.model import (
     Memory,
     MemoryVersion,
     Owner,
-    Proposal,
-    ProposalState,
     State,
     TenantStats,
     UserCount,
@@ -377,24 +375,3 @@ class EmbeddingStore(Protocol):
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         """Fill in missing vectors and return how many were set; skip texts edited or deleted since."""
-
-
-class ProposalStore(Protocol):
-    """Consolidation proposals of an agent and their state."""
-
-    def add_proposals(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
-        """Add proposals and return them with their ids; skip those with a memory of another open proposal."""
-
-    def get_proposal(self, owner: Owner, id: str) -> Proposal:
-        """Return one proposal. Raises: NotFound."""
-
-    def list_proposals(
-        self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
-    ) -> Sequence[Proposal]:
-        """List proposals, newest first, starting after the number `before`; `state` None lists all."""
-
-    def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
-        """Store the decision about a proposal.
-
-        Raises: NotFound; Conflict when it is no longer in the state it `was` in.
-        """

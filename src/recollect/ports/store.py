@@ -15,9 +15,9 @@ from recollect.ports.history import (
     TranscriptStore,
     WorkflowStore,
 )
-from recollect.ports.memories import AgentStore, EmbeddingStore, ItemStore, MaintenanceStore, MemoryStore, ProposalStore
+from recollect.ports.memories import AgentStore, EmbeddingStore, ItemStore, MaintenanceStore, MemoryStore
 from recollect.ports.providers import EmbedTexts
-from recollect.ports.upkeep import CheckupStore, ErasureStore, TransferStore
+from recollect.ports.upkeep import CheckupStore, ErasureStore, ProposalStore, TransferStore
 
 T = TypeVar("T")
 
