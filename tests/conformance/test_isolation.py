@@ -117,6 +117,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "count_states": lambda store, me, it: store.count_states(me, now=NOW),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
+    "count_recalls": lambda store, me, it: store.count_recalls(me, {NOW.date(): 1}),
     "count_memories": lambda store, me, it: store.count_memories(me),
     "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
     "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),
@@ -459,7 +460,8 @@ def secret(guarded: SqlStore, ann: Owner) -> Owner:
 def tenant_tables(connection: psycopg.Connection[Any], kinds: str = "rpv") -> list[str]:
     rows = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
-        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = ANY(%s) AND c.relname <> 'tenants' ORDER BY 1",
+        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = ANY(%s) "
+        "AND c.relname NOT IN ('tenants', 'vector_queue') ORDER BY 1",
         [list(kinds)],
     )
     return [name for (name,) in rows]

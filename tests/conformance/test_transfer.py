@@ -49,6 +49,7 @@ NOT_EXPORTED = {
     "audit_lanes": "numbers of events that wait, in one database",
     "audit_waiting": "its events are added to the log before it is exported",
     "console_logins": "they open the console of one database for some hours",
+    "recalls_by_day": "numbers for the overview of one database",
     "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
     "shown_texts": "guards the prompts of one database, for a while",

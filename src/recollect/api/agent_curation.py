@@ -75,6 +75,15 @@ class AgentCuration(AgentView):
         """Approve a memory from the review for use. Raises: NotFound."""
         return self._services.remember.approve(self.owner, id)
 
+    def set_aside(self, id: str, state: StateName, *, version: int, flag: str = "") -> Memory:
+        """Undo `approve` (state "held", with the former `flag`) or `restore` (state "archived") at this version.
+
+        What an approved memory corrected stays corrected.
+
+        Raises: Invalid, NotFound; Conflict when it is at another version; Forbidden.
+        """
+        return self._services.restore.set_aside(self.owner, id, parse_state(state), version=version, flag=flag)
+
     def approve_workspace(self) -> int:
         """Trust the notes that came with the workspace file like the user's own; return how many there were.
 

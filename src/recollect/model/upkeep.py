@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from recollect.lazy import dataclass
 from recollect.model.activity import AuditHead
-from recollect.model.records import Kind, Memory, Origin, Owner
+from recollect.model.records import Kind, Memory, Origin, Owner, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,27 @@ class MaintenanceStatus:
 
     last: MaintenanceRun | None = None  # None: none so far
     next_at: datetime | None = None  # None: this process does not run it by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreReport:
+    """Size and contents of a whole store."""
+
+    bytes: int
+    waiting: int  # texts without a vector
+    memories: Mapping[tuple[Kind, State], int]  # as the last maintenance counted them; empty before the first
+    last: MaintenanceRun | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode:
+    """A worker of a Citus cluster."""
+
+    name: str
+    problem: str = ""  # why it does not answer; empty if it does
+    bytes: int = 0
+    damage: tuple[str, ...] = ()
+    shards: tuple[int, ...] = ()  # numbers of the shards of agents that it holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,6 +414,9 @@ class TenantStats:
     memories: tuple[DayCount, ...] = ()  # by kind and the day they were written, without archived ones
     events: tuple[DayCount, ...] = ()  # of the audit log by action; only the newest are counted
     prompts: tuple[DayCount, ...] = ()  # stored prompts and their tokens
+    recalls: tuple[DayCount, ...] = ()
+    users: tuple[DayCount, ...] = ()  # memories of the users who wrote most for each agent; the name is the user
     review: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: memories that wait for a review
     proposals: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: open proposals
     expiring: tuple[Memory, ...] = ()  # next to expire, soonest first
+    index_bytes: int = 0  # size of the entries that searches read, of all agents

@@ -64,6 +64,9 @@ ANSWER = "trait:answer"
 SPOKEN = "trait:spoken"
 """Begins with the name of its speaker, as in "Ann: hello"."""
 
+GIST = "trait:gist"
+"""The text is a gist, and the words of the entry are those of the text it stands for."""
+
 FIXED = (QUESTION, ASKING, SELF, TIME, NUMBER, ANSWER, SPOKEN)
 """Traits of a text alone, in the order of the bits in `Evidence.traits`."""
 
@@ -141,6 +144,8 @@ def is_question(text: str) -> bool:
     return text.rstrip(" \t\n)]\"'”’»").endswith(("?", "？", "؟"))
 
 
+# Cached because a write looks for the same text before it stores one.
+@cache_text(64)
 def content_hash(text: str) -> str:
     """Return a hash that ignores differences in case, white space and Unicode form."""
     return hashlib.sha256(" ".join(fold(text).split()).encode()).hexdigest()[:32]
@@ -214,6 +219,17 @@ def index_terms(text: str) -> list[str]:
     """
     words = split_words(text)
     return [*join_terms(words), *_find_traits(text, frozenset(words))]
+
+
+def gist_terms(gist: str, whole: str) -> list[str]:
+    """Return the terms of a gist's index entry: those of the whole text, so that it is found by what it leaves out.
+
+    >>> gist_terms("Two ideas …", "Two ideas: oolong, cocoa")
+    ['two', 'idea', 'oolong', 'cocoa', 'trait:number', 'trait:gist']
+    """
+    words = index_terms(whole)
+    # Marks inside a word, which a gist leaves out, split it in the whole.
+    return [*words, *sorted({*terms(gist)} - {*words}), GIST]
 
 
 def speaker_trait(term: str) -> str:

@@ -16,11 +16,12 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from recollect.lazy import dataclass
-from recollect.model import BackupReport, Kind, Match, Owner
+from recollect.model import BackupReport, ClusterNode, Kind, Match, Owner
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.ports.history import CLAIM, Claim
+from recollect.store.queues import DueMarks
 
 if TYPE_CHECKING:
     from recollect.policy.filters.conditions import Condition
@@ -93,6 +94,9 @@ class SearchIndex(Protocol):
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         """Return True if an entry, as the fragment `stored_words` reads it, holds exactly these words."""
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        """Return True if such an entry holds at least these words."""
 
     def search_memories(
         self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
@@ -186,6 +190,9 @@ class Engine(Protocol):
     def problems(self) -> Sequence[str]:
         """Return the current problems as sentences, without waiting for the database."""
 
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        """Ask the other nodes of a cluster, unless that was done a moment ago. Raises: StoreError."""
+
     def close(self) -> None: ...
 
 
@@ -196,6 +203,7 @@ class Units:
         self._engine = engine
         self._current = threading.local()
         self._write_problem = ""  # error of the latest write, if the database was read-only
+        self._due_marks = DueMarks()
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
         committed: list[Callable[[], None]] = []
@@ -293,7 +301,7 @@ class Units:
 
         Returns what to call when it is durable.
         """
-        return ()
+        return self._due_marks.finish(unit)
 
     def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
         try:

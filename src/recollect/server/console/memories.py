@@ -146,7 +146,7 @@ def list_memories(
         asked=asked,
         listing=listing,
         problem=problem,
-        counts=_count_kinds(request, tenant, agent.id),
+        counts=count_kinds(request, tenant, agent.id),
         suggestions=suggest_filters(shown, asked),
         sorts=[NEWEST, *SORTS],
         all_memories=ANY_STATE,
@@ -240,12 +240,14 @@ def quote_value(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def _count_kinds(request: Request, tenant: CurrentTenant, agent: str) -> Mapping[str, int]:
-    """Count an agent's memories of each kind; large stores are not counted anew for each page."""
+def count_kinds(request: Request, tenant: CurrentTenant, agent: str) -> Mapping[str, int] | None:
+    """Count an agent's memories of each kind; None while a large store is counted."""
     if request.state.access.user is not None:
         return {kind.value: count for kind, count in tenant.count_memories(agent).items()}
-    counts = Counter[str]()
-    for each in tenant.stats().memories:
+    counts, stats = Counter[str](), tenant.peek_stats()
+    if stats is None:
+        return None
+    for each in stats.memories:
         if each.agent == agent:
             counts[each.name] += each.count
     return counts

@@ -93,7 +93,12 @@ class Remember:
         self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory] = ()
     ) -> tuple[Sequence[Memory], Sequence[Memory]]:
         """Return the memories that drafts would become, and the corrected and edited ones. Raises: see `apply`."""
-        now, memories, screened = self._now(), list[Memory](), list[Memory]()
+        return self._check_all(owner, drafts, edits, self._now())
+
+    def _check_all(
+        self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory], now: datetime
+    ) -> tuple[Sequence[Memory], Sequence[Memory]]:
+        memories, screened = list[Memory](), list[Memory]()
         for position, memory in enumerate(self._check(owner, drafts, now)):
             with naming_item(position):
                 memories.append(self._admit(memory, now))
@@ -118,7 +123,8 @@ class Remember:
         Raises: see `__call__`, with `item` counting the drafts and then the edits; Conflict when an edited memory
         changed since it was read.
         """
-        (memories, changed), now = self.check(owner, drafts, edits), self._now()
+        now = self._now()
+        memories, changed = self._check_all(owner, drafts, edits, now)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *changed)])
 
         def write() -> T:
@@ -130,7 +136,7 @@ class Remember:
     def run_with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
         """Run `work` and store the drafts in one transaction; return its result. Drafts that echo memory are skipped.
 
-        Of an old message that would have become a gist by now, the gist is stored; `work` stores the whole.
+        An old message that would have become a gist by now becomes one at once.
 
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
@@ -138,13 +144,13 @@ class Remember:
             return self._run_transaction(owner, work, ())
         now = self._now()
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
-        if self._keeps_gist:
-            new = [summarise_expired(memory, now, self._lifetimes) or memory for memory in new]
         memories = [self.screen(memory, now) for memory in new]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
 
         def write() -> T:
-            self._add(owner, memories, vectors, now)
+            for memory in self._add(owner, memories, vectors, now):
+                if self._keeps_gist and (gist := summarise_expired(memory, now, self._lifetimes)) is not None:
+                    self._store.update_memory(gist, replaced_at=now, whole=memory.text)
             return work()
 
         return self._run_transaction(owner, write, vectors)

@@ -164,6 +164,9 @@ class PostgresIndex(MemorySearch):
         found = {_unquote(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
         return found == _count_words(terms)
 
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return {*terms} <= {_unquote(term) for term, _ in _ANY_WORD.findall(stored)}
+
     def weigh_chunks(
         self,
         tenant: str,

@@ -87,6 +87,12 @@ def has_same_terms(stored: bytes, terms: Sequence[str]) -> bool:
     return stored == expected or sorted(_split_codes(stored)) == sorted(_split_codes(expected))
 
 
+def holds_terms(stored: bytes, terms: Sequence[str]) -> bool:
+    """Return True if a stored entry holds at least these words, however often."""
+    # The lower half of a code is the count, and it comes first.
+    return {word_key(term) for term in terms} <= {int.from_bytes(code[4:], "little") for code in _split_codes(stored)}
+
+
 def _split_codes(stored: bytes) -> list[bytes]:
     return [stored[at : at + 8] for at in range(0, len(stored), 8)]
 
@@ -110,9 +116,9 @@ def decode_terms(blobs: Sequence[bytes]) -> tuple[Codes, Numbers]:
 
 def encode_vector(vector: Floats) -> bytes:
     """Encode a vector: a float32 scale, then one signed byte per dimension."""
-    # Array methods are faster than NumPy functions; every write runs this.
-    scale = max(vector.max().item(), -vector.min().item()) / MAX_BYTE or 1.0
-    values: bytes = (vector * np.float32(1 / scale)).round().astype(np.int8).tobytes()
+    # Array methods and ufuncs are faster than NumPy's other functions; every write runs this.
+    scale = np.maximum.reduce(np.abs(vector)).item() / MAX_BYTE or 1.0
+    values: bytes = np.rint(vector * np.float32(1 / scale)).astype(np.int8).tobytes()
     return struct.pack("<f", scale) + values
 
 

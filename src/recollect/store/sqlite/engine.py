@@ -21,14 +21,14 @@ import apsw
 
 from recollect.deadline import check_deadline, is_read_overdue
 from recollect.errors import StoreError
-from recollect.model import BackupReport
+from recollect.model import BackupReport, ClusterNode
 from recollect.ports import Vector
 from recollect.store import adopt_chat_tables
 from recollect.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.search.blocks import IndexBlocks
-from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
+from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
 from recollect.store.search.index_cache import Read
 from recollect.store.search.loader import IndexLoader
 from recollect.store.search.memory_search import MemorySearch
@@ -168,6 +168,9 @@ class SqliteEngine:
     def problems(self) -> Sequence[str]:
         return () if self._in_memory else find_disk_problems(Path(self._target).parent)
 
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        return ()
+
     def close(self) -> None:
         """Finish the waiting writes, then close. Calling it again does nothing."""
         if self._closed.is_set() or os.getpid() != self._pid:
@@ -272,6 +275,9 @@ class SqliteIndex(MemorySearch):
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         return has_same_terms(stored, terms)
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return holds_terms(stored, terms)
 
 
 def migrate(connection: apsw.Connection) -> None:

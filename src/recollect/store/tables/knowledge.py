@@ -16,6 +16,7 @@ from recollect.policy.text import terms
 from recollect.ports import Vector
 from recollect.store.conditions import compile_filter
 from recollect.store.engine import Row, Unit, Units
+from recollect.store.queues import note_entries
 from recollect.store.tables.columns import COLUMNS
 from recollect.store.tables.rows import RecordRows
 
@@ -73,6 +74,7 @@ class KnowledgeRows(Units):
                 _run_in_steps(
                     unit, "index_chunk", [{**known, "seq": numbers[each], **index[each]} for each in to_index]
                 )
+                note_entries(unit, [index[each] for each in to_index])
             return unit.one("find_document", tenant=tenant, id=document.id)
 
         def write() -> Document:
