@@ -175,7 +175,7 @@ def _top_positions(scores: Floats, limit: int) -> Numbers:
     # Partitioning is slow if most are equal, as records that a filter leaves out are.
     is_match = scores > NO_MATCH
     if limit < len(scores) and is_match.all():
-        return (scores >= np.partition(scores, -limit)[-limit]).nonzero()[0]
+        return np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
     matches = is_match.nonzero()[0]
     found = scores[matches]
     return matches[found >= np.partition(found, -limit)[-limit]] if limit < len(found) else matches
