@@ -11,6 +11,7 @@ import hmac
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC
+from json.encoder import encode_basestring
 from types import NoneType
 from typing import Any
 
@@ -24,7 +25,6 @@ HMAC_PREFIX = "hmac:"
 MIN_KEY_CHARS = 16
 
 # Made once: `json.dumps` makes an encoder for each call, which takes longer than a small text.
-_encode_list = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _encode_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 _SCALARS = frozenset({str, int, float, bool, NoneType})
 
@@ -51,8 +51,10 @@ def event_hash(event: AuditEvent, previous_hash: str, key: str = "", *, id: int 
     """Compute the hash of an event that follows the one with `previous_hash`; `id` replaces its own."""
     at = event.at.astimezone(UTC).isoformat(timespec="microseconds")
     number = event.id if id is None else id
-    content = [previous_hash, event.tenant, number, at, event.action, event.agent_id, event.message]
-    text = f"{_encode_list(content)[:-1]},{_encode_sorted(event.meta)}]"
+    parts = [previous_hash, event.tenant, at, event.action, event.message]
+    before, tenant, moment, action, message = map(encode_basestring, parts)
+    agent = "null" if event.agent_id is None else encode_basestring(event.agent_id)
+    text = f"[{before},{tenant},{number},{moment},{action},{agent},{message},{_encode_sorted(event.meta)}]"
     return key_mark(key) + _hmac(key, text) if key else hashlib.sha256(text.encode()).hexdigest()
 
 

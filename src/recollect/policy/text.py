@@ -243,15 +243,17 @@ def find_name(text: str) -> str:
     >>> find_name("Ann Lee: hello"), find_name("note: call back")
     ('Ann Lee', '')
     """
-    match = _SPEAKER.match(text)
+    # Nearly every text has no name, and the pattern tries many ways to find one.
+    match = _SPEAKER.match(text) if ": " in text else None
     return match[1] if match and all(word[0].isupper() for word in match[1].split()) else ""
 
 
 def _find_traits(text: str, words: frozenset[str]) -> Iterator[str]:
     name = find_name(text)
     stated = text[len(name) + 1 :] if name else text
-    has_number = bool(_DIGIT.search(stated)) or not words.isdisjoint(NUMBER_WORDS)
-    has_time = not words.isdisjoint(TIME_WORDS) or bool(_YEAR.search(stated))
+    has_digit = _DIGIT.search(stated) is not None
+    has_number = has_digit or not words.isdisjoint(NUMBER_WORDS)
+    has_time = not words.isdisjoint(TIME_WORDS) or (has_digit and _YEAR.search(stated) is not None)
     asked = _share_asked(stated)
     if asked == 1 and not has_number and not has_time:
         yield QUESTION

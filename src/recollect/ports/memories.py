@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from recollect.lazy import dataclass
 from recollect.model import (
@@ -83,6 +83,17 @@ class MemorySummary(NamedTuple):
     whole: Callable[[], Memory]
 
 
+class EncodedMemory(NamedTuple):
+    """Values of the columns of a new memory and of its index entry; the number is missing."""
+
+    row: dict[str, Any]
+    entry: Mapping[str, Any]
+
+
+Encoded: TypeAlias = "EncodedMemory | Vector | None"
+"""Memory that was encoded, or only its vector."""
+
+
 class MemoryStore(Protocol):
     """Memories of every kind, their history and their search index."""
 
@@ -92,7 +103,13 @@ class MemoryStore(Protocol):
         The agent is created if necessary. A memory without a vector waits for embedding.
         """
 
-    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Encoded]:
+        """Prepare memories to be added, outside a transaction, so that this one is short.
+
+        Returns what `add_memories` takes instead of the vectors.
+        """
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         """Add memories of one owner in one transaction."""
 
     def get_memory(self, owner: Owner, id: str) -> Memory:

@@ -27,7 +27,7 @@ from recollect.policy.memories.trust import is_low
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.transfer import KEYS
-from recollect.ports import ContentDraft, EmbedTexts, MemorySummary, Store, Vector
+from recollect.ports import ContentDraft, EmbedTexts, Encoded, MemorySummary, Store, Vector
 from recollect.store.notes.file import NotesFile
 from recollect.store.notes.store import NotesStore, Superseded
 from recollect.store.notes.trust import TrustRows
@@ -93,7 +93,7 @@ class RoutedStore(Delegate):
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
 
-    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         notes = [memory for memory in memories if _belongs_in_file(memory)]
         file = self._notes.find_file(memories[0].owner, is_writing=bool(notes)) if memories else None
         if file is None:

@@ -75,7 +75,8 @@ def encode_terms(terms: Sequence[str]) -> bytes:
     if len(set(terms)) == len(terms):
         packed = array("Q", map(single_word_code, terms))
     else:
-        packed = array("Q", [word_code(term, count) for term, count in Counter(terms).items()])
+        counts = Counter(terms).items()
+        packed = array("Q", [single_word_code(term) if n == 1 else word_code(term, n) for term, n in counts])
     if sys.byteorder == "big":
         packed.byteswap()
     return packed.tobytes()

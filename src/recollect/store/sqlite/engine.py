@@ -26,7 +26,7 @@ from recollect.ports import Vector
 from recollect.store import adopt_chat_tables
 from recollect.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
-from recollect.store.queries import as_numbered, load_queries
+from recollect.store.queries import load_queries
 from recollect.store.search.blocks import IndexBlocks
 from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
 from recollect.store.search.index_cache import Read
@@ -35,7 +35,14 @@ from recollect.store.search.memory_search import MemorySearch
 from recollect.store.sqlite import scrub
 from recollect.store.sqlite.backup import PAGES, write_backup
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
-from recollect.store.sqlite.writer import SqliteUnit, SqliteWriter, find_disk_problems, translate_errors
+from recollect.store.sqlite.writer import (
+    SqliteUnit,
+    SqliteWriter,
+    convert_binding,
+    find_disk_problems,
+    make_statement,
+    translate_errors,
+)
 
 T = TypeVar("T")
 
@@ -73,7 +80,7 @@ class SqliteEngine:
         # A name with a leading slash in the memdb VFS is shared by all connections of this process.
         self._target = f"file:/recollect-{uuid.uuid4()}?vfs=memdb" if self._in_memory else str(Path(path).absolute())
         self.content_folder = None if self._in_memory else Path(f"{self._target}{CONTENTS_SUFFIX}")
-        self._queries = {name: as_numbered(sql) for name, sql in load_queries(self.name).items()}
+        self._queries = {name: make_statement(sql) for name, sql in load_queries(self.name).items()}
         self._readers: deque[apsw.Connection] = deque()
         self._snapshots: Snapshots[SqliteUnit] = Snapshots()
         self._closed = threading.Event()
@@ -210,6 +217,7 @@ class SqliteEngine:
             # Never for files: a path may contain "?".
             flags |= apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(self._target, flags=flags, statementcachesize=STATEMENT_CACHE)
+        connection.convert_binding = convert_binding
         connection.set_busy_timeout(int(self._busy_timeout * 1000))
         # Without this, each new value of a parameter that is compared with the constant of a partial index prepares the
         # statement again.

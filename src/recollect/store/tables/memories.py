@@ -11,15 +11,14 @@ from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.lazy import dataclass
-from recollect.model import Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
-from recollect.ports import MemorySummary, Vector
+from recollect.ports import Encoded, EncodedMemory, MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
-from recollect.store.queues import note_change, note_entries
 from recollect.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -28,6 +27,8 @@ from recollect.store.tables.rows import (
     memory_from,
     memory_values,
     merge_parts,
+    note_change,
+    note_entries,
     number_memory,
     owner_params,
     summary_from,
@@ -70,15 +71,21 @@ class MemoryRows(Units):
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
 
-    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[EncodedMemory]:
+        entries = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
+        return [EncodedMemory(memory_values(memory, 0), entry) for memory, entry in zip(memories, entries, strict=True)]
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         if not memories:
             return []
         owner = memories[0].owner
         if any(memory.owner != owner for memory in memories):
             raise Invalid("Memories that are added together must belong to one agent.")
-        # Prepare everything that needs no number here, on the caller's thread, to keep the transaction short.
-        rows = [memory_values(memory, 0) for memory in memories]
-        index = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
+        encoded = [
+            each if isinstance(each, EncodedMemory) else self.encode_memories([memory], [each])[0]
+            for memory, each in zip(memories, vectors, strict=True)
+        ]
+        rows = [each.row for each in encoded]
 
         def add(unit: Unit) -> int:
             last = take_numbers(unit, owner, len(memories), memories[0].created_at)
@@ -86,8 +93,7 @@ class MemoryRows(Units):
             for seq, row in enumerate(rows, first):
                 row["seq"] = seq
             _put_all(unit, "add_memory", rows)
-            both = zip(rows, index, strict=True)
-            found = [{**row, **entry} for row, entry in both if is_searchable(row)]
+            found = [{**row, **entry} for row, entry in encoded if is_searchable(row)]
             note_entries(unit, found)
             _put_all(unit, "index_memory", found)
             unit.memo.setdefault((ADDED, owner.agent), []).extend(memories)
@@ -282,7 +288,7 @@ class MemoryRows(Units):
             own = unit.memo.get((ADDED, key[0].agent), ())
             count = known.count + (
                 # Nobody else took a number meanwhile.
-                sum(memory.kind is key[1] and memory.home == key[0] for memory in own)
+                sum(memory.kind is key[1] and (memory.user or NO_USER) == key[0].user for memory in own)
                 if known.last_seq + len(own) == last_seq
                 else self._count_after(unit, which, known.last_seq)
             )
