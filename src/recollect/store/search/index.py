@@ -9,7 +9,7 @@ Words are in an inverted list (`store.search.postings`), vectors in one byte per
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_not
 from typing import Any, TypeVar
 
@@ -20,8 +20,7 @@ from recollect.model import Kind, Match
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.recall import shortlist
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
-from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
-from recollect.policy.text import FIXED
+from recollect.policy.recall.similarity import SPEAKERS, Evidence
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.columns import FieldColumns, LoadField
 from recollect.store.search.encoding import (
@@ -39,6 +38,7 @@ from recollect.store.search.encoding import (
 )
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
 from recollect.store.search.postings import Entries, Occurrences, PostingSegment, Words, row_numbers
+from recollect.store.search.views import IndexView
 from recollect.store.tables.rows import moment
 
 HIDDEN_SHARE = 0.05
@@ -49,7 +49,6 @@ MAX_VIEWS = 4
 
 V = TypeVar("V", bound=Hashable)
 N = TypeVar("N", np.int8, np.int64, np.float64)
-A = TypeVar("A", np.bool_, np.float32)
 
 NO_WORDS = np.empty(0, np.uint64)
 
@@ -69,7 +68,7 @@ class OwnerIndex:
         self.last_seq = 0  # highest number ever indexed; rows above it are new
         self._rows = IndexRows.empty(embedder.dimensions)
         self._words = Words()
-        self._views: Mapping[frozenset[str], _View] = {}
+        self._views: Mapping[frozenset[str], IndexView] = {}
         self._columns = FieldColumns()
         self._measured: tuple[tuple[object, ...], int] = ((), 0)  # parts that `nbytes` last measured, and the result
 
@@ -281,7 +280,7 @@ class OwnerIndex:
     def _shorten(
         self,
         rows: IndexRows,
-        view: _View,
+        view: IndexView,
         occurrences: Sequence[Occurrences],
         vector: Floats | None,
         allowed: NDArray[np.bool_] | None,
@@ -305,12 +304,12 @@ class OwnerIndex:
             cosines = view.arrange(cosines)
         return shortlist.shorten(view.evidence, frame, occurrences, cosines, allowed=allowed, measure=measure)
 
-    def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> _View:
+    def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> IndexView:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
         allowed, groups = rows.match_filter(row_filter), frozenset(row_filter.groups)
         view = self._views.get(groups)
         if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
-            view = _View.build(rows, words, allowed)
+            view = IndexView.build(rows, words, allowed)
             self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
         return view
 
@@ -339,63 +338,6 @@ def _search_rows(rows: IndexRows, holding: Sequence[Entries], row_filter: RowFil
         norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths[numbers] / average)
         scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms)
     return rows.best(scores, limit, above=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """Query-independent part of the evidence: rows grouped by conversation and in their order."""
-
-    rows: IndexRows
-    allowed: NDArray[np.bool_]
-    kept: NDArray[np.int32] | None  # row numbers in that order; None if it is the order of all rows
-    places: NDArray[np.int32] | None  # place of each row in that order; -1 if filtered out
-    is_embedded: bool
-    is_whole: bool  # no row is filtered out
-    evidence: Evidence
-
-    @classmethod
-    def build(cls, rows: IndexRows, words: Words, allowed: NDArray[np.bool_]) -> _View:
-        found = np.flatnonzero(allowed).astype(np.int32)
-        seqs, speakers, since = rows.seqs[found], rows.speakers[found], rows.since[found]
-        # Conversations of rows without a session have negative numbers.
-        sessions = rows.sessions[found].astype(np.int64) & 0xFFFFFFFF
-        conversations = number_conversations(sessions, seqs=seqs, speakers=speakers, since=since.astype(np.float64))
-        order = np.lexsort((seqs, conversations))
-        kept, conversations = found[order], conversations[order]
-        is_whole = len(kept) == rows.count
-        is_in_order = is_whole and bool((kept[1:] > kept[:-1]).all())
-        places = np.full(rows.count, -1, np.int32)
-        places[kept] = np.arange(len(kept), dtype=np.int32)
-        lengths = rows.lengths[: rows.count] if is_in_order else rows.lengths[kept]
-        frame = Frame.of(conversations, lengths) if len(kept) else None
-        evidence = Evidence(
-            # Without a copy if possible: a large index would take a tenth more memory.
-            seqs=rows.seqs[: rows.count] if is_in_order else seqs[order],
-            conversations=conversations if frame is None else frame.talk,
-            lengths=lengths,
-            since=rows.since[: rows.count] if is_in_order else since[order],
-            speakers=rows.speakers[: rows.count] if is_in_order else speakers[order],
-            traits=words.mark_bits([word_key(each) for each in FIXED], places, len(kept)),
-            cosines=None,
-            occurrences=(),
-            frame=frame,
-        )
-        is_embedded = bool(rows.embedded[: rows.count].all())
-        if is_in_order:
-            return cls(rows, allowed, None, None, is_embedded, is_whole, evidence)
-        return cls(rows, allowed, kept, places, is_embedded, is_whole, evidence)
-
-    def arrange(self, column: NDArray[A]) -> NDArray[A]:
-        """Return the values of the rows in the order of the evidence."""
-        return column if self.kept is None else column[self.kept]
-
-    @property
-    def nbytes(self) -> int:
-        evidence, frame = self.evidence, self.evidence.frame
-        derived = (evidence.seqs, evidence.lengths, evidence.since, evidence.speakers)
-        arrays = [self.allowed, evidence.traits, *(each for each in derived if each.base is None)]
-        arrays += [each for each in (self.kept, self.places) if each is not None]
-        return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
 
 
 def _convert(values: Sequence[V], convert: Callable[[V], float], dtype: type[N]) -> NDArray[N]:
