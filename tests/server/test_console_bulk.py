@@ -12,7 +12,7 @@ import pytest
 
 from recollect import AgentMemory, Recollect
 from recollect.errors import NotFound
-from tests.server.console import Browser, read
+from tests.server.console import Browser, links, read
 from tests.server.live import serving
 
 
@@ -140,6 +140,17 @@ def test_what_waits_is_approved_and_an_address_elsewhere_is_not_followed(browser
     post(browser, ann, "/run", hidden(preview))
 
     assert ann.get("m-3").held_at is None
+
+
+def test_times_are_offered_as_filters(browser: Browser, ann: AgentMemory) -> None:
+    path = f"/admin/agents/{ann.owner.agent}"
+
+    (week,) = links(browser.get(path), "last 7 days")
+
+    assert re.search(r"where=created_at\+%3E%3D\+20\d\d-\d\d-\d\d$", week)
+    narrowed = browser.get(week)
+    assert "Tea at four" in narrowed.text
+    assert links(narrowed, "last 30 days") == []
 
 
 def test_filters_are_chips_and_the_page_is_exported(browser: Browser, ann: AgentMemory) -> None:

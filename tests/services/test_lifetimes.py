@@ -124,6 +124,7 @@ def test_a_gist_is_found_by_what_it_leaves_out(fresh_place: Place, clock: Clock)
 
         assert "oceanarium" not in gist.text
         assert texts(ann, "oceanarium") == [gist.text]
+        assert ann.explain("oceanarium in Lisbon", answer.id).words == ("oceanarium", "Lisbon")
         ann.update(answer.id, tags=["travel"])
         assert texts(ann, "oceanarium") == [gist.text]
         assert [result for result in recollect.check() if not result.is_ok and result.name != "durability"] == []

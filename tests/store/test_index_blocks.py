@@ -193,6 +193,26 @@ def test_a_moved_end_is_noted_and_does_not_cost_the_block(
     assert loaded == [31, 32, 32] * 2
 
 
+def test_moved_ends_are_read_without_comparing_all_versions(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(file, is_ending=True)
+    store = open_file(file)
+    ask(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(OwnerIndex, "compare", lambda *args: pytest.fail("all versions were compared"))
+        store.mark_retrieved(OWNER, [7, 60], at=NOW)
+        store.add_memories([make(110, is_ending=True)], [VECTORS[110]])
+        store.mark_retrieved(OWNER, [8, 105, 111], at=NOW)
+        later = ask(store, now=NOW + timedelta(days=2))
+    assert {7, 8, 60, 105, 111} == set(later.seqs.tolist())
+
+    store.mark_retrieved(OWNER, [9], at=NOW)
+    store.delete_memory(OWNER, memory_id(60))
+    later = ask(store, now=NOW + timedelta(days=2))
+    assert {7, 8, 9, 105, 111} == set(later.seqs.tolist())
+    assert len(ask(store).seqs) == 110
+    store.close()
+
+
 def test_a_block_with_many_notes_is_written_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "MAX_NOTED", 2)
     fill(file, is_ending=True)

@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from recollect.services.prompt.references import OffloadPieces
     from recollect.services.transfer.export import Export
     from recollect.services.transfer.foreign import ForeignImport
-    from recollect.services.transfer.importing import Import
-    from recollect.services.transfer.restore import Restore
+    from recollect.services.transfer.restore import Import, Restore
     from recollect.services.upkeep.checkup import Checkup, RepairIndex
     from recollect.services.upkeep.erase import Erase
     from recollect.services.upkeep.stats import CountTenant
@@ -79,7 +78,7 @@ else:
     OffloadPieces = lazy_class("recollect.services.prompt.references.OffloadPieces")
     Export = lazy_class("recollect.services.transfer.export.Export")
     ForeignImport = lazy_class("recollect.services.transfer.foreign.ForeignImport")
-    Import = lazy_class("recollect.services.transfer.importing.Import")
+    Import = lazy_class("recollect.services.transfer.restore.Import")
     Restore = lazy_class("recollect.services.transfer.restore.Restore")
     Checkup = lazy_class("recollect.services.upkeep.checkup.Checkup")
     RepairIndex = lazy_class("recollect.services.upkeep.checkup.RepairIndex")
@@ -222,29 +221,21 @@ class Services:
             self.echoes,
             self.judge,
             now,
-            mode=settings.inject_mode,
-            max_chars=settings.max_inject_chars,
-            max_count=settings.max_inject_count,
-            floor=settings.inject_floor,
-            words_share=settings.similarity_words,
+            settings,
         )
         self.conversations = Conversations(
             store,
             guard,
             self._summary,
             now,
-            is_enabled=settings.summary_enabled,
-            threshold=settings.summary_threshold,
-            keep_last=settings.summary_keep_last,
-            max_input_chars=settings.summary_input_chars,
-            is_counting_all=settings.summary_counting == "all",
+            settings,
         )
         self.context_calls = ContextCalls(store, keep=settings.context_calls_kept)
         self.seen = InspectContextCall(store, self.skills, self.context_calls)
         self.assemble = Assemble(
             store,
             now,
-            gather=self._build_gather(),
+            gather=Gather(store, self.judge, self.inject, self.recall, self.skills, self.conversations, settings),
             fold=FoldTurns(store, guard, self._fast, now, max_input_chars=settings.summary_input_chars),
             # No model here: assembling a prompt must not wait for a summary.
             move=OffloadPieces(Details(store, guard, Describe(None), now)),
@@ -252,22 +243,7 @@ class Services:
             echoes=self.echoes,
             retrieved=self.retrieved,
             calls=self.context_calls,
-            budget=settings.context_budget,
-            layout=settings.context_layout,
-        )
-
-    def _build_gather(self) -> Gather:
-        settings = self._settings
-        return Gather(
-            self.store,
-            self.judge,
-            inject=self.inject,
-            recall=self.recall,
-            skills=self.skills,
-            converse=self.conversations,
-            memories=settings.context_memories,
-            passages=settings.context_passages,
-            floor=settings.context_floor,
+            settings=settings,
         )
 
     def _build_import(self, outside: Dependencies, export_key: str) -> Import:
@@ -280,8 +256,7 @@ class Services:
             self.transcripts,
             self.guard,
             now,
-            max_notes=settings.max_total,
-            max_per_user=settings.max_total_per_user,
+            settings,
         )
         return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 

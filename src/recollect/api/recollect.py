@@ -231,7 +231,7 @@ class Recollect:
 
     def count_waiting(self) -> int:
         """Count the texts without a vector, in all tenants."""
-        return self._embedding.count_waiting()
+        return self._embedding.queue.count()
 
     def find_refused(self) -> Sequence[RefusedText]:
         """Ask the embedder about a sample of waiting texts and return those it refuses, of all tenants.

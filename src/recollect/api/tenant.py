@@ -44,9 +44,9 @@ from recollect.services.walk import Progress
 
 if TYPE_CHECKING:
     from recollect.api.build import Services
-    from recollect.services.transfer import importing
+    from recollect.services.transfer import foreign
 else:
-    importing = LazyModule("recollect.services.transfer.importing")
+    foreign = LazyModule("recollect.services.transfer.foreign")
 
 T = TypeVar("T")
 
@@ -235,9 +235,8 @@ class TenantKeys(TenantView):
         Raises: Invalid, Forbidden.
         """
         current_caller().check_whole_tenant()
-        return self._services.keys.list(
-            self.id, after=after, limit=None if limit is None else check_limit(limit, most=MAX_PAGE)
-        )
+        most = None if limit is None else check_limit(limit, most=MAX_PAGE)
+        return self._services.keys.list(self.id, after=after, limit=most)
 
     def revoke_key(self, id: str) -> None:
         """Revoke a key at once. It stays in the list. Raises: NotFound, Forbidden."""
@@ -384,7 +383,7 @@ class TenantTransfer(TenantView):
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
-        wishes = importing.ImportOptions(
+        wishes = foreign.ImportOptions(
             format=format,
             agent=agent,
             is_dry_run=dry_run,

@@ -8,10 +8,12 @@ of each transaction. Never call a model inside: compute first, then write.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from random import getrandbits
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
@@ -21,7 +23,7 @@ from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.ports.history import CLAIM, Claim
-from recollect.store.queues import DueMarks
+from recollect.ports.memories import SOON
 
 if TYPE_CHECKING:
     from recollect.policy.filters.conditions import Condition
@@ -39,6 +41,16 @@ SCHEMA_INCOMPLETE = (
     "The database lacks a table or column. If a newer recollect has opened it, stop this one and start the newer; "
     "otherwise run `recollect doctor` to see what is missing."
 )
+WAITING, CHANGED = "texts without a vector", "changed"
+"""Keys in `Unit.memo`: what the transaction leaves to the embedder and to maintenance."""
+
+ID_BITS = 62
+"""Size of the random id of a queued row."""
+
+MARK_SECONDS = 10.0
+"""Seconds for which a process relies on a mark that it has set: maintenance visits a tenant that changed twice."""
+
+MAX_MARKED = 10_000
 Row = Sequence[Any]
 
 U = TypeVar("U", bound="Unit")
@@ -203,7 +215,8 @@ class Units:
         self._engine = engine
         self._current = threading.local()
         self._write_problem = ""  # error of the latest write, if the database was read-only
-        self._due_marks = DueMarks()
+        # Tenants that this process marked as due for maintenance, and when.
+        self._marked: dict[str, float] = {}
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
         committed: list[Callable[[], None]] = []
@@ -301,7 +314,18 @@ class Units:
 
         Returns what to call when it is durable.
         """
-        return self._due_marks.finish(unit)
+        if count := unit.memo.get(WAITING, 0):
+            queue_texts(unit, count)
+        now, tenant = time.monotonic(), unit.tenant
+        if CHANGED not in unit.memo or now - self._marked.get(tenant, -MARK_SECONDS) < MARK_SECONDS:
+            return ()
+        unit.put("mark_due", tenant=tenant, soon=SOON)
+        return (lambda: self._keep_mark(tenant, now),)
+
+    def _keep_mark(self, tenant: str, at: float) -> None:
+        if len(self._marked) >= MAX_MARKED:
+            self._marked.clear()
+        self._marked[tenant] = at
 
     def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
         try:
@@ -331,6 +355,11 @@ class Units:
         if unit is not None and unit.tenant != tenant:
             raise StoreError("One transaction cannot touch two tenants.")
         return unit
+
+
+def queue_texts(unit: Unit, count: int, *, due_at: datetime = SOON) -> None:
+    """Queue texts of the tenant that wait for a vector, to be embedded after `due_at`."""
+    unit.put("queue_texts", tenant=unit.tenant, id=getrandbits(ID_BITS), texts=count, due_at=due_at)
 
 
 def take_key(unit: Unit, claim: Claim) -> bool:

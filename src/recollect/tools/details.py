@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Detail, Json
@@ -31,17 +31,7 @@ def store_memory(
 
 
 def retrieve_memory(
-    memory: AgentMemory,
-    memory_key: str = "",
-    id: str = "",
-    offset: int = 0,
-    limit: int = PAGE_CHARS,
-    lines: str | None = None,
-    head: int | None = None,
-    tail: int | None = None,
-    grep: str | None = None,
-    context: int = 2,
-    json_path: str | None = None,
+    memory: AgentMemory, memory_key: str = "", id: str = "", limit: int = PAGE_CHARS, **part: Any
 ) -> Json:
     key = (memory_key or id).strip()
     if not key:
@@ -49,17 +39,9 @@ def retrieve_memory(
     # A model may copy the whole reference instead of the key.
     match = REFERENCE.search(key)
     try:
-        page = memory.read_detail(
-            match[1] if match else key,
-            offset=offset,
-            limit=max(1, min(limit, MAX_CHARS)),
-            lines=lines or None,
-            head=head,
-            tail=tail,
-            grep=grep or None,
-            context=context,
-            json_path=json_path or None,
-        )
+        # Some models send an empty text for what they do not ask for.
+        asked = {name: value for name, value in part.items() if value != ""}
+        page = memory.read_detail(match[1] if match else key, limit=max(1, min(limit, MAX_CHARS)), **asked)
     except NotFound:
         return {"ok": False, "error": NOT_FOUND}
     answer: Json = {"memory_key": page.key, "content": page.content, "offset": page.offset, "total": page.total}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict, Unpack
 
 from recollect.cli.completion import complete_detail
 from recollect.cli.options import STANDARD_INPUT
@@ -54,31 +54,26 @@ def list_(
     run.show(_render_list(run.memory.search_details(query, session_id=session, limit=limit)))
 
 
+class PartOptions(TypedDict):
+    """Options that choose a part of a text."""
+
+    limit: Annotated[int | None, Option(help="Maximum number of characters.")]
+    lines: Annotated[str | None, Option(help="Such as 120-180, 120 or 120-.")]
+    head: Annotated[int | None, Option(help="The first lines, this many.")]
+    tail: Annotated[int | None, Option(help="The last lines, this many.")]
+    grep: Annotated[str | None, Option(help="Lines that contain this text, or match /this/.")]
+    json_path: Annotated[str | None, Option(help="Values of a JSON text, such as $.items[0].")]
+
+
 def show(
     run: Run,
     key: Key,
     offset: Annotated[int, Option(help="The first character to show.")] = 0,
-    limit: Annotated[int | None, Option(help="Maximum number of characters.")] = None,
-    lines: Annotated[str | None, Option(help="Such as 120-180, 120 or 120-.")] = None,
-    head: Annotated[int | None, Option(help="The first lines, this many.")] = None,
-    tail: Annotated[int | None, Option(help="The last lines, this many.")] = None,
-    grep: Annotated[str | None, Option(help="Lines that contain this text, or match /this/.")] = None,
     context: Annotated[int, Option(help="Lines around each match.")] = 2,
-    json_path: Annotated[str | None, Option(help="Values of a JSON text, such as $.items[0].")] = None,
+    **part: Unpack[PartOptions],
 ) -> None:
     """Show a part of a big text; standard error says how much remains."""
-    page = run.memory.read_detail(
-        key,
-        offset=offset,
-        limit=limit,
-        lines=lines,
-        head=head,
-        tail=tail,
-        grep=grep,
-        context=context,
-        json_path=json_path,
-    )
-    run.show(_render_page(page))
+    run.show(_render_page(run.memory.read_detail(key, offset=offset, context=context, **part)))
 
 
 def hide(run: Run, key: Key, undo: Annotated[bool, Option("--undo", help="Show it again.")] = False) -> None:

@@ -117,7 +117,8 @@ def list_(
     found = run.memory.list(kind=kind, state=chosen, as_of=as_of, limit=limit, before=before, **name_options(filters))
     next_cursor = found[-1].id if len(found) == limit else None
     rows = read_states(run, found, at=as_of)
-    run.show(render_memories(rows, if_empty=_none_found(run), next_cursor=next_cursor))
+    none = f"Agent {run.memory.owner.agent} has none of these; recollect agents list shows who has memories."
+    run.show(render_memories(rows, if_empty=none, next_cursor=next_cursor))
 
 
 def show(run: Run, id: MemoryId) -> None:
@@ -192,10 +193,6 @@ def read_states(run: Run, memories: Sequence[Memory], *, at: datetime | None = N
     """Add to each memory its state now, or `at` a time."""
     moment = run.store.now() if at is None else at
     return [MemoryRow(memory=memory, state=memory.state(moment)) for memory in memories]
-
-
-def _none_found(run: Run) -> str:
-    return f"Agent {run.memory.owner.agent} has none of these; recollect agents list shows who has memories."
 
 
 def _check_state(state: str) -> StateName:

@@ -161,7 +161,10 @@ def _render_facts(result: AddedFacts) -> Output:
     ]
     return Output(
         json={
-            **{name: [_fact_json(each) for each in facts] for name, facts in changes.items()},
+            **{
+                name: [{"turn": each.turn, "replaces": each.replaces, **json_record(each.memory)} for each in facts]
+                for name, facts in changes.items()
+            },
             "dropped": [json_record(each) for each in result.dropped],
             "source": result.source,
             "problem": result.problem,
@@ -183,10 +186,6 @@ def _render_facts(result: AddedFacts) -> Output:
 
 def _describe_change(name: str, fact: Fact) -> str:
     return f"{name} {fact.replaces}" if fact.replaces else name
-
-
-def _fact_json(fact: Fact) -> Json:
-    return {"turn": fact.turn, "replaces": fact.replaces, **json_record(fact.memory)}
 
 
 def _advise(result: AddedFacts, undo: str) -> Iterator[OutputNote]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Form, Request
 from fastapi.responses import Response
@@ -217,8 +217,9 @@ def _revert(tenant: CurrentTenant, memory: CurrentAgent, action: str, value: str
     if action in ("tag", "untag"):
         memory.update(str(undo.get("id")), tags=undo.get("tags"), version=undo.get("version"))
     elif action in ("restore", "approve"):
-        state, version = ("archived", "held")[action == "approve"], undo.get("version")
-        memory.set_aside(str(undo.get("id")), state, version=version, flag=str(undo.get("flag") or ""))
+        state: Literal["held", "archived"] = "held" if action == "approve" else "archived"
+        flag = str(undo.get("flag") or "")
+        memory.set_aside(str(undo.get("id")), state, version=undo.get("version", 0), flag=flag)
     elif action == "move" and undo.get("id"):
         there = tenant.agent(value)
         record = there.get(str(undo.get("id")))

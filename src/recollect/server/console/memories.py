@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -148,6 +148,7 @@ def list_memories(
         problem=problem,
         counts=count_kinds(request, tenant, agent.id),
         suggestions=suggest_filters(shown, asked),
+        times=suggest_times(asked, request.app.state.recollect.now()) if shown else [],
         sorts=[NEWEST, *SORTS],
         all_memories=ANY_STATE,
     )
@@ -206,6 +207,13 @@ def _find_near(
     options: dict[str, Any] = {"kinds": [asked.kind]} if asked.kind else {}
     hits = memory.explain(asked.q, None, limit=MAX_NEAR, sources=["memory"], where=where, tag=asked.tag, **options).hits
     return [(hit.memory, hit.parts["similarity"]) for hit in hits if hit.memory is not None and hit.id not in known]
+
+
+def suggest_times(asked: ListQuery, now: datetime) -> list[tuple[str, str]]:
+    """Return filters by time, unless there is one: label and filter."""
+    if any(each.startswith("created_at") for each in asked.filters):
+        return []
+    return [(f"last {days} days", f"created_at >= {now - timedelta(days=days):%Y-%m-%d}") for days in (7, 30)]
 
 
 def suggest_filters(shown: Sequence[Memory], asked: ListQuery) -> list[tuple[str, str, int]]:

@@ -127,13 +127,13 @@ def age(at: datetime, now: datetime) -> str:
     >>> from datetime import UTC
     >>> now = datetime(2026, 1, 31, tzinfo=UTC)
     >>> age(now - timedelta(days=3, hours=5), now), age(now + timedelta(minutes=61), now), age(now, now)
-    ('3 d ago', 'in 1 h', 'just now')
+    ('3 d ago', 'in 1 h', 'now')
     """
     for length, unit in AGES:
         count = abs(now - at) // length
         if count:
             return f"{count} {unit} ago" if at < now else f"in {count} {unit}"
-    return "just now" if at <= now else "in a moment"
+    return "now" if at <= now else "soon"
 
 
 def clip(text: str, most: int) -> str:

@@ -29,7 +29,15 @@ from recollect.runner import AgentRunner
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant
 from recollect.server.http.errors import located
 from recollect.server.http.routing import WRITE, Router
-from recollect.server.rest.shapes import FORM, RecordBody, RequestBody, is_form
+from recollect.server.rest.shapes import (
+    FILE_FIELD,
+    FLAG_FIELD,
+    TEXT_FIELD,
+    RecordBody,
+    RequestBody,
+    describe_form,
+    is_form,
+)
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 
@@ -197,27 +205,15 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
         "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
     }
 }
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": VisionBody.model_json_schema()},
-            FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["prompt", IMAGES],
-                    "properties": {
-                        "prompt": {"type": "string"},
-                        "agent": {"type": "string"},
-                        "session_id": {"type": "string"},
-                        "stream": {"type": "boolean"},
-                        IMAGES: {"type": "array", "items": {"type": "string", "format": "binary"}},
-                    },
-                }
-            },
-        },
-    }
-}
+_BODY = describe_form(
+    {
+        **dict.fromkeys(("prompt", "agent", "session_id"), TEXT_FIELD),
+        "stream": FLAG_FIELD,
+        IMAGES: {"type": "array", "items": FILE_FIELD},
+    },
+    ["prompt", IMAGES],
+    {"application/json": {"schema": VisionBody.model_json_schema()}},
+)
 
 
 async def current_runner(request: Request) -> AgentRunner:

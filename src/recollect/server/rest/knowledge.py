@@ -26,8 +26,10 @@ from recollect.server.http.errors import located
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import PagedList, decode_cursor
 from recollect.server.rest.shapes import (
-    FORM,
+    FILE_FIELD,
+    FLAG_FIELD,
     NO_FILE,
+    TEXT_FIELD,
     Metadata,
     Page,
     Paging,
@@ -36,6 +38,7 @@ from recollect.server.rest.shapes import (
     RequestBody,
     Where,
     WhereText,
+    describe_form,
     is_form,
 )
 from recollect.server.threads import BodyReader
@@ -202,28 +205,18 @@ FORM_FIELDS = ("file", "title", "category", "is_published", "metadata", "secrets
 
 router = Router(prefix="/api", tags=["knowledge"])
 DocumentId = Annotated[str, Path(description="The document's id.", examples=["d-0f343b0931126a20"])]
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": NewDocument.model_json_schema()},
-            FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        "title": {"type": "string"},
-                        "category": {"type": "string"},
-                        "is_published": {"type": "boolean"},
-                        "metadata": {"type": "string", "description": "A JSON object."},
-                        "secrets": {"type": "string", "enum": ["redact", "reject"]},
-                    },
-                }
-            },
-        },
-    }
-}
+_BODY = describe_form(
+    {
+        "file": FILE_FIELD,
+        "title": TEXT_FIELD,
+        "category": TEXT_FIELD,
+        "is_published": FLAG_FIELD,
+        "metadata": {**TEXT_FIELD, "description": "A JSON object."},
+        "secrets": {**TEXT_FIELD, "enum": ["redact", "reject"]},
+    },
+    ["file"],
+    {"application/json": {"schema": NewDocument.model_json_schema()}},
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,16 @@ def is_form(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
 
 
+TEXT_FIELD, FLAG_FIELD = {"type": "string"}, {"type": "boolean"}
+FILE_FIELD = {"type": "string", "format": "binary"}
+
+
+def describe_form(fields: Mapping[str, Any], required: Sequence[str], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a body that is a form with these fields, or of another media type."""
+    form = {"type": "object", "required": required, "properties": fields}
+    return {"requestBody": {"required": True, "content": {**other, FORM: {"schema": form}}}}
+
+
 class RequestBody(BaseModel):
     """A body or query. Unknown fields are refused, so that typing mistakes are never ignored."""
 
@@ -170,6 +180,8 @@ class RecordBody(BaseModel):
     @classmethod
     def of(cls, record: object, **computed: Any) -> Self:
         """Return the body of a record; `computed` are the fields that it has not."""
+        if not computed:
+            return cls.model_validate(record)
         names, read = _fields(cls, *computed)
         return cls(**dict(zip(names, read(record), strict=True)), **computed)
 

@@ -24,7 +24,7 @@ from recollect.errors import DiskFull, Invalid
 from recollect.providers.archives import open_compressed
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, Router
-from recollect.server.rest.shapes import FORM, NO_FILE, RecordBody, RequestBody, is_form
+from recollect.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, is_form
 
 
 class Compression(StrEnum):
@@ -99,22 +99,8 @@ MEDIA = {
     Compression.ZSTD: "application/zstd",
 }
 SUFFIXES = {Compression.NONE: ".jsonl", Compression.GZIP: ".jsonl.gz", Compression.ZSTD: ".jsonl.zst"}
-BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/octet-stream": BINARY,
-            FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}},
-                }
-            },
-        },
-    }
-}
+BINARY: dict[str, Any] = {"schema": FILE_FIELD}
+_BODY = describe_form({"file": FILE_FIELD}, ["file"], {"application/octet-stream": BINARY})
 
 router = Router(prefix="/api", tags=["transfer"])
 

@@ -33,9 +33,6 @@ FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
 """Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
 
-SHARED_RETRY = 2.0
-"""Seconds after which texts are looked for again that another process was about to embed."""
-
 PATIENCE = 30.0
 """Seconds without progress after which maintenance stops waiting for the thread."""
 
@@ -79,7 +76,7 @@ class Embedding:
         self._hurry = threading.Event()
         self._pid = os.getpid()
         self._refusals = Refusals()
-        self._queue = VectorQueue(store, self._refusals, now)
+        self.queue = VectorQueue(store, self._refusals, now)
         # Tenants that failed in the last pass.
         self._failed: set[str] = set()
         # Notified after each batch and at the end of a pass.
@@ -163,7 +160,7 @@ class Embedding:
             return 0
         if problem := self._breaker.problem:
             raise ModelError(problem)
-        before = self._queue.count(tenant)
+        before = self.queue.count(tenant)
         with self._changed:
             awaited = self._passes_started + 1
         self.wake()
@@ -174,7 +171,7 @@ class Embedding:
             error = self._error if self._passes_ended >= awaited else ModelError(EMBEDDER_HANGS)
         if isinstance(error, ModelError | StoreError):
             raise error
-        return max(0, before - self._queue.count(tenant))
+        return max(0, before - self.queue.count(tenant))
 
     def find_refused(self) -> Sequence[RefusedText]:
         """Embed some waiting texts without storing the vectors, and return all refused texts.
@@ -182,7 +179,7 @@ class Embedding:
         Raises: ModelError; StoreError.
         """
         left = 0 if self._embedder is None else MAX_EXAMINED
-        for tenant in self._queue.list_tenants() if left else ():
+        for tenant in self.queue.list_tenants() if left else ():
             texts = self._store.list_unembedded(tenant, limit=left) if left else ()
             self._try_each(texts, lambda texts, vectors: 0)
             left -= len(texts)
@@ -210,10 +207,6 @@ class Embedding:
             idle_seconds=None if self._success_at is None else now - self._success_at,
         )
 
-    def count_waiting(self) -> int:
-        """Return the number of texts without a vector, in all tenants."""
-        return self._queue.count()
-
     def close(self) -> None:
         """Stop the thread, without waiting long for an embedder that does not answer."""
         self._closed.set()
@@ -240,12 +233,12 @@ class Embedding:
         """
         done, errors = 0, list[Exception]()
         if tenants is None:
-            tenants = self._queue.list_tenants(is_eager=is_eager)
+            tenants = self.queue.list_tenants(is_eager=is_eager)
         # Tenants that failed last time come last, so that they cannot end every pass before the others.
         for tenant in sorted(tenants, key=self._failed.__contains__):
             self._failed.discard(tenant)
             try:
-                with self._queue.hold(tenant, is_eager=is_eager) as is_held:
+                with self.queue.hold(tenant, is_eager=is_eager) as is_held:
                     done += self._embed_tenant(tenant, is_eager=is_eager) if is_held else 0
             except (ModelError, SchemaMismatch):
                 raise
@@ -269,7 +262,7 @@ class Embedding:
 
         for number, page in enumerate(self._pages(tenant)):
             if number and not is_eager:
-                self._queue.renew(tenant)
+                self.queue.renew(tenant)
             done += self._try_each([text for text in page if text_key(text) not in before], store)
             seen.update(before.intersection(map(text_key, page)))
         if self._closed.is_set():
@@ -367,8 +360,7 @@ class Embedding:
     def _run(self) -> None:
         pause = FIRST_RETRY
         while True:
-            rest = self._refusals.seconds_to_next()
-            self._wakeup.wait(SHARED_RETRY if self._queue.is_shared else rest)
+            self._wakeup.wait(self.queue.seconds_to_next())
             self._wakeup.clear()
             if self._closed.is_set():
                 return

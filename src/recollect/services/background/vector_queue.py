@@ -18,6 +18,9 @@ from recollect.services.background.refusals import Refusals
 LEASE, LEASE_TIME = "embed", timedelta(minutes=1)
 """Right to embed the texts of a tenant, which each batch renews."""
 
+SHARED_RETRY = 2.0
+"""Seconds after which texts are looked for again that another process was about to embed."""
+
 EVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -29,18 +32,22 @@ class VectorQueue:
         self._refusals = refusals
         self._now = now
         self._holder = uuid.uuid4().hex
-        self.is_shared = False
-        """True if another process was embedding texts of a tenant in the last pass."""
+        # True if another process was embedding texts of a tenant in the last pass.
+        self._is_shared = False
 
     def list_tenants(self, *, is_eager: bool = True) -> Sequence[str]:
         """List the tenants with waiting texts; unless `is_eager`, only those with some that are due."""
-        self.is_shared = False
+        self._is_shared = False
         waiting = self._store.list_waiting_tenants(EVER if is_eager else self._now())
         if not len(self._refusals):
             return waiting
         # Texts of tenants that have left the queue were deleted.
         self._refusals.keep_tenants(waiting if is_eager else self._store.list_waiting_tenants(EVER))
         return sorted({*waiting, *self._refusals.list_due_tenants()})
+
+    def seconds_to_next(self) -> float | None:
+        """Return the seconds until texts are looked for again; None: when some are stored."""
+        return SHARED_RETRY if self._is_shared else self._refusals.seconds_to_next()
 
     def count(self, tenant: str | None = None) -> int:
         """Return the number of texts without a vector, of one tenant or of all."""
@@ -53,7 +60,7 @@ class VectorQueue:
         Yields False while another process embeds them; with `is_eager` this one does so, too.
         """
         if not is_eager and not self.renew(tenant):
-            self.is_shared = True
+            self._is_shared = True
             yield False
             return
         try:

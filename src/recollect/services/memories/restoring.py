@@ -87,7 +87,7 @@ class RestoreMemories:
     def set_aside(self, owner: Owner, id: str, state: State, *, version: int, flag: str) -> Memory:
         """Undo an approval or a restoration: hold a live memory for review with this `flag`, or archive it.
 
-        Raises: Invalid, NotFound; Conflict when it is at another version; Forbidden.
+        Raises: NotFound; Conflict when it is at another version; Forbidden.
         """
         memory, now, highest = self._store.get_memory(owner, id), self._now(), current_caller().trust
         check_own(owner, memory.user)
@@ -97,10 +97,8 @@ class RestoreMemories:
         if state is State.HELD:
             trust.check_decision(highest)
             aside, action = replace(memory, held_at=now, flag=flag or None), "memory.hold"
-        elif state is State.ARCHIVED:
-            aside, action = replace(memory, archived_at=now), "memory.archive"
         else:
-            raise Invalid("A memory is set aside as held or archived.")
+            aside, action = replace(memory, archived_at=now), "memory.archive"
 
         def write() -> Memory:
             written = self._store.update_memory(aside, None, replaced_at=now)

@@ -84,6 +84,14 @@ class IndexBlocks:
             is_lacking |= len(changed) > MAX_NOTED
         return self._load_rows(unit, key, index) >= size or is_lacking
 
+    def find_moved(self, unit: Unit, key: IndexKey, before: int, now: int) -> Sequence[int] | None:
+        """Return the entries whose end moved between two values of `rewrites`; None if other changes were made.
+
+        Each change of an index counts `rewrites` up, and only those of an end are noted.
+        """
+        noted = unit.all("list_index_changes", **key.owner, rewrites=before) if now - before <= MAX_AGE else ()
+        return [seq for _, seq in noted] if len({at for at, _ in noted}) == now - before else None
+
     def _read_noted(self, unit: Unit, key: IndexKey, blocks: Sequence[Row]) -> Sequence[Row]:
         oldest = min((rewrites for _, _, rewrites, _ in blocks), default=None)
         return () if oldest is None else unit.all("list_index_changes", **key.owner, rewrites=oldest)

@@ -40,6 +40,9 @@ MAX_BYTE = 127
 REST = 2 * MAX_BYTE
 """Factor of the rest of a question's vector: it is at most half a step of the coarse bytes."""
 
+PART = 1 << 15
+"""Rows multiplied at a time."""
+
 ALIGNMENT = 64
 """Packed arrays begin at multiples of this number of bytes."""
 
@@ -142,12 +145,26 @@ def decode_rows(matrix: Bytes, scales: Floats) -> Floats:
 def multiply(matrix: Bytes, scales: Floats, vector: Floats) -> Floats:
     """Return the product of each row with `vector`."""
     scale = max(vector.max().item(), -vector.min().item()) / MAX_BYTE or 1.0
-    steps = vector / np.float32(scale)
-    coarse = steps.round()
-    split = np.array((coarse, (steps - coarse) * REST), np.float32).round().astype(np.int8)
-    coarse, rest = np.asarray(simsimd.cdist(matrix, split, metric="dot")).T
-    products: Floats = (coarse + rest / REST).astype(np.float32)
+    steps, split = vector / np.float32(scale), np.empty((2, len(vector)), np.int8)
+    split[0] = coarse = steps.round()
+    split[1] = ((steps - coarse) * np.float32(REST)).round()
+    found = np.asarray(simsimd.cdist(matrix, split, metric="dot"))
+    products: Floats = (found[:, 0] + found[:, 1] / REST).astype(np.float32)
     products *= scales * np.float32(scale)
+    return products
+
+
+def multiply_roughly(matrix: Bytes, scales: Floats, vector: Floats) -> Floats:
+    """Do the same with a rounded `vector`, in half the time."""
+    scale = max(vector.max().item(), -vector.min().item()) / MAX_BYTE or 1.0
+    coarse = (vector / np.float32(scale)).round().astype(np.int8)[None]
+    products = np.empty(len(matrix), np.float32)
+    # The products of a part stay in the processor's cache until they are scaled.
+    for at in range(0, len(matrix), PART):
+        part = slice(at, at + PART)
+        products[part] = np.asarray(simsimd.cdist(matrix[part], coarse, metric="dot")).ravel()
+    products *= scales
+    products *= np.float32(scale)
     return products
 
 

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from recollect.deadline import hold_in_time
 from recollect.meter import METER
 from recollect.store.conditions import Clause
@@ -258,7 +260,7 @@ class IndexCache:
             # Of an owner without rows there is nothing to load.
             index, outcome = OwnerIndex(index.embedder, self._encoding), "hit" if state is None else "loaded"
         elif state[2] != known[2]:
-            index, outcome = self._replace_changed(index, shelf, unit), "compared"
+            index, outcome = self._replace_changed(index, shelf, unit, known[2], state[2]), "compared"
         if state is not None and state != known:
             # A state without a revision equals no other, so after a failure the next search continues from here.
             cached.held = _Held(index, (state[0], None, state[2]))
@@ -272,9 +274,17 @@ class IndexCache:
         METER.get().count_index(outcome)
         return index
 
-    def _replace_changed(self, index: OwnerIndex, shelf: IndexKey, unit: Unit) -> OwnerIndex:
+    def _replace_changed(
+        self, index: OwnerIndex, shelf: IndexKey, unit: Unit, before: int, rewrites: int
+    ) -> OwnerIndex:
         """Return an index without the removed rows and with new versions of the edited or embedded ones."""
-        changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
+        moved = None
+        if self._blocks is not None and shelf.is_whole_agent:
+            moved = self._blocks.find_moved(unit, shelf, before, rewrites)
+        if moved is None:
+            changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
+        else:
+            changed = missing = np.array(sorted({seq for seq in moved if seq <= index.last_seq}), np.int64)
         # Erasing cannot change the generation of a tenant's shelf, so changed passages are removed, not just hidden.
         index = index.without(changed) if shelf.agent is None else index.hide(changed)
         for start in range(0, len(missing), BATCH):

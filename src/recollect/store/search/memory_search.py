@@ -99,9 +99,8 @@ class MemorySearch:
         where: Condition | None = None,
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
-        own, *others = [
-            self._weigh_part(key, terms, vector, row_filter, where) for key in map(self._find_key, owner.parts)
-        ]
+        keys = [*map(self._find_key, owner.parts)]
+        own, *others = [self._weigh_part(key, terms, vector, row_filter, where, len(keys) == 1) for key in keys]
         for other in others:
             own = other if not len(own.seqs) else own.with_more(other) if len(other.seqs) else own
         return own
@@ -123,9 +122,15 @@ class MemorySearch:
         return self._indexes.current(key).sample(limit)
 
     def _weigh_part(
-        self, key: IndexKey, terms: Sequence[str], vector: Vector | None, row_filter: RowFilter, where: Condition | None
+        self,
+        key: IndexKey,
+        terms: Sequence[str],
+        vector: Vector | None,
+        row_filter: RowFilter,
+        where: Condition | None,
+        is_whole: bool,
     ) -> Evidence:
-        return self._weigh_index(self._indexes.current(key), key, terms, vector, row_filter, where)
+        return self._weigh_index(self._indexes.current(key), key, terms, vector, row_filter, where, is_whole)
 
     def _weigh_index(
         self,
@@ -135,9 +140,10 @@ class MemorySearch:
         vector: Vector | None,
         row_filter: RowFilter,
         where: Condition | None,
+        is_whole: bool,
     ) -> Evidence:
         load = None if where is None else partial(self._load_field, key)
-        return index.evidence(terms, vector, row_filter, where=where, load=load)
+        return index.evidence(terms, vector, row_filter, where=where, load=load, is_whole=is_whole)
 
     def _find_key(self, owner: Owner) -> IndexKey:
         """Return the key of the index of an agent, of one of its users, or of its records of no user, which all users

@@ -11,10 +11,9 @@ from recollect.model import ApiKey
 from recollect.ports import Place
 from recollect.ports.history import CLAIM, Claim, ConsoleLogin, KeptAnswer
 from recollect.store.engine import Unit, Units, take_key
-from recollect.store.queues import note_change
 from recollect.store.tables.columns import COLUMNS
 from recollect.store.tables.embeddings import NO_OWNER
-from recollect.store.tables.rows import BEHIND_ALL, RecordRows, moment
+from recollect.store.tables.rows import BEHIND_ALL, RecordRows, moment, note_change
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 """Start of a listing without a cursor."""

@@ -9,8 +9,7 @@ from random import getrandbits
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
 from recollect.store.engine import Row, Unit, Units
-from recollect.store.queues import note_change
-from recollect.store.tables.rows import agent_from, agent_values, memory_from, owner_params
+from recollect.store.tables.rows import agent_from, agent_values, memory_from, note_change, owner_params
 
 LIFE_BITS = 62
 """Size of the random number that tells one generation of an agent's index from the next."""

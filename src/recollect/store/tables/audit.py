@@ -19,7 +19,6 @@ from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
 from recollect.store.conditions import compile_filter
 from recollect.store.engine import Engine, Row, Unit
-from recollect.store.queues import note_change
 from recollect.store.search.words import HistoryShelf, WordSearchRows, encode_words
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -27,6 +26,7 @@ from recollect.store.tables.rows import (
     event_from,
     event_values,
     json_text,
+    note_change,
     readable_event,
 )
 from recollect.store.waiting_events import EventSealer, add_waiting, find_waiting_problem, seal_waiting

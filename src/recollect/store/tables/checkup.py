@@ -13,13 +13,12 @@ from recollect.policy.names import memory_seq
 from recollect.policy.text import GIST, index_terms, terms
 from recollect.store.engine import Progress, Row, Unit, Units
 from recollect.store.migrations import CreatedObject, list_created, load_migrations
-from recollect.store.queues import note_entries
 from recollect.store.search.words import encode_words, has_same_words
 from recollect.store.tables import workflows
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.tables.knowledge import SHELF
-from recollect.store.tables.rows import memory_from, memory_values, step_from
+from recollect.store.tables.rows import memory_from, memory_values, note_entries, step_from
 from recollect.store.tables.transfer_tables import TABLES
 
 SOUND = "ok"

@@ -9,8 +9,7 @@ from recollect.errors import Conflict, SchemaMismatch
 from recollect.model import Owner
 from recollect.ports import Unembedded, Vector
 from recollect.ports.memories import SOON
-from recollect.store.engine import RegisteredEmbedder, Unit, Units
-from recollect.store.queues import queue_texts
+from recollect.store.engine import RegisteredEmbedder, Unit, Units, queue_texts
 from recollect.store.tables.knowledge import SHELF
 from recollect.store.tables.rows import owner_params
 

@@ -22,12 +22,11 @@ from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED, SALT_CHARS, hash_mark
 from recollect.policy.text import index_terms
 from recollect.store.engine import Row, Unit
-from recollect.store.queues import note_entries
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
 from recollect.store.tables.audit import SHELF as AUDIT
 from recollect.store.tables.knowledge import SHELF as KNOWLEDGE
-from recollect.store.tables.rows import event_from, is_searchable, memory_from, memory_values, stamp
+from recollect.store.tables.rows import event_from, is_searchable, memory_from, memory_values, note_entries, stamp
 
 NOTES_FILE = "notes_file"
 """Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""

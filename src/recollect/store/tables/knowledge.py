@@ -16,9 +16,8 @@ from recollect.policy.text import terms
 from recollect.ports import Vector
 from recollect.store.conditions import compile_filter
 from recollect.store.engine import Row, Unit, Units
-from recollect.store.queues import note_entries
 from recollect.store.tables.columns import COLUMNS
-from recollect.store.tables.rows import RecordRows
+from recollect.store.tables.rows import RecordRows, note_entries
 
 _DOCUMENTS = RecordRows(Document, COLUMNS["document"])
 document_from, document_values = _DOCUMENTS.parse, _DOCUMENTS.render

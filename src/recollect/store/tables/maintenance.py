@@ -99,7 +99,7 @@ class MaintenanceRows(Units):
         self._write(NO_OWNER, lambda unit: unit.put("mark_all_due", soon=SOON))
 
     def begin_visit(self, tenant: str) -> tuple[bool, datetime]:
-        self._due_marks.forget(tenant)
+        self._marked.pop(tenant, None)
 
         def begin(unit: Unit) -> tuple[bool, datetime]:
             row = unit.one("find_due_at", tenant=tenant)

@@ -19,7 +19,6 @@ from recollect.policy.text import content_hash, fold, gist_terms, index_terms, l
 from recollect.ports import Encoded, EncodedMemory, MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
-from recollect.store.queues import note_change, note_entries
 from recollect.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -28,6 +27,8 @@ from recollect.store.tables.rows import (
     memory_from,
     memory_values,
     merge_parts,
+    note_change,
+    note_entries,
     number_memory,
     owner_params,
     summary_from,

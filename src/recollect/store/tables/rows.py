@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -29,7 +29,7 @@ from recollect.policy.audit import canonical_json
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.ports import MemorySummary
-from recollect.store.engine import Row
+from recollect.store.engine import CHANGED, WAITING, Row, Unit
 from recollect.store.tables.columns import COLUMNS
 
 R = TypeVar("R", bound=Any)
@@ -296,3 +296,15 @@ def event_values(event: AuditEvent) -> dict[str, Any]:
         "hash": event.hash,
         "folded": fold(event.message),
     }
+
+
+def note_entries(unit: Unit, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Note new entries of the search index: those without a vector are queued at the end of the transaction."""
+    unit.memo[CHANGED] = True
+    if count := sum(entry["embedder_id"] is None for entry in entries):
+        unit.memo[WAITING] = unit.memo.get(WAITING, 0) + count
+
+
+def note_change(unit: Unit) -> None:
+    """Note a change after which maintenance has to visit the tenant."""
+    unit.memo[CHANGED] = True

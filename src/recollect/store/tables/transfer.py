@@ -15,7 +15,6 @@ from recollect.policy.text import fold, index_terms, terms
 from recollect.policy.transfer import CONTENTS
 from recollect.ports import ContentDraft, Vector
 from recollect.store.engine import Row, Unit
-from recollect.store.queues import note_entries
 from recollect.store.search.words import encode_words
 from recollect.store.tables import audit, knowledge, workflows
 from recollect.store.tables.agents import renew_index
@@ -28,6 +27,7 @@ from recollect.store.tables.rows import (
     maybe_moment,
     memory_from,
     memory_values,
+    note_entries,
     owner_params,
     step_from,
 )

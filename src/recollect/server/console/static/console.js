@@ -105,6 +105,16 @@ if (playground) {
   sliders.forEach((each) => each.addEventListener("input", reorder));
 }
 
+// Files dropped anywhere on the zone; a browser alone accepts them on its button only.
+for (const zone of document.querySelectorAll(".drop-zone")) {
+  const input = zone.querySelector("input[type=file]");
+  zone.addEventListener("dragover", (event) => event.preventDefault());
+  zone.addEventListener("drop", (event) => {
+    event.preventDefault();
+    if (event.dataTransfer.files.length) input.files = event.dataTransfer.files;
+  });
+}
+
 // Live pages: fetched again while somebody looks and nobody is typing or pointing at something in them.
 function refreshLater() {
   const live = document.querySelector("[data-live]");
