@@ -102,10 +102,7 @@ class MemoryStore(Protocol):
         """
 
     def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Encoded]:
-        """Prepare memories to be added, outside a transaction, so that this one is short.
-
-        Returns what `add_memories` takes instead of the vectors.
-        """
+        """Prepare memories before their transaction; return what `add_memories` takes instead of the vectors."""
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         """Add memories of one owner in one transaction."""
