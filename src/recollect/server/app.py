@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -248,12 +249,15 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     current_default_thread_limiter().total_tokens = app.state.recollect.settings.max_requests + SPARE
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
+    # What is loaded stays. Looking for garbage among it would stop all requests for a tenth of a second at times.
+    gc.freeze()
     app.state.recollect.maintenance.start()
     publishing = asyncio.create_task(_publish_metrics(app.state.metrics))
     async with app.state.mcp.running():
         yield {"connections": app.state.connections}
     publishing.cancel()
     app.state.recollect.maintenance.stop()
+    gc.unfreeze()
     sys.setswitchinterval(interval)
     app.state.threads.close()
     app.state.reader.close()
