@@ -166,6 +166,7 @@ PAUSES = {
     "recollect.cli.process": "says how long a command took",
     "recollect.providers.readers.pdf": "gives up on a document that takes too long",
     "recollect.server.http.buckets": "refills a bucket by the time that has passed",
+    "recollect.server.supervisor": "replaces workers that give no sign of life, and waits before it starts others",
     "recollect.server.rest.health": "says how long the store has been silent",
     "recollect.services.background.embedding": "leaves an embedder that failed alone for a while",
     "recollect.services.background.writer": "says how long something has waited to be written",
