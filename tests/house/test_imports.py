@@ -167,6 +167,7 @@ PAUSES = {
     "recollect.providers.readers.pdf": "gives up on a document that takes too long",
     "recollect.server.http.buckets": "refills a bucket by the time that has passed",
     "recollect.server.http.shared_limits": "asks a bucket that was empty again after a moment",
+    "recollect.server.supervisor": "replaces workers that give no sign of life, and waits before it starts others",
     "recollect.server.rest.health": "says how long the store has been silent",
     "recollect.services.background.embedding": "leaves an embedder that failed alone for a while",
     "recollect.services.background.writer": "says how long something has waited to be written",

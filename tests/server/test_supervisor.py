@@ -31,7 +31,7 @@ def work(folder: Path, beats: Connection) -> None:
     if (folder / "deaf").exists():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     send_beats(beats, lambda: not (folder / "slow").exists())
-    time.sleep(600)
+    signal.pause()
 
 
 def started(folder: Path) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -252,6 +253,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     current_default_thread_limiter().total_tokens = app.state.recollect.settings.max_requests + SPARE
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
+    # What is loaded stays. Looking for garbage among it would stop all requests for a tenth of a second at times.
+    gc.freeze()
     app.state.recollect.maintenance.start()
     publishing = asyncio.create_task(_publish_metrics(app.state.metrics))
     preparing = asyncio.create_task(_prepare_pages(app))
@@ -260,6 +263,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     publishing.cancel()
     preparing.cancel()
     app.state.recollect.maintenance.stop()
+    gc.unfreeze()
     sys.setswitchinterval(interval)
     app.state.threads.close()
     app.state.reader.close()
