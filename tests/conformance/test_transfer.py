@@ -49,6 +49,7 @@ NOT_EXPORTED = {
     "console_logins": "they open the console of one database for some hours",
     "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
+    "vector_queue": "what waits for the embedder here",
     "shown_texts": "guards the prompts of one database, for a while",
 }
 LOCAL_COLUMNS = {
