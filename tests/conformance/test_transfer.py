@@ -52,6 +52,7 @@ NOT_EXPORTED = {
     "recalls_by_day": "numbers for the overview of one database",
     "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
+    "vector_queue": "what waits for the embedder here",
     "shown_texts": "guards the prompts of one database, for a while",
 }
 LOCAL_COLUMNS = {

@@ -51,10 +51,13 @@ def test_a_large_limit_is_exceeded_by_the_share_of_each_at_most(postgres_url: st
 
 
 def test_requests_below_the_share_ask_the_database_for_no_tokens(postgres_url: str) -> None:
-    with two_servers(postgres_url, rate_limit=SLOW, rate_burst=1000) as (_, clients, _key):
+    with (
+        two_servers(postgres_url, rate_limit=SLOW, rate_burst=1000) as (_, clients, _key),
+        psycopg.connect(postgres_url, autocommit=True) as connection,
+    ):
+        connection.execute("DELETE FROM token_buckets")
         ask_in_turn(clients, 10)
-        with psycopg.connect(postgres_url) as connection:
-            assert connection.execute("SELECT count(*) FROM token_buckets").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM token_buckets").fetchone() == (0,)
 
 
 def test_wrong_keys_are_counted_over_both(postgres_url: str) -> None:

@@ -27,6 +27,8 @@ def test_one_of_many_processes_runs_it_every_hour(fresh_place: Place, clock: Clo
         schedules = (first.maintenance, second.maintenance)
         for each in schedules:
             each.start()
+        # Both threads have asked and rest; otherwise one of them could run it, too, when the clock moves.
+        eventually(lambda: all(each._wait for each in schedules))
         began = clock()
         next_at = first.maintenance.refresh().next_at
         assert next_at is not None

@@ -139,7 +139,8 @@ class MaintenanceRows(Units):
         return None if row is None else (row[0], moment(row[1]))
 
     def count_bytes(self) -> int:
-        return self.read_totals(()).bytes
+        ((count,),) = self._read(NO_OWNER, lambda unit: unit.all("count_bytes"))
+        return int(count) + sum(node.bytes for node in self._engine.check_nodes())
 
     def read_totals(self, names: Sequence[str]) -> StoreTotals:
         values = {"names": self._engine.texts(names)}

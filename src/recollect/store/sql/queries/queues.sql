@@ -30,6 +30,9 @@ SELECT (SELECT min(expires_at) FROM memories WHERE tenant_id = :tenant AND item_
 -- name: sum_counts
 SELECT key, sum(CAST(value AS INTEGER)) FROM tenants, json_each(counts) GROUP BY key
 
+-- name: count_bytes
+SELECT {store_bytes}
+
 -- Records of the whole store by name, its size, and the texts that wait for a vector.
 -- name: read_totals
 SELECT name, holder AS value, until AS at FROM leases WHERE name {in_names}
