@@ -101,7 +101,7 @@ def test_files_are_dropped_on_the_whole_zone(recollect: Recollect, console: Cons
     page.get_by_role("button", name="Upload").click()
 
     page.get_by_text("added, 1 passage").wait_for()
-    assert [each.title for each in recollect.tenant().browse_documents()] == ["Fees"]
+    assert [each.document.title for each in recollect.tenant().browse_documents()] == ["Fees"]
 
 
 def test_a_dot_of_the_map_opens_its_memory(recollect: Recollect, console: Console) -> None:
