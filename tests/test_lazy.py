@@ -12,7 +12,7 @@ from dataclasses import FrozenInstanceError, asdict, astuple, field, fields, rep
 
 import pytest
 
-from recollect.lazy import dataclass, lazy_pattern
+from recollect.lazy import dataclass, lazy_class, lazy_pattern
 from recollect.model import Owner
 
 
@@ -127,3 +127,27 @@ def test_a_lazy_pattern_matches_like_a_compiled_one() -> None:
     assert lazy.groups == eager.groups
     assert lazy.findall("aab AB") == eager.findall("aab AB")
     assert lazy.sub(r"<\1>", "aab") == eager.sub(r"<\1>", "aab")
+
+
+def test_an_object_of_a_lazy_class_is_built_once_on_first_use() -> None:
+    counter = lazy_class("collections.Counter")("aab")
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(id(counter.elements.__self__))) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert len(set(found)) == 1
+    assert counter.most_common(1) == [("a", 2)]
+    assert lazy_class("functools.partial")(max, 3)(4) == 4
+    with pytest.raises(AttributeError):
+        counter.missing  # noqa: B018
+
+
+def test_a_lazy_object_that_could_not_be_built_is_tried_again() -> None:
+    broken = lazy_class("fractions.Fraction")("no number")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no number"):
+            broken.limit_denominator()

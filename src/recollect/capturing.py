@@ -15,10 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import wraps
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.errors import Invalid, StoreError
-from recollect.tools.catalog import TOOLS
+from recollect.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from recollect.tools import catalog
+else:
+    catalog = LazyModule("recollect.tools.catalog")
 
 TOOL_OUTPUT = "tool_output"
 PART_TYPES = frozenset(
@@ -85,7 +90,7 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
         @wraps(call)
         async def awaited(name: str, *args: Any, **kwargs: Any) -> Any:
             answer = await call(name, *args, **kwargs)
-            return answer if name in TOOLS else await capturer(name).call_async(answer)
+            return answer if name in catalog.TOOLS else await capturer(name).call_async(answer)
 
         return awaited  # type: ignore[return-value]
 
@@ -94,7 +99,7 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
     @wraps(call)
     def plain(name: str, *args: Any, **kwargs: Any) -> Any:
         answer = call(name, *args, **kwargs)
-        return answer if name in TOOLS else capturer(name)(answer)
+        return answer if name in catalog.TOOLS else capturer(name)(answer)
 
     return plain  # type: ignore[return-value]
 

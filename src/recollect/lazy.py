@@ -1,4 +1,4 @@
-"""Modules, patterns and methods of dataclasses that are loaded, compiled or generated on first use.
+"""Modules, objects, patterns and methods of dataclasses that are loaded, built or generated on first use.
 
 Importing recollect does not wait for what a program may never need.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from copy import copy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["LazyModule", "dataclass", "lazy_pattern", "zstd", "zstd_options"]
+__all__ = ["LazyModule", "dataclass", "lazy_class", "lazy_pattern", "zstd", "zstd_options"]
 
 
 class LazyModule:
@@ -27,6 +28,36 @@ class LazyModule:
         # Cached, so that each attribute takes this path only once.
         setattr(self, attribute, found)
         return found
+
+
+class _LazyObject:
+    """Proxy for an object, built on first use."""
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build, self._built, self._lock = build, None, threading.RLock()
+
+    def _get(self) -> Any:
+        if self._built is None:
+            with self._lock:
+                if self._built is None:
+                    self._built = self._build()
+        return self._built
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._get(), attribute)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._get()(*args, **kwargs)
+
+
+def lazy_class(path: str) -> Any:
+    """Return a stand-in for the class at this path; what it returns imports the class and builds on first use."""
+    module, _, name = path.rpartition(".")
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        return _LazyObject(lambda: getattr(import_module(module), name)(*args, **kwargs))
+
+    return build
 
 
 zstd = LazyModule("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")

@@ -214,7 +214,8 @@ def test_users_write_and_search_at_once(store: Store, ann: Owner) -> None:
 
 
 FOR_ALL_USERS = {
-    "add_.*|import_.*|index_memory|keep_version|update_memory|decide_proposal|remove_from_index": "by their fields",
+    "add_.*|import_.*|index_memory|keep_version|update_memory|decide_proposal": "by their fields",
+    "remove_from_index|renew_entry": "by their fields",
     "export_.*|present_.*|raise_message_count|.*tenant_session.*": "of a whole tenant",
     "erase_.*|clear_.*|messages_of_sessions|traces_in_.*": "by keys that were looked up before",
     "count_memories|any_user": "of whole agents",

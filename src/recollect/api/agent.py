@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from recollect.api.agent_curation import AgentCuration
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
@@ -13,6 +13,7 @@ from recollect.api.agent_items import AgentItems
 from recollect.api.agent_recall import AgentRecall
 from recollect.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
 from recollect.caller import current_caller
+from recollect.lazy import LazyModule
 from recollect.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
 from recollect.policy.filters.conditions import SESSION_FIELDS
 from recollect.policy.filters.language import Where, parse_filter
@@ -25,10 +26,16 @@ from recollect.policy.text import check_text
 from recollect.ports import Place
 from recollect.services.knowledge.search import KnowledgeOptions
 from recollect.services.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
-from recollect.services.prompt.gather import ToolResult
 from recollect.services.recall.recall import RecallRequest, check_limit
-from recollect.tools import catalog
-from recollect.tools.guidance import guidance
+
+if TYPE_CHECKING:
+    from recollect.services.prompt import gather
+    from recollect.tools import catalog
+    from recollect.tools import guidance as guides
+else:
+    gather = LazyModule("recollect.services.prompt.gather")
+    catalog = LazyModule("recollect.tools.catalog")
+    guides = LazyModule("recollect.tools.guidance")
 
 
 class AgentTranscripts(AgentView):
@@ -174,7 +181,7 @@ class AgentPrompts(AgentView):
 
         Raises: Invalid.
         """
-        return guidance(dict.fromkeys(tool.set for tool in catalog.select_tools(sets)))
+        return guides.guidance(dict.fromkeys(tool.set for tool in catalog.select_tools(sets)))
 
     def count_tokens(self, said: str | Sequence[Json]) -> int:
         """Count the tokens of a text, or of a list of chat messages including their framing.
@@ -199,15 +206,16 @@ class AgentPrompts(AgentView):
         arguments: Mapping[str, Any],
         *,
         session_id: str | None = None,
-        sets: Collection[str] = catalog.SETS,
+        sets: Collection[str] | None = None,
     ) -> Json:
         """Run one tool. Refusals are returned as answers, not raised.
 
         `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
-        belongs to a user, the tool reaches what that user's view does. Hints in answers name only tools of `sets`.
+        belongs to a user, the tool reaches what that user's view does. Hints in answers name only tools of `sets`
+        (None: all).
         """
         memory = self if session_id is None else self._for_user_of(session_id)
-        return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)
+        return catalog.call(memory, name, arguments, session_id=session_id, sets=catalog.SETS if sets is None else sets)
 
     def _for_user_of(self, session_id: str) -> Self:
         view = self.for_session(session_id)
@@ -231,7 +239,7 @@ class AgentContexts(AgentView):
         system_prompt: str | None = None,
         budget: int | None = None,
         layout: str | None = None,
-        tool_results: Sequence[ToolResult] | None = None,
+        tool_results: Sequence[gather.ToolResult] | None = None,
         min_score: float | None = None,
         where: Where = None,
         user: str | None = None,

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from recollect.api.agent_records import MAX_PAGE, AgentView, trace_operation
 from recollect.errors import Invalid
+from recollect.lazy import lazy_class
 from recollect.model import Explanation, KindName, MapPoint, Recalled, Source, SourceName
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.recall.purposes import check_purpose
 from recollect.services.memories.drafts import check_moment
 from recollect.services.memories.filters import MemoryFilters, check_filters
-from recollect.services.recall.explain import Explain
 from recollect.services.recall.recall import RecallRequest, check_limit
+
+if TYPE_CHECKING:
+    from recollect.services.recall.explain import Explain
+else:
+    Explain = lazy_class("recollect.services.recall.explain.Explain")
 
 MAP_POINTS = 400
 """Default number of memories on a map."""

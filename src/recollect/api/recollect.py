@@ -12,10 +12,9 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from recollect.api.agent import AgentMemory
-from recollect.api.build import Dependencies, build_services
 from recollect.api.tenant import (
     TenantAgents,
     TenantErasure,
@@ -27,14 +26,12 @@ from recollect.api.tenant import (
 from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
 from recollect.caller import current_caller
 from recollect.errors import Invalid
+from recollect.lazy import LazyModule, lazy_class
 from recollect.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
 from recollect.policy.erasure import receipt_hash
 from recollect.policy.names import check_tenant
 from recollect.ports import Clock, Embedder, Store, TokenCounter
-from recollect.providers.archives import Archives
-from recollect.providers.documents import Files
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
-from recollect.providers.importers import Importers
 from recollect.providers.models import GivenModel, open_models
 from recollect.providers.skill_files import SkillFolders
 from recollect.providers.tokenizers import open_tokenizer
@@ -44,7 +41,18 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.walk import Progress
 from recollect.settings import Settings, masked
-from recollect.store import check_backup, is_backup, open_store, open_workspace, restore_store
+
+if TYPE_CHECKING:
+    from recollect import store
+    from recollect.api import build
+    from recollect.providers.archives import Archives
+    from recollect.providers.documents import Files
+    from recollect.providers.importers import Importers
+else:
+    store, build = LazyModule("recollect.store"), LazyModule("recollect.api.build")
+    Archives = lazy_class("recollect.providers.archives.Archives")
+    Files = lazy_class("recollect.providers.documents.Files")
+    Importers = lazy_class("recollect.providers.importers.Importers")
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
 
@@ -108,19 +116,16 @@ class Recollect:
             self._store.close()
             raise
         self._store.embed_notes_with(self._embedding.of_texts)
-        self._services = build_services(
-            self._store,
-            self._embedding,
-            Dependencies(
-                models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
-            ),
-            now=self._now,
-            settings=self.settings,
+        outside = build.Dependencies(
+            models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
         )
+        self._services = build.Services(self._store, self._embedding, outside, now=self._now, settings=self.settings)
         self.idempotency = self._services.idempotency
         """Idempotency keys, for servers: a repeated request does not write twice."""
         self.logins = Logins(self._store, self._services.keys, self._now)
         """Logins to the console, for servers."""
+        self.lease_tokens = self._store.lease_tokens if store.is_postgres(self.settings.store_url) else None
+        """Takes tokens from a bucket that all servers share; None if only one machine can use the store."""
         self.maintenance = self._services.schedule
         """Schedule of maintenance: `start()` runs it at intervals, `refresh()` has its last and next run."""
         self._is_closed = False
@@ -179,7 +184,7 @@ class Recollect:
         Raises: Invalid when the backup is damaged or when there is a store already; StoreError.
         """
         with _reading(Path(path), progress) as (file, report_bytes):
-            return restore_store(file, to, progress=report_bytes)
+            return store.restore_store(file, to, progress=report_bytes)
 
     @staticmethod
     def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> bool:
@@ -194,7 +199,7 @@ class Recollect:
         Raises: Invalid, which names the damage.
         """
         with _reading(Path(path), progress) as (file, report_bytes):
-            return check_backup(file, scratch=Path(path).absolute().parent, progress=report_bytes)
+            return store.check_backup(file, scratch=Path(path).absolute().parent, progress=report_bytes)
 
     def check(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[CheckResult]:
         """Check the whole store, all tenants, and report each problem with its remedy; change nothing.
@@ -226,7 +231,7 @@ class Recollect:
 
     def count_waiting(self) -> int:
         """Count the texts without a vector, in all tenants."""
-        return self._embedding.count_waiting()
+        return self._embedding.queue.count()
 
     def find_refused(self) -> Sequence[RefusedText]:
         """Ask the embedder about a sample of waiting texts and return those it refuses, of all tenants.
@@ -272,7 +277,7 @@ class Recollect:
         return [*failed, *self._store.problems()]
 
     def count_bytes(self) -> int:
-        """Return the size of the database in bytes."""
+        """Return the size of the database in bytes, on all nodes of a cluster."""
         return self._store.count_bytes()
 
     def has_keys(self) -> bool:
@@ -323,7 +328,7 @@ class Recollect:
 
     def _open_store(self) -> Store:
         settings = self.settings
-        store = open_store(
+        opened = store.open_store(
             settings.store_url,
             busy_timeout=settings.busy_timeout,
             pool_size=settings.pool_size,
@@ -333,8 +338,10 @@ class Recollect:
             owner_url=settings.owner_url,
         )
         if settings.workspace is None:
-            return store
-        return open_workspace(store, settings.workspace, max_notes=settings.max_total, suspicious=settings.suspicious)
+            return opened
+        return store.open_workspace(
+            opened, settings.workspace, max_notes=settings.max_total, suspicious=settings.suspicious
+        )
 
     def _open_embedding(self, requested: Embedder | None, replace_embedder: bool) -> Embedding:
         settings = self.settings
@@ -359,7 +366,7 @@ def _check_replaceable(target: Path) -> None:
         return
     try:
         with Archives().open(target) as (stream, _):
-            is_replaceable = is_backup(stream)
+            is_replaceable = store.is_backup(stream)
     except Invalid:
         is_replaceable = False
     if not is_replaceable:

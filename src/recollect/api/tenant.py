@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeVar, Unpack
+from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack
 
 from recollect.api.agent import MAX_PAGE, PAGE, AgentMemory
 from recollect.api.agent_records import find_owner
-from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Forbidden, NotFound
+from recollect.lazy import LazyModule
 from recollect.model import (
     Agent,
     ApiKey,
@@ -38,10 +38,15 @@ from recollect.policy.names import check_user
 from recollect.policy.text import check_text
 from recollect.ports import Place, place_of
 from recollect.services.recall.recall import check_limit
-from recollect.services.transfer.importing import ImportOptions
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.upkeep.stats import DAYS, keep_agents
 from recollect.services.walk import Progress
+
+if TYPE_CHECKING:
+    from recollect.api.build import Services
+    from recollect.services.transfer import foreign
+else:
+    foreign = LazyModule("recollect.services.transfer.foreign")
 
 T = TypeVar("T")
 
@@ -230,9 +235,8 @@ class TenantKeys(TenantView):
         Raises: Invalid, Forbidden.
         """
         current_caller().check_whole_tenant()
-        return self._services.keys.list(
-            self.id, after=after, limit=None if limit is None else check_limit(limit, most=MAX_PAGE)
-        )
+        most = None if limit is None else check_limit(limit, most=MAX_PAGE)
+        return self._services.keys.list(self.id, after=after, limit=most)
 
     def revoke_key(self, id: str) -> None:
         """Revoke a key at once. It stays in the list. Raises: NotFound, Forbidden."""
@@ -379,7 +383,7 @@ class TenantTransfer(TenantView):
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
-        wishes = ImportOptions(
+        wishes = foreign.ImportOptions(
             format=format,
             agent=agent,
             is_dry_run=dry_run,

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from recollect.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
 from recollect.api.tenant import TenantView
 from recollect.caller import current_caller
 from recollect.errors import Invalid
+from recollect.lazy import LazyModule
 from recollect.model import (
     ACTOR,
     AuditEvent,
@@ -35,14 +36,19 @@ from recollect.policy.json_values import check_storable
 from recollect.policy.memories.trust import check_decision
 from recollect.policy.numbers import check_before, check_whole
 from recollect.policy.text import check_text
-from recollect.services.knowledge.ingest import DocumentFields, DocumentOptions
 from recollect.services.knowledge.report import IngestReport
 from recollect.services.knowledge.search import KnowledgeOptions
 from recollect.services.memories.secret_scan import Sighting
 from recollect.services.memories.secrets import REJECTED
 from recollect.services.recall.recall import check_limit
 from recollect.services.walk import Progress
-from recollect.tools import catalog
+
+if TYPE_CHECKING:
+    from recollect.services.knowledge import ingest as filing
+    from recollect.tools import catalog
+else:
+    filing = LazyModule("recollect.services.knowledge.ingest")
+    catalog = LazyModule("recollect.tools.catalog")
 
 MAX_MESSAGE_CHARS = 2_000
 MAX_META_CHARS = 10_000
@@ -275,7 +281,7 @@ class TenantKnowledge(TenantView):
         exclude: Sequence[str] = (),
         prune: bool = False,
         progress: Progress | None = None,
-        **fields: Unpack[DocumentFields],
+        **fields: Unpack[filing.DocumentFields],
     ) -> IngestReport:
         """Ingest a text, a file (Markdown, text, HTML, PDF) or all such files below a folder.
 
@@ -287,33 +293,32 @@ class TenantKnowledge(TenantView):
 
         Raises: Invalid, SecretRejected; for a folder only when it cannot be read.
         """
-        wishes, ingest = DocumentOptions(**fields), self._services.ingest
-        if not ingest.is_folder(path_or_text):
-            return IngestReport(documents=(ingest(self.id, path_or_text, wishes),))
-        return ingest.folder(
+        wishes, service = filing.DocumentOptions(**fields), self._services.ingest
+        if not service.is_folder(path_or_text):
+            return IngestReport(documents=(service(self.id, path_or_text, wishes),))
+        return service.folder(
             self.id, Path(path_or_text), wishes, include=include, exclude=exclude, is_pruned=prune, progress=progress
         )
 
-    def ingest_text(self, text: str, **fields: Unpack[DocumentFields]) -> IngestReport:
+    def ingest_text(self, text: str, **fields: Unpack[filing.DocumentFields]) -> IngestReport:
         """Ingest a text, even one that looks like a path: for texts from untrusted sources. The fields are those of
         `ingest`.
 
         Raises: Invalid, SecretRejected.
         """
-        wishes, content = DocumentOptions(**fields), check_text(text).encode()
+        wishes, content = filing.DocumentOptions(**fields), check_text(text).encode()
         return IngestReport(documents=(self._services.ingest.content(self.id, content, wishes, name="", source=""),))
 
-    def ingest_bytes(self, content: bytes, name: str, **fields: Unpack[DocumentFields]) -> IngestReport:
+    def ingest_bytes(self, content: bytes, name: str, **fields: Unpack[filing.DocumentFields]) -> IngestReport:
         """Ingest the content of a file by its `name`, which decides the format and identifies the document. The fields
         are those of `ingest`.
 
         Raises: Invalid, SecretRejected.
         """
-        wishes = DocumentOptions(**fields)
+        wishes = filing.DocumentOptions(**fields)
         base = Path(check_text(name, what="name").replace("\\", "/")).name
-        return IngestReport(
-            documents=(self._services.ingest.content(self.id, content, wishes, name=base, source=base),)
-        )
+        stored = self._services.ingest.content(self.id, content, wishes, name=base, source=base)
+        return IngestReport(documents=(stored,))
 
     def get_document(self, id: str) -> Document:
         """Return one document. Raises: NotFound."""
@@ -376,7 +381,7 @@ class TenantKnowledge(TenantView):
 
         Raises: NotFound, Invalid, SecretRejected, Conflict.
         """
-        changes = DocumentOptions(title=title, category=category, is_published=is_published, metadata=metadata)
+        changes = filing.DocumentOptions(title=title, category=category, is_published=is_published, metadata=metadata)
         return self._services.ingest.update(self.id, id, changes)
 
     def delete_document(self, id: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from recollect.lazy import dataclass
 from recollect.model.activity import AuditHead
-from recollect.model.records import Kind, Memory, Origin, Owner
+from recollect.model.records import Kind, Memory, Origin, Owner, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,27 @@ class MaintenanceStatus:
 
     last: MaintenanceRun | None = None  # None: none so far
     next_at: datetime | None = None  # None: this process does not run it by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreReport:
+    """Size and contents of a whole store."""
+
+    bytes: int
+    waiting: int  # texts without a vector
+    memories: Mapping[tuple[Kind, State], int]  # as the last maintenance counted them; empty before the first
+    last: MaintenanceRun | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode:
+    """A worker of a Citus cluster."""
+
+    name: str
+    problem: str = ""  # why it does not answer; empty if it does
+    bytes: int = 0
+    damage: tuple[str, ...] = ()
+    shards: tuple[int, ...] = ()  # numbers of the shards of agents that it holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,40 +1,38 @@
-"""Several server processes on one listening socket, and the supervisor that keeps them running.
+"""Several server processes on one listening socket.
 
-The supervisor binds the socket and starts the workers; uvicorn restarts one that dies, replaces all of them on SIGHUP
-one after the other, and lets them finish their requests on SIGTERM and SIGINT. Each worker opens the store by itself.
-They share logins, idempotency keys and caches' revisions through the store, and counts of requests and wrong keys, and
-the metrics, through a folder that the supervisor makes.
+Each worker opens the store by itself. They share logins, idempotency keys and caches' revisions through the store, and
+counts of requests and wrong keys, and the metrics, through a folder that the supervisor's process makes.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import signal
 import socket
 import sys
-import threading
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from multiprocessing import connection, parent_process
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.supervisors import Multiprocess
 
 from recollect.api.recollect import Recollect
+from recollect.errors import RecollectError
 from recollect.providers.otlp import export_spans
 from recollect.server.app import create_app
 from recollect.server.http.addresses import raise_open_file_limit
+from recollect.server.supervisor import Supervisor, send_beats
 from recollect.settings import Settings, share_heaps, share_metrics
 from recollect.store import IN_MEMORY, is_postgres, sqlite_path
 
 MOST_BY_DEFAULT = 4
-HEALTH_SECONDS = 30
-"""Seconds after which a worker whose threads all hang is replaced. Long computations let other threads run."""
+log = logging.getLogger("recollect.server")
 
 
 def count_workers(settings: Settings) -> int:
@@ -54,7 +52,6 @@ class WorkerApp:
     shared: Path
 
     def __call__(self) -> FastAPI:
-        _end_with_supervisor()
         raise_open_file_limit()
         share_heaps()
         with ExitStack() as stack:
@@ -78,33 +75,20 @@ class WorkerApp:
 def run_workers(
     count: int, listener: socket.socket, settings: Settings, *, no_auth: bool, options: dict[str, Any]
 ) -> None:
-    """Serve with `count` processes until SIGINT or SIGTERM."""
+    """Serve with `count` processes until SIGINT or SIGTERM. Raises: StoreError when none starts."""
     with TemporaryDirectory(prefix="recollect-") as folder:
         shared = Path(folder)
         share_metrics(shared)
-        config = uvicorn.Config(
-            WorkerApp(settings=settings, no_auth=no_auth, shared=shared),
-            factory=True,
-            workers=count,
-            timeout_worker_healthcheck=HEALTH_SECONDS,
-            **options,
-        )
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-        try:
-            Multiprocess(config, sockets=[listener]).run()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        app = WorkerApp(settings=settings, no_auth=no_auth, shared=shared)
+        Supervisor(partial(run_worker, app, options, listener), count).run()
 
 
-def _end_with_supervisor() -> None:
-    """Stop this worker when its supervisor is gone, even if it was killed: nobody else would."""
-    supervisor = parent_process()
-    if supervisor is None:
-        return
-
-    def watch() -> None:
-        connection.wait([supervisor.sentinel])
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, name="recollect-supervisor", daemon=True).start()
+def run_worker(app: WorkerApp, options: dict[str, Any], listener: socket.socket, beats: Connection) -> None:
+    """Serve in this process until SIGTERM, or until the supervisor is gone."""
+    server = uvicorn.Server(uvicorn.Config(app, factory=True, **options))
+    send_beats(beats, lambda: server.started)
+    try:
+        server.run(sockets=[listener])
+    except RecollectError as error:
+        log.error("A worker process could not start: %s", error)
+        sys.exit(1)

@@ -11,6 +11,7 @@ from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 from recollect.tools.spec import Tool
 
+NAME, TITLE = "recollect", "Recollect"
 READ_ONLY = "This connection may only read your memory: nothing can be stored, changed or deleted over it."
 
 

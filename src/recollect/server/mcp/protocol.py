@@ -49,12 +49,11 @@ from recollect.model import Json
 from recollect.policy.prompt.escaping import wrap_block
 from recollect.policy.recall.purposes import PURPOSES, Purpose
 from recollect.server.mcp import resources
-from recollect.server.mcp.client import ClientContext
+from recollect.server.mcp.client import NAME, TITLE, ClientContext
 from recollect.tools import catalog
 from recollect.tools.bounds import shorten
 from recollect.tools.spec import for_mcp
 
-NAME = "recollect"
 THREADS = 32
 """Concurrent calls of a client over stdio; more of them wait."""
 
@@ -126,7 +125,7 @@ def build_server_for(
     server: Server[Any] = Server(
         NAME,
         version=__version__,
-        title="Recollect",
+        title=TITLE,
         get_tool_input_schema=lambda name: catalog.TOOLS[name].schema() if name in catalog.TOOLS else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,

@@ -9,7 +9,7 @@ from random import getrandbits
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
 from recollect.store.engine import Row, Unit, Units
-from recollect.store.tables.rows import agent_from, agent_values, memory_from, owner_params
+from recollect.store.tables.rows import agent_from, agent_values, memory_from, note_change, owner_params
 
 LIFE_BITS = 62
 """Size of the random number that tells one generation of an agent's index from the next."""
@@ -152,7 +152,30 @@ def keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> bool
 
 def touch_index(unit: Unit, owner: Owner) -> None:
     """Mark a change of the agent's index other than an append. Locks the agent's row."""
+    note_change(unit)
     unit.put("touch_index", **owner_params(owner))
     if (held := unit.memo.get(("agent", owner.agent))) is not None:
         last_seq, life, rewrites = held
         unit.memo["agent", owner.agent] = (last_seq, life, rewrites + 1)
+
+
+def take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve numbers for new memories; return the last of them."""
+    held = unit.memo.get(("agent", owner.agent))
+    if held is None:
+        return run_counter(unit, "take_numbers", owner, now, count=count)
+    unit.put("take_numbers", **owner_params(owner), count=count)
+    last = int(held[0]) + count
+    unit.memo["agent", owner.agent] = (last, *held[1:])
+    return last
+
+
+def run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
+    row = unit.one(name, **owner_params(owner), **values)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one(name, **owner_params(owner), **values)
+    assert row is not None
+    unit.memo["agent", owner.agent] = row
+    return int(row[0])
