@@ -31,7 +31,7 @@ NOISE = 5.0
 
 TABLES = ("tenants", "agents", "memories", "memory_index")
 TURNS = 3
-VISIT = "maintain, one tenant due"
+VISIT = "maintenance, one tenant due"
 DATE = "%Y-%m-%dT%H:%M:%S.%fZ"
 """Format of times in SQLite."""
 
@@ -92,11 +92,12 @@ def measure(case: Case, seconds: float) -> dict[str, tuple[float, float]]:
                 time.sleep(0.02)
 
         remember()
-        costs[VISIT] = spend(case, partial(recollect._services.maintain, is_automatic=True))
+        run = partial(recollect._services.maintain, is_automatic=True)
+        costs[VISIT] = spend(case, run)
         clock.ahead += timedelta(hours=2)
-        recollect.maintain()
+        run()
         work: dict[str, Callable[[], object]] = {
-            "maintain, nothing due": recollect.maintain,
+            "maintenance, nothing due": run,
             "/metrics": recollect.maintenance.read_totals,
             "valid key at the start": recollect.has_keys,
             "remember, remote embedder": remember,
@@ -128,7 +129,7 @@ def main() -> int:
             print(f"{engine}: milliseconds of ours / of the database, with {FEW} and with {options.tenants:,} tenants")
             for name, few in found[0].items():
                 many = found[1][name]
-                print(f"{name:28}{few[0]:10.1f} /{few[1]:7.1f}{many[0]:12.1f} /{many[1]:7.1f}", flush=True)
+                print(f"{name:29}{few[0]:10.1f} /{few[1]:7.1f}{many[0]:12.1f} /{many[1]:7.1f}", flush=True)
                 # It adds up the counts of all tenants, once in a run.
                 if name != VISIT and sum(many) > max(MAX_GROWTH * sum(few), sum(few) + NOISE):
                     problems.append(f"{engine}: {name} grows with the number of tenants.")

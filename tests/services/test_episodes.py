@@ -374,7 +374,7 @@ def test_after_an_error_in_the_middle_the_next_run_goes_on(fresh_place: Place) -
         def fail() -> None:
             raise LookupError("out of the blue")
 
-        clock.on_read(6, fail)
+        clock.on_read(8, fail)
         with pytest.raises(LookupError):
             recollect.maintain()
         done = sum(len(agent.list(state="archived")) for agent in agents)

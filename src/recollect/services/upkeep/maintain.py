@@ -140,7 +140,8 @@ class Maintain:
     ) -> MaintenanceReport:
         """Run maintenance. A run over one tenant has a separate lease and does not block runs over others.
 
-        `progress` is called after each agent. An automatic run leaves no event about a tenant in which nothing changed.
+        `progress` is called after each agent. An automatic run visits the tenants that are due and leaves no event about
+        one in which nothing changed.
 
         Raises: Conflict while another process runs maintenance; Cancelled once `is_stopped` returns True.
         """
@@ -236,9 +237,7 @@ class Maintain:
     ) -> None:
         lease.renew()
         try:
-            if tenant is None:
-                self._apply_rules()
-            tenants = [tenant] if tenant else self._store.list_due_tenants(self._now())
+            tenants = [tenant] if tenant else self._choose_tenants(is_automatic)
             total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
             for each in tenants:
                 before = report.changes()
@@ -257,6 +256,11 @@ class Maintain:
                     self._store.put_record(MEMORY_COUNTS, json.dumps(self._store.sum_counts()), at=self._now())
         finally:
             lease.end()
+
+    def _choose_tenants(self, is_automatic: bool) -> Sequence[str]:
+        # Somebody who asks for a run expects it to be complete; due dates only spare the runs that nobody asked for.
+        self._apply_rules()
+        return self._store.list_due_tenants(self._now()) if is_automatic else self._store.list_tenants()
 
     def _apply_rules(self) -> None:
         """Have every tenant visited if the due dates were computed with other settings."""
