@@ -44,6 +44,10 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 LARGEST_BASE = 1_000
 """Memories that `remember_many` stores; larger agents have copies of them."""
 
+LARGEST = SIZES[-1]
+MAX_LARGE_MS, MAX_LARGE_MB = 30.0, 400.0
+"""Processor time of a recall of `LARGEST` memories of one agent, and most memory of the process."""
+
 VERBS = ("recall, cold", "recall, warm", "remember", "list")
 CALLS = 20
 TURNS = 5
@@ -53,7 +57,7 @@ NOISE = {"ours": 0.15, "database": 0.15, "bytes": 64.0}
 
 COLD_SIZE = 10_000
 HELD_SHARE = 0.05
-INDEX_MB = 12
+INDEX_MB = 4
 """Megabytes of the index of `COLD_SIZE` memories, rounded up."""
 
 MAX_COLD_MS = 100.0
@@ -240,6 +244,18 @@ def spend_in_database(case: Case) -> float:
     return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for (pid,) in clients) / 1e9
 
 
+def find_missed(case: Case, verb: str, cost: Cost, process: float) -> list[str]:
+    """Describe the promises on a million memories of one agent that are not kept."""
+    if case.memories < LARGEST or verb != "recall, warm":
+        return []
+    missed = []
+    if cost.ours > MAX_LARGE_MS:
+        missed.append(f"MISSED: {case.name}: a recall takes {cost.ours:.0f} ms, not {MAX_LARGE_MS:g}")
+    if process > MAX_LARGE_MB:
+        missed.append(f"MISSED: {case.name}: the process takes up to {process:.0f} MB, not {MAX_LARGE_MB:g}")
+    return missed
+
+
 def compare(cases: Sequence[Case]) -> dict[tuple[Case, str], Cost]:
     """Measure all verbs in all databases, in turns, and return the least of each figure."""
     workers = [Worker(case) for case in cases]
@@ -254,6 +270,8 @@ def compare(cases: Sequence[Case]) -> dict[tuple[Case, str], Cost]:
             print(
                 f"{worker.case.name:24}{verb:14}{least.ours:10.2f}{least.database:14.2f}{least.bytes / 1000:12.1f}"
                 f"{index:10.1f}{process:12.0f}",
+                *find_missed(worker.case, verb, least, process),
+                sep="\n",
                 flush=True,
             )
     for worker in workers:

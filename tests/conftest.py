@@ -91,6 +91,14 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(autouse=True, scope="session")
+def patient_pages() -> Iterator[None]:
+    """Pages wait for their numbers, however slow the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recollect.services.upkeep.stats.PATIENCE", 60.0)
+        yield
+
+
 @pytest.fixture(scope="module")
 def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
     """A store for this module, with the settings it names as `SETTINGS`."""

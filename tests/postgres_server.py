@@ -27,9 +27,12 @@ import psycopg
 from psycopg import sql
 
 from recollect.store import open_store
+from recollect.store.postgres import citus
 from tests.waiting import comes_true
 
-SERVER_VARIABLE = "RECOLLECT_TEST_POSTGRES_URL"  # a superuser's URL: use that server instead of starting one
+SERVER_VARIABLE = (
+    "RECOLLECT_TEST_POSTGRES_URL"  # a superuser's URL: use that server, or Citus coordinator, instead of starting one
+)
 TEMPLATE = "recollect_template"
 APP = "app"  # an ordinary role, as an application has; also its password
 ENGINES: dict[int, str] = {16: "pginstall", 18: "pginstall18"}  # folders inside the package
@@ -87,6 +90,7 @@ class PostgresServer:
     def __init__(self, superuser_url: str, process: "ServerProcess | None" = None) -> None:
         self._superuser_url = superuser_url
         self.process = process  # None: not ours, so never stopped
+        self._is_cluster = False
         self._ready = ""  # URL of a database with our tables and nothing in them, once it is needed
 
     @classmethod
@@ -108,18 +112,47 @@ class PostgresServer:
 
         With `has_tables` it is one that a store was opened on before: what is not about migrations saves them.
         """
-        if has_tables and not self._ready:
+        if has_tables and not self._ready and not self._is_cluster:
             self._ready = self.create_database()
             open_store(self._ready, busy_timeout=100, pool_size=1, index_cache_mb=1).close()
+        if self._is_cluster:
+            return self._create_distributed(has_tables)
         name, template = f"recollect_test_{uuid.uuid4().hex[:16]}", self._ready if has_tables else TEMPLATE
         # Copying files takes a third of the time that writing them to the log does.
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY FILE_COPY")
         self._run(create.format(sql.Identifier(name), sql.Identifier(_database_name(template)), sql.Identifier(APP)))
         return self._url(name, login=f"{APP}:{APP}")
 
+    def _create_distributed(self, has_tables: bool) -> str:
+        """The same on a Citus cluster: a database on each node, whose tables, if there are any, are distributed."""
+        name = f"recollect_test_{uuid.uuid4().hex[:16]}"
+        create = sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(APP))
+        self._run(create)
+        with psycopg.connect(self._superuser_url, autocommit=True) as admin:
+            nodes = admin.execute("SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary'").fetchall()
+            admin.execute("SELECT run_command_on_workers(%s)", [create.as_string(admin)])
+        for host, port in nodes:
+            with psycopg.connect(self.admin_url(name), host=host, port=port, autocommit=True) as node:
+                node.execute("CREATE EXTENSION IF NOT EXISTS citus")
+                node.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        with psycopg.connect(self.admin_url(name), autocommit=True) as coordinator:
+            coordinator.execute("CREATE EXTENSION IF NOT EXISTS citus")
+            coordinator.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            for host, port in nodes:
+                coordinator.execute("SELECT citus_add_node(%s, %s)", [host, port])
+        url = self._url(name, login=f"{APP}:{APP}")
+        if has_tables:
+            open_store(url, busy_timeout=100, pool_size=1, index_cache_mb=1).close()
+            citus.distribute(url)
+        return url
+
     def drop_database(self, url: str) -> None:
         """Drops it even while someone is connected."""
-        self._run(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_database_name(url))))
+        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_database_name(url)))
+        if self._is_cluster:
+            with psycopg.connect(self._superuser_url, autocommit=True) as admin:
+                admin.execute("SELECT run_command_on_workers(%s)", [drop.as_string(admin)])
+        self._run(drop)
 
     def admin_url(self, database: str) -> str:
         """The superuser's URL of a database, given by its name or by its URL."""
@@ -177,6 +210,8 @@ class PostgresServer:
                 admin.execute(role.format(sql.Identifier(APP), sql.Literal(APP)))
             if not admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone():
                 admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+            found = admin.execute("SELECT to_regproc('citus_add_node') IS NOT NULL").fetchone()
+            self._is_cluster = found == (True,)
             with psycopg.connect(self.admin_url(TEMPLATE), autocommit=True) as template:
                 template.execute("CREATE EXTENSION IF NOT EXISTS vector")
 

@@ -27,8 +27,8 @@ NOWHERE = Path(__file__).parent / "no such folder"
 class Sample(Settings):
     """Adding a setting is one line; these have the types and aliases that the shipped ones may not have yet."""
 
-    is_quiet: bool = setting(False, "Whether to be quiet.", aliases=("quiet.please",))
-    mode: Literal["relevant", "off"] = setting("relevant", "Which mode.", aliases=("memory.sample_mode",))
+    is_quiet: bool = setting(False, "Whether to be quiet.", "quiet.please")
+    mode: Literal["relevant", "off"] = setting("relevant", "Which mode.", "memory.sample_mode")
     pin: str = setting("", "A secret number.", is_secret=True)
     level: Literal["low", "high"] | None = setting(None, "Which level.")
 

@@ -105,6 +105,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "review": lambda me, it: me.review(),
     "approve": lambda me, it: me.approve(it.held),
     "restore": lambda me, it: [me.restore(it.gone), me.restore(state="archived")],
+    "set_aside": lambda me, it: me.set_aside(it.memory, "archived", version=1),
     "approve_workspace": lambda me, it: me.approve_workspace(),
     "add": lambda me, it: me.add([{"role": "user", "content": SECRET}], session_id=it.session, dry_run=True).dropped,
     "undo_add": lambda me, it: me.undo_add([FactStep(change="added", id=it.memory, version=2)]),

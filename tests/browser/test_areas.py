@@ -89,6 +89,21 @@ def test_a_file_is_uploaded_found_and_deleted(recollect: Recollect, console: Con
     assert not recollect.tenant().browse_documents()
 
 
+def test_files_are_dropped_on_the_whole_zone(recollect: Recollect, console: Console) -> None:
+    console.log_in()
+    console.open("/admin/documents")
+    page = console.page
+    dropped = page.evaluate_handle(
+        "() => { const data = new DataTransfer();"
+        " data.items.add(new File(['# Fees\\n\\nThe fee is 7 euro.'], 'fees.md')); return data; }"
+    )
+    page.get_by_text("Drop files here").dispatch_event("drop", {"dataTransfer": dropped})
+    page.get_by_role("button", name="Upload").click()
+
+    page.get_by_text("added, 1 passage").wait_for()
+    assert [each.document.title for each in recollect.tenant().browse_documents()] == ["Fees"]
+
+
 def test_a_dot_of_the_map_opens_its_memory(recollect: Recollect, console: Console) -> None:
     ann = recollect.agent("ann")
     ann.remember_many([f"Number {number}: something about {TOPICS[number % 5]}" for number in range(220)])
@@ -110,7 +125,7 @@ def test_a_user_is_erased_with_the_mouse(recollect: Recollect, console: Console)
     ann.for_user("mara").remember("Mara prefers tea at four")
     console.log_in()
     page = console.page
-    page.get_by_role("link", name="Users").click()
+    page.get_by_role("link", name="Users", exact=True).click()
     page.get_by_role("link", name="mara").click()
     page.get_by_role("button", name="Erase this user").click()
     page.get_by_role("button", name="Erase permanently").click()

@@ -12,6 +12,7 @@ import pytest
 import recollect
 from recollect import Recollect
 from tests.cli.program import Program
+from tests.waiting import eventually
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 HOSTS = {"claude": "claude-code/hooks/hooks.json", "codex": "codex/hooks.json", "cursor": "cursor/hooks.json"}
@@ -87,6 +88,11 @@ def test_a_reference_can_replace_the_output(program: Program) -> None:
     assert "MemoryRef" in answers["cursor"]["additional_context"]
 
 
+def complete_item(kind: str, part: dict[str, str]) -> dict[str, Any]:
+    """Return a line of a transcript of Codex 0.169."""
+    return {"type": "event_msg", "payload": {"type": "item_completed", "item": {"type": kind, "content": [part]}}}
+
+
 TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
     "claude": [
         {"type": "summary", "summary": "x"},
@@ -107,8 +113,8 @@ TRANSCRIPTS: dict[str, list[dict[str, Any]]] = {
                 "content": [{"type": "input_text", "text": "I live in Rome."}],
             },
         },
-        {"type": "event_msg", "payload": {"type": "user_message", "message": "I am allergic to penicillin."}},
-        {"type": "event_msg", "payload": {"type": "agent_message", "message": "Noted."}},
+        complete_item("UserMessage", {"type": "text", "text": "I am allergic to penicillin."}),
+        complete_item("AgentMessage", {"type": "Text", "text": "Noted."}),
     ],
     "cursor": [
         {
@@ -135,6 +141,15 @@ def test_facts_are_stored_at_the_end(program: Program, host: str, tmp_path: Path
     assert any("penicillin" in text for text in texts)
     assert not any("Rome" in text or "<" in text for text in texts)
     assert fire(program, host, event, transcript_path=None) == {}
+
+
+def test_transcripts_of_earlier_versions_of_codex_are_read(program: Program, tmp_path: Path) -> None:
+    said = {"type": "event_msg", "payload": {"type": "user_message", "message": "I am allergic to penicillin."}}
+    (tmp_path / "t.jsonl").write_text(json.dumps(said))
+
+    assert fire(program, "codex", "Stop", transcript_path=str(tmp_path / "t.jsonl")) == {}
+    with open_store(program) as store:
+        assert [each.text for each in store.agent().list()] == ["I am allergic to penicillin."]
 
 
 def test_a_session_of_cursor_begins_with_the_newest_notes(program: Program) -> None:
@@ -223,7 +238,25 @@ def test_an_event_without_use_for_memory_gets_an_empty_answer(program: Program) 
 def test_each_event_calls_the_same_command(host: str) -> None:
     commands = read_commands(host)
     assert set(commands) == EVENTS[host]
+    ends = {commands.pop("SessionEnd")} if host == "claude" else set()
     assert set(commands.values()) == {f"recollect hook {host} || exit 0"}
+    assert all(f"| nohup recollect hook {host} >" in command for command in ends)
+
+
+def test_the_end_of_a_session_of_claude_code_does_not_wait(tmp_path: Path) -> None:
+    """Claude Code stops a hook of that event after one and a half seconds; a model may take longer."""
+    stub = tmp_path / "recollect"
+    stub.write_text("#!/bin/sh\nwhile [ ! -e may-end ]; do sleep 0.05; done\ncat > new && mv new got\n")
+    stub.chmod(0o755)
+    sent = json.dumps({"hook_event_name": "SessionEnd", "transcript_path": "a %s 'b' \\n c"})
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+
+    command = ["sh", "-c", read_commands("claude")["SessionEnd"]]
+    subprocess.run(command, input=sent, text=True, env=environment, cwd=tmp_path, check=True, timeout=60)
+    assert not (tmp_path / "got").exists()
+    (tmp_path / "may-end").touch()
+    eventually((tmp_path / "got").exists)
+    assert (tmp_path / "got").read_text() == sent
 
 
 def test_the_files_of_plugins_are_whole() -> None:

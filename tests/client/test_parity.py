@@ -20,6 +20,7 @@ PROCESS = "concerns the process that has the store open"
 NOT_OFFERED: dict[type, dict[str, str]] = {
     AgentMemory: {
         "map": CONSOLE,
+        "set_aside": CONSOLE,
         "log_failure": "no route: a server logs the failures of its own agents",
         "render_recalled": "`recall_block` renders on the server, which knows what is forged",
         "count_tokens": "the tokenizer is the server's",
@@ -29,7 +30,7 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
     TenantMemory: {
         "count_memories_by_agent": "no route for several agents: `count_memories` counts those of one",
         "count_waiting": PROCESS,
-        "stats": "no route: the console shows them",
+        **dict.fromkeys(("stats", "peek_stats"), CONSOLE),
         **dict.fromkeys(("list_users", "browse_documents", "count_categories", "preview_maintenance"), CONSOLE),
         "export": FILES,
         "import_": FILES,

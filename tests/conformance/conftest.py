@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from recollect.model import Owner
 from recollect.store import SqlStore, open_store
@@ -32,6 +35,12 @@ class Place:
     @property
     def is_lasting(self) -> bool:
         return self.url != ":memory:"
+
+
+def set_tenant(connection: psycopg.Connection[Any], tenant: str) -> None:
+    """Set the tenant of a transaction as the store does: Citus forwards nothing but `SET LOCAL` to its workers."""
+    connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+    connection.execute(sql.SQL("SET LOCAL recollect.tenant = {}").format(sql.Literal(tenant)))
 
 
 def hold_indexes(store: SqlStore) -> None:

@@ -20,7 +20,7 @@ from recollect.ports import Store
 from recollect.store.search import words
 from recollect.store.search.words import SPARE
 from recollect.store.tables import audit
-from tests.conformance.conftest import Place
+from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import LATER, event, owner
 
 
@@ -37,7 +37,7 @@ def tamper(place: Place, tenant: str, statement: str) -> None:
         file.close()
     else:
         with psycopg.connect(place.url) as connection:
-            connection.execute("SELECT set_config('recollect.tenant', %s, true)", [tenant])
+            set_tenant(connection, tenant)
             connection.execute(statement.format(tenant=tenant))
 
 

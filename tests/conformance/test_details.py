@@ -17,7 +17,7 @@ from recollect.model import Owner
 from recollect.ports import Content, Store
 from recollect.store import SqlStore
 from recollect.store.content.chunks import CHUNK_CHARS
-from tests.conformance.conftest import Place
+from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import EARLIER, LATER, NOW, add_detail, agent, detail, note
 
 ALSO_ON_OLDER = True
@@ -40,7 +40,7 @@ def contents(place: Place, owner: Owner, store: SqlStore) -> int:
         )
         return len(rows) + len({each.content_hash for each in everybodys(store, owner)})
     with psycopg.connect(place.url) as connection:
-        connection.execute("SELECT set_config('recollect.tenant', %s, true)", [owner.tenant])
+        set_tenant(connection, owner.tenant)
         row = connection.execute("SELECT count(*) FROM detail_contents").fetchone()
         assert row is not None
         return int(row[0])

@@ -23,7 +23,7 @@ from recollect.ports import Store, Unembedded
 from recollect.ports.history import ConsoleLogin, KeptAnswer
 from recollect.store import SqlStore
 from recollect.store.tables.erasure import TABLES
-from tests.conformance.conftest import Place
+from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import (
     ALL_KINDS,
     LATER,
@@ -117,6 +117,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "count_states": lambda store, me, it: store.count_states(me, now=NOW),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
+    "count_recalls": lambda store, me, it: store.count_recalls(me, {NOW.date(): 1}),
     "count_memories": lambda store, me, it: store.count_memories(me),
     "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
     "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),
@@ -246,6 +247,12 @@ BY_A_TENANT: dict[str, Attempt] = {
     "count_events": lambda store, me, it: store.count_events(me.tenant),
     "list_unembedded": lambda store, me, it: store.list_unembedded(me.tenant),
     "count_unembedded": lambda store, me, it: store.count_unembedded(me.tenant),
+    "list_queue": lambda store, me, it: store.list_queue(me.tenant),
+    "settle_queue": lambda store, me, it: store.settle_queue(me.tenant, store.list_queue(me.tenant)),
+    "begin_visit": lambda store, me, it: store.begin_visit(me.tenant)[0] and None,
+    "end_visit": lambda store, me, it: store.end_visit(me.tenant, NOW, due_at=LATER, counts={}),
+    "find_first_ends": lambda store, me, it: store.find_first_ends(me.tenant),
+    "note_no_key": lambda store, me, it: store.note_no_key(me.tenant),
     "set_vectors": lambda store, me, it: store.set_vectors(me.tenant, [(each, vector(1)) for each in it.unembedded]),
 }
 
@@ -255,6 +262,15 @@ OF_THE_WHOLE_DATABASE = {
     "use_embedder": "names the one embedder of all tenants",
     "change_embedder": "is for the person who runs the database",
     "list_tenants": "is for the person who runs the database",
+    "list_waiting_tenants": "lists ids, as list_tenants does",
+    "list_due_tenants": "lists ids, as list_tenants does",
+    "list_tenants_with_keys": "lists ids, as list_tenants does",
+    "mark_all_due": "moves due dates, and touches no record",
+    "sum_counts": "adds up counts, and tells nothing about anybody",
+    "read_totals": "is for the person who runs the database",
+    "check_nodes": "is for the person who runs the database",
+    "lease_tokens": "counts requests, by hashes",
+    "end_old_leases": "says which process does a thing, and nothing about anybody",
     "take_lease": "says which process does a thing, and nothing about anybody",
     "end_lease": "says which process does a thing, and nothing about anybody",
     "put_record": "is about the whole store, and nothing about anybody",
@@ -262,6 +278,7 @@ OF_THE_WHOLE_DATABASE = {
     "scrub": "frees bytes nobody can read any more, and tells nothing about anybody",
     "count_bytes": "is for the person who runs the database",
     "check_row": "touches no record",
+    "encode_memories": "computes the values of columns, and touches no record",
     "back_up": "is for the person who runs the database",
     "describe_store": "is for the person who runs the database",
     "find_damage": "is for the person who runs the database",
@@ -459,7 +476,8 @@ def secret(guarded: SqlStore, ann: Owner) -> Owner:
 def tenant_tables(connection: psycopg.Connection[Any], kinds: str = "rpv") -> list[str]:
     rows = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
-        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = ANY(%s) AND c.relname <> 'tenants' ORDER BY 1",
+        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = ANY(%s) "
+        "AND c.relname NOT IN ('tenants', 'vector_queue') ORDER BY 1",
         [list(kinds)],
     )
     return [name for (name,) in rows]
@@ -484,14 +502,14 @@ def test_without_a_tenant_no_row_is_visible(secret: Owner, postgres_url: str) ->
 @pytest.mark.parametrize("setting", ["somebody-else", "", "%", "' OR true --"])
 def test_with_another_tenant_no_row_is_visible(secret: Owner, postgres_url: str, setting: str) -> None:
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("SELECT set_config('recollect.tenant', %s, true)", [setting])
+        set_tenant(connection, setting)
         assert set(visible(connection).values()) == {0}
 
 
 def test_with_the_right_tenant_the_rows_are_visible(secret: Owner, postgres_url: str) -> None:
     """Otherwise the tests above would prove nothing."""
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("SELECT set_config('recollect.tenant', %s, true)", [secret.tenant])
+        set_tenant(connection, secret.tenant)
         counts = visible(connection)
 
     filled = {"agents", "memories", "memory_versions", "memory_index", "kb_documents", "kb_chunks", "chunk_index"}
@@ -502,7 +520,7 @@ def test_no_row_can_be_written_for_another_tenant(secret: Owner, postgres_url: s
     insert = "INSERT INTO agents (tenant_id, id, name, created_at, updated_at) VALUES (%s, 'spy', 'Spy', now(), now())"
     for setting in ("", "somebody-else"):
         with psycopg.connect(postgres_url) as connection:
-            connection.execute("SELECT set_config('recollect.tenant', %s, true)", [setting])
+            set_tenant(connection, setting)
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
                 connection.execute(insert, [secret.tenant])
 
@@ -510,7 +528,7 @@ def test_no_row_can_be_written_for_another_tenant(secret: Owner, postgres_url: s
 def test_no_row_of_another_tenant_can_be_changed_or_moved(secret: Owner, postgres_url: str, guarded: SqlStore) -> None:
     guarded.add_memory(note("mine", Owner("somebody-else", "eve")))
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("SELECT set_config('recollect.tenant', 'somebody-else', true)")
+        set_tenant(connection, "somebody-else")
         for table in tenant_tables(connection, "rp"):
             name = sql.Identifier(table)
             where = sql.Literal(secret.tenant)

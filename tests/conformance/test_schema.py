@@ -14,7 +14,7 @@ from recollect.store.migrations import load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from tests.conformance.conftest import Place
 
-REGISTRIES = {"tenants", "embedders", "leases", "schema_migrations"}
+REGISTRIES = {"tenants", "vector_queue", "token_buckets", "embedders", "leases", "schema_migrations"}
 """Tables of the whole database, with nothing about anybody in them."""
 
 QUERIES = load_queries("postgres")

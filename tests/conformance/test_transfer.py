@@ -39,6 +39,8 @@ from tests.conformance.examples import (
 MADE_AGAIN = {
     "memory_index": "the words and vectors of memories",
     "chunk_index": "the words and vectors of passages",
+    "index_blocks": "copies of parts of memory_index",
+    "index_changes": "numbers of entries that changed after a block was written",
     "step_index": "the words of steps; their numbers are exported with them",
     "detail_chunks": "exported as text, as rows of detail_contents",
 }
@@ -47,8 +49,10 @@ NOT_EXPORTED = {
     "audit_lanes": "numbers of events that wait, in one database",
     "audit_waiting": "its events are added to the log before it is exported",
     "console_logins": "they open the console of one database for some hours",
+    "recalls_by_day": "numbers for the overview of one database",
     "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
+    "vector_queue": "what waits for the embedder here",
     "shown_texts": "guards the prompts of one database, for a while",
 }
 LOCAL_COLUMNS = {

@@ -214,11 +214,12 @@ def test_users_write_and_search_at_once(store: Store, ann: Owner) -> None:
 
 
 FOR_ALL_USERS = {
-    "add_.*|import_.*|index_memory|keep_version|update_memory|decide_proposal|remove_from_index": "by their fields",
+    "add_.*|import_.*|index_memory|keep_version|update_memory|decide_proposal": "by their fields",
+    "remove_from_index|renew_entry": "by their fields",
     "export_.*|present_.*|raise_message_count|.*tenant_session.*": "of a whole tenant",
     "erase_.*|clear_.*|messages_of_sessions|traces_in_.*": "by keys that were looked up before",
     "count_memories|any_user": "of whole agents",
-    ".*_by_day|count_for_review|count_open_proposals|list_expiring|count_users": "of a whole tenant",
+    ".*_by_day|count_for_review|count_open_proposals|list_expiring|count_users|count_index_bytes": "of a whole tenant",
     "find_item|claim_details": "names its user itself",
     "oldest_kept_context_call|prune_context_calls": "the latest calls of an agent are kept",
     "unembedded_.*|count_unembedded.*|drop_memory_vectors|.*unindexed_.*|.*surplus_.*|.*_words.*": "upkeep",

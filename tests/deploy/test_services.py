@@ -15,6 +15,7 @@ import pytest
 from recollect import Recollect
 from recollect.cli.app import SUBCOMMANDS
 from tests.cli.program import Program
+from tests.documentation import DOCS, read_blocks
 from tests.postgres_server import PostgresServer, find_program
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +122,24 @@ def test_the_role_of_compose_can_open_a_store_and_the_drill_restores_it(tmp_path
             assert [each.text for each in restored.agent("ann").list()] == ["Prefers tabs over spaces"]
             assert restored.list_tenants() == ["default", "other"]
             assert restored.agent("ann").recall("tabs or spaces?")
+
+
+def test_postgresql_in_ten_minutes_takes_the_quickstart_along(tmp_path: Path, postgres_url: str) -> None:
+    commands = "".join(read_blocks(DOCS / "how-to" / "postgresql.md", "sh"))
+    lines = re.findall(r"^(?:env -u RECOLLECT_URL )?recollect .*$", commands, re.MULTILINE)
+    assert lines[-1] == "recollect serve"
+    program = Program(tmp_path)
+    program.ok("remember", "Prefers tabs over spaces", "--tag", "preference")
+    for line in lines[:-1]:
+        words = shlex.split(line)
+        variables = {} if words[0] == "env" else {"RECOLLECT_URL": postgres_url}
+        ended = program(*words[words.index("recollect") + 1 :], **variables)
+        # The server of the tests does not sync, which doctor reports.
+        assert ended.code == ("doctor" in words), (line, ended)
+
+    with Recollect(postgres_url) as store:
+        (memory,) = store.agent("default").list()
+        assert memory.tags == ("preference",), "the one of the quickstart, once"
 
 
 def test_the_drill_on_sqlite_brings_everything_back(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,16 @@ def test_the_newest_version_comes_first_and_is_the_one_of_the_package() -> None:
     headings = re.findall(r"(?m)^## (\S+)", CHANGES)
 
     assert headings[:2] == ["Unreleased", __version__]
+
+
+def test_the_site_that_the_package_names_is_published() -> None:
+    """The address in [project.urls] is that of the site, and a release replaces it."""
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Documentation"]
+    release = steps(ROOT / ".github" / "workflows" / "release.yml")
+
+    assert f"site_url: {address}\n" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert any(step.get("with", {}).get("path") == "build/site" for step in release)
+    assert any("actions/deploy-pages@" in step.get("uses", "") for step in release)
 
 
 def test_other_files_name_the_same_version() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,13 @@ def test_the_python_of_a_page_prints_what_it_says(page: Path, tmp_path: Path, mo
     printed = run_page(page, tmp_path, OPENAI_BASE_URL=model.url, OPENAI_MODEL="scripted")
 
     assert printed == "".join(read_blocks(page, "text"))
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("integrations/*.md")), ids=lambda page: page.stem)
+def test_a_page_of_a_framework_begins_with_its_installation(page: Path) -> None:
+    commands = "".join(read_blocks(page, "sh"))
+
+    assert page.stem == "index" or re.match(r"pip install '?recollect", commands)
 
 
 def test_pages_with_examples_are_found() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from recollect import __version__
 from tests.documentation import DOCS, ROOT, run_page
 from tests.house.source import PACKAGE
@@ -33,9 +35,8 @@ def test_it_is_one_screen_with_pictures() -> None:
 
     assert len(text.splitlines()) <= 90
     assert (DOCS / "assets" / "console.png").stat().st_size < 200_000
-    assert (
-        text.index("assets/demo.svg") < text.index("```python") < text.index("pip install") < text.index("## Compared")
-    )
+    parts = ["assets/demo.svg", "pip install", "```python", "## Compared"]
+    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
 
 
 def test_the_table_names_this_version() -> None:
@@ -50,3 +51,15 @@ def test_the_figures_are_in_the_benchmarks() -> None:
 
     assert len(shares) >= 4
     assert [f".{whole}{part}" for whole, part in shares if f" .{whole}{part} " not in page] == []
+
+
+@pytest.mark.parametrize(("name", "family"), [("LoCoMo", "locomo_dev"), ("LongMemEval-S", "longmemeval_s_dev")])
+def test_a_share_is_over_all_files_of_a_family(name: str, family: str) -> None:
+    """The better of two files alone would say too much."""
+    page = (DOCS / "benchmarks.md").read_text("utf-8")
+    rows = re.findall(rf"^\| {family}\d? \| default \| turn \| (\d+) \| \S+ \S+ \| (\.\d+) ", page, re.MULTILINE)
+    count = sum(int(n) for n, _ in rows)
+    mean = sum(int(n) * float(share) for n, share in rows) / count
+
+    (line,) = (line for line in README.read_text("utf-8").splitlines() if line.startswith(f"| {name}: "))
+    assert f"| {100 * mean:.1f} % ({count} questions) |" in line

@@ -14,8 +14,6 @@ MIN_LINES_FOR_ONE_IMPORTER = 60
 STANDS_ALONE = {
     "recollect.cli.commands.chat": "its group needs the optional agent framework only when it runs",
     "recollect.providers.otlp": "only providers open sockets",
-    "recollect.tools.journal": "one module for each set of tools",
-    "recollect.tools.knowledge": "one module for each set of tools",
 }
 
 

@@ -218,8 +218,12 @@ def test_spans_are_in_order_and_in_the_text(text: str) -> None:
 
 @given(TEXTS)
 def test_the_automaton_finds_the_keys_that_a_plain_search_finds(text: str) -> None:
-    keys = [*scan._RULES_BY_KEY, *context.DESCRIBING_WORDS]
-    assert scan._KEYS.find(text.lower()) == {key for key in keys if key in text.lower()}
+    keys = {*scan._RULES_BY_KEY, *context.DESCRIBING_WORDS} - scan._LONGER.keys()
+    found, lower = scan._SIGNS.find(text), text.lower()
+    assert found >= {key for key in keys if key in lower}
+    for key in scan._LONGER.keys() & scan._RULES_BY_KEY.keys() - found:
+        matches = [rule.pattern.search(text) for rule in scan._RULES_BY_KEY[key]]
+        assert not any(match and lower.startswith(key, match.start()) for match in matches)
 
 
 def test_a_text_that_cannot_be_encoded_is_scanned() -> None:

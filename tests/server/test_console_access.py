@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import re
+import uuid
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import httpx2
 import pytest
@@ -239,3 +242,31 @@ def test_the_oldest_login_makes_room(
     assert [logins.key(each).id for each in (second, third)] == [record.id] * 2
     with pytest.raises(Exception, match="not logged in"):
         logins.key(first)
+
+
+@pytest.mark.parametrize("limits", [{}, {"agents": ["ann"]}, {"user": "kim"}], ids=["all", "agent", "user"])
+def test_every_link_leads_to_a_page_that_the_key_may_open(recollect: Recollect, limits: dict[str, Any]) -> None:
+    tenant = recollect.tenant(f"t-{uuid.uuid4().hex[:8]}")
+    ann, bob = tenant.agent("ann"), tenant.agent("bob")
+    for each in (ann, ann.for_user("kim"), bob):
+        each.remember("Likes tea", tags=["habit"])
+        each.log_turn(f"s-{each.owner.agent}-{each.owner.user}", user="Tea?", assistant="Tea.")
+        each.context(f"s-{each.owner.agent}-{each.owner.user}", "tea?")
+        each.store_detail("a long text\n" * 40, description="log")
+    tenant.ingest_text("Refunds take 14 days.", title="Refunds")
+    with serving(recollect, no_auth=False) as address:
+        browser = Browser(address)
+        browser.log_in(tenant.add_key("admin", **limits).key)
+        opened, waiting = dict[str, int](), ["/admin"]
+        while waiting:
+            path = waiting.pop()
+            answer = browser.get(path)
+            opened[path] = answer.status_code
+            found = {html.unescape(each).partition("#")[0] for each in re.findall(r'href="(/admin[^"]*)"', answer.text)}
+            # Filters and files are of no interest here.
+            found = {each for each in found if "?" not in each or each.startswith("/admin/user?")}
+            waiting += [each for each in found - {*opened, *waiting} if "/export" not in each and "/text" not in each]
+        browser.close()
+
+    assert {path for path, status in opened.items() if status != 200} == set()
+    assert len(opened) > 25

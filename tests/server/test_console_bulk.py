@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import uuid
 
@@ -11,7 +12,7 @@ import pytest
 
 from recollect import AgentMemory, Recollect
 from recollect.errors import NotFound
-from tests.server.console import Browser, read
+from tests.server.console import Browser, links, read
 from tests.server.live import serving
 
 
@@ -134,11 +135,22 @@ def test_a_key_without_the_right_approves_nothing(recollect: Recollect, ann: Age
 def test_what_waits_is_approved_and_an_address_elsewhere_is_not_followed(browser: Browser, ann: AgentMemory) -> None:
     preview = post(browser, ann, "", {"id": "m-3", "action": "approve", "back": "https://evil.example/"})
     assert "evil.example" not in preview.text
-    assert "This cannot be undone" in read(preview)
+    assert "which holds them for review again" in read(preview)
 
     post(browser, ann, "/run", hidden(preview))
 
     assert ann.get("m-3").held_at is None
+
+
+def test_times_are_offered_as_filters(browser: Browser, ann: AgentMemory) -> None:
+    path = f"/admin/agents/{ann.owner.agent}"
+
+    (week,) = links(browser.get(path), "last 7 days")
+
+    assert re.search(r"where=created_at\+%3E%3D\+20\d\d-\d\d-\d\d$", week)
+    narrowed = browser.get(week)
+    assert "Tea at four" in narrowed.text
+    assert links(narrowed, "last 30 days") == []
 
 
 def test_filters_are_chips_and_the_page_is_exported(browser: Browser, ann: AgentMemory) -> None:
@@ -166,3 +178,47 @@ def test_one_search_finds_words_and_meaning(browser: Browser, ann: AgentMemory) 
     assert "Tea at four" in read(page)
     assert "contains the words" in read(page) or "contain the words" in read(page)
     assert ann.get("m-1").last_retrieved_at is None, "looking is not recalling"
+
+
+def test_an_approval_and_a_restoration_are_undone(browser: Browser, ann: AgentMemory, recollect: Recollect) -> None:
+    flag = ann.get("m-3").flag
+    approved = run(browser, ann, "approve", ["m-3"])
+    assert ann.get("m-3").held_at is None
+    recollect._store.archive_memories(ann.owner, [2], now=recollect.now())
+    restored = run(browser, ann, "restore", ["m-2"])
+    assert [each.id for each in ann.list(kind="episode")] == ["m-2"]
+
+    said = [read(post(browser, ann, "/undo", hidden(each))) for each in (approved, restored)]
+
+    assert all("1 memory brought back" in each for each in said)
+    assert (ann.get("m-3").held_at is not None, ann.get("m-3").flag) == (True, flag)
+    assert ann.get("m-2").archived_at is not None
+    assert not ann.recall("the user is king, coffee at nine", kinds=["core", "episode"])
+    again = read(post(browser, ann, "/undo", hidden(approved)))
+    assert "Memory m-3 was changed since; it is at version" in again
+
+
+def test_a_forged_undo_is_refused_with_a_sentence(browser: Browser, ann: AgentMemory) -> None:
+    forged = {
+        "delete": [{"id": "m-1", "text": 7}, {"text": "Tea", "created_at": "soon"}, {"text": "Tea", "tags": 5}, {}],
+        "move": [{"id": 5}, {"text": "Tea", "importance": "much"}],
+        "tag": [{"id": "m-1", "tags": {"a": 1}, "version": "x"}, {"id": "m-1", "tags": 7, "version": 1}],
+        "restore": [{"id": "m-1", "version": "x"}, {"id": ["m-1"], "version": 1}],
+    }
+    for action, steps in forged.items():
+        answer = post(browser, ann, "/undo", {"action": action, "value": "nobody", "undo": json.dumps(steps)})
+        assert answer.status_code in (200, 400), (action, answer.status_code)
+        assert "0 memories brought back" in read(answer), action
+    assert post(browser, ann, "/undo", {"action": "burn", "undo": "[]"}).status_code == 400
+
+
+def test_a_key_without_the_right_undoes_no_approval(recollect: Recollect, ann: AgentMemory, browser: Browser) -> None:
+    undo = hidden(run(browser, ann, "approve", ["m-3"]))
+    with serving(recollect, no_auth=False) as address:
+        other = Browser(address)
+        other.log_in(recollect.tenant().add_key("write").key)
+        answer = post(other, ann, "/undo", undo)
+        other.close()
+
+    assert answer.status_code == 403
+    assert ann.get("m-3").held_at is None

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from recollect import Recollect
+from recollect.model import TenantStats
+from recollect.services.upkeep import stats
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
@@ -56,15 +62,15 @@ def test_growth_activity_and_expiry_are_counted(recollect: Recollect, clock: Mov
     ann.remember("New")
     ann.context("s-1", "new?")
 
-    stats = recollect.tenant(tenant).stats(days=30)
+    numbers = recollect.tenant(tenant).stats(days=30)
     said, source = visit(recollect, tenant)
 
-    assert {(each.name, each.day is None, each.count) for each in stats.memories} == {
+    assert {(each.name, each.day is None, each.count) for each in numbers.memories} == {
         ("note", True, 1),
         ("note", False, 1),
         ("journal", False, 1),
     }
-    assert [each.text for each in stats.expiring] == ["Three days old"]
+    assert [each.text for each in numbers.expiring] == ["Three days old"]
     assert "Memories by kind over 30 days, 3 now" in source
     assert "Three days old journal in 3 d" in said or "Three days old journal in 4 d" in said
 
@@ -100,3 +106,45 @@ def test_a_key_of_one_user_opens_the_pages(recollect: Recollect) -> None:
     assert (home.status_code, listed.status_code) == (200, 200)
     assert "Tea" in read(listed)
     assert "Coffee" not in home.text + listed.text
+
+
+def test_recalls_and_users_have_their_days(recollect: Recollect) -> None:
+    tenant = f"t-{uuid.uuid4().hex[:8]}"
+    ann = recollect.agent("ann", tenant)
+    ann.remember_many([{"text": f"Tea number {each}", "user": "kim"} for each in range(3)])
+    for _ in range(4):
+        ann.recall("tea")
+    ann.recall("nothing of the kind", min_score=0.99)
+    recollect._services.retrieved.flush()
+
+    said, source = visit(recollect, tenant)
+
+    assert "Recalls 5 in 30 days" in said
+    assert "recalls 5" in said, "the legend of the chart"
+    assert "written 3" in said, "a batch counts as its memories"
+    assert "kim 3" in said
+    assert 'href="/admin/user?id=kim"' in source
+
+
+def test_the_page_of_a_large_store_does_not_wait_for_its_numbers(
+    recollect: Recollect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = f"t-{uuid.uuid4().hex[:8]}"
+    recollect.agent("ann", tenant).remember("Tea")
+    counted, may_count = recollect._store.count_days, threading.Event()
+
+    def count_slowly(*arguments: Any, **options: Any) -> TenantStats:
+        assert may_count.wait(100)
+        return counted(*arguments, **options)
+
+    monkeypatch.setattr(recollect._store, "count_days", count_slowly)
+    monkeypatch.setattr(stats, "PATIENCE", 0.001)
+
+    said, source = visit(recollect, tenant)
+    assert "The store works. Counting" in said
+    assert "nothing waits" not in said
+    assert '<noscript><meta http-equiv="refresh"' in source
+    may_count.set()
+    monkeypatch.setattr(stats, "PATIENCE", 100)
+
+    assert "Memories 1 1 agent" in visit(recollect, tenant)[0]

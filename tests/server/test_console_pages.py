@@ -203,18 +203,18 @@ def test_what_waits_for_review_is_approved(browser: Browser, ann: AgentMemory) -
 
 
 def test_conversations_are_read_in_order(browser: Browser, ann: AgentMemory) -> None:
-    for number in range(60):
+    for number in range(40):
         ann.log_turn("s-1", user=f"question {number}.", assistant=f"answer {number}.")
 
     listed = read(browser.get(f"{home(ann)}/sessions"))
     first = browser.get(f"{home(ann)}/sessions/s-1")
     rest = browser.get(links(first, "Next page")[0])
 
-    assert "s-1 120 0 now Seen" in listed
+    assert "s-1 80 0 now Seen" in listed
     assert "user 1 now question 0." in read(first)
-    assert "answer 49." in read(first)
-    assert "question 50." not in read(first)
-    assert "question 50." in read(rest)
+    assert "answer 24." in read(first)
+    assert "question 25." not in read(first)
+    assert "question 25." in read(rest)
     assert links(rest, "Next page") == []
     assert browser.get(f"{home(ann)}/sessions/s-9").status_code == 404
     known, unknown = (ann.remember("tea", kind="journal", session_id=id).id for id in ("s-1", "s-9"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import jsonschema_rs
 import pytest
 
 from recollect import __version__
@@ -202,3 +203,16 @@ def test_examples_of_the_document_are_those_of_the_page(client: httpx2.Client) -
 
     assert recall["requestBody"]["content"]["application/json"]["example"]["query"] == "two spaces or tabs?"
     assert recall["responses"]["200"]["content"]["application/json"]["example"]["hits"][0]["id"] == "m-1"
+
+
+def test_examples_of_the_document_fit_their_schemas(client: httpx2.Client) -> None:
+    document = client.get("/openapi.json").json()
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    parts = [part for each in operations for part in (each.get("requestBody", {}), *each["responses"].values())]
+    contents = [part["content"]["application/json"] for part in parts if "application/json" in part.get("content", {})]
+    shown = [content for content in contents if "example" in content]
+
+    assert len(shown) > 60
+    for content in shown:
+        schema = content["schema"] | {"components": document["components"]}
+        jsonschema_rs.validate(schema, content["example"])

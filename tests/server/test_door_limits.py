@@ -275,13 +275,13 @@ def test_buckets_keep_a_bounded_number_of_addresses(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("recollect.server.http.buckets.SLOTS", 8)
     buckets = Buckets(rate=0.001, burst=2)
     for number in range(100):
-        assert buckets.take(f"192.0.2.{number}") == 0.0
-    assert [buckets.take("192.0.2.99") > 0 for _ in range(2)] == [False, True], "the latest are remembered"
+        assert buckets.take(f"192.0.2.{number}")[0] == 0.0
+    assert [buckets.take("192.0.2.99")[0] > 0 for _ in range(2)] == [False, True], "the latest are remembered"
 
 
 def test_buckets_are_shared_through_a_file(tmp_path: Path) -> None:
     one, other = (Buckets(rate=0.001, burst=3, path=tmp_path / "rates") for _ in range(2))
-    assert [each.take("key") > 0 for each in (one, other, one, other, one)] == [False, False, False, True, True]
+    assert [each.take("key")[0] > 0 for each in (one, other, one, other, one)] == [False, False, False, True, True]
     assert one.is_empty("key")
     assert other.is_empty("key")
     assert not other.is_empty("another")

@@ -50,9 +50,9 @@ class Place:
     admin_url: str = ""
     files: Path = field(default_factory=Path)  # SQLite only: the database's own folder
 
-    def open(self, clock: Clock, *, model: Any = None, **settings: Any) -> Recollect:
+    def open(self, clock: Clock, *, model: Any = None, own_embedder: Any = None, **settings: Any) -> Recollect:
         settings = {"pool_size": 4, "busy_timeout": 100, **settings}
-        return Recollect(self.url, settings=Settings(**settings), clock=clock, model=model)
+        return Recollect(self.url, settings=Settings(**settings), clock=clock, model=model, embedder=own_embedder)
 
     def sql(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """Run a statement as somebody with the database in their hands: no library, no row-level security."""

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.proves("X5")
 
 NAME = "Zoë Qvarnström"
 HANDLE = "qvarnstrom"
-REGISTRIES = {"tenants", "embedders", "leases", "schema_migrations"}
+REGISTRIES = {"tenants", "token_buckets", "embedders", "leases", "schema_migrations"}
 NOT_WORDS = {
     *("tenant_id", "agent_id", "kind", "scope", "role", "origin", "state", "content_hash", "hash", "previous_hash"),
     "secret_hash",

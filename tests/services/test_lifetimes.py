@@ -114,6 +114,29 @@ def test_the_gist_of_what_expires_stays_as_a_fact(fresh_place: Place, clock: Clo
         assert (kept.text, kept.category, kept.version) == (decision.text, "fact", 2)
 
 
+def test_a_gist_is_found_by_what_it_leaves_out(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, embedder="off") as recollect:
+        ann = recollect.agent("ann")
+        answer = said(ann, f"{LONG_ANSWER} Finally, visit the oceanarium.", role="assistant")
+        clock.moment = START + 8 * DAY
+        assert recollect.maintain().gisted == 1
+        gist = ann.get(answer.id)
+
+        assert "oceanarium" not in gist.text
+        assert texts(ann, "oceanarium") == [gist.text]
+        assert ann.explain("oceanarium in Lisbon", answer.id).words == ("oceanarium", "Lisbon")
+        ann.update(answer.id, tags=["travel"])
+        assert texts(ann, "oceanarium") == [gist.text]
+        assert [result for result in recollect.check() if not result.is_ok and result.name != "durability"] == []
+        # Erased words go from its index entry, too.
+        recollect.tenant("default").erase("text:oceanarium")
+        assert texts(ann, "oceanarium") == []
+        assert texts(ann, "weekend in Lisbon") == [gist.text]
+        ann.update(answer.id, text="We spent the weekend in Porto")
+        assert texts(ann, "weekend in Lisbon, pastries") == ["We spent the weekend in Porto"]
+        assert texts(ann, "pastries") == []
+
+
 def test_without_gists_what_expires_is_archived(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, gist_on_expiry=False, embedder="off") as recollect:
         ann = recollect.agent("ann")
@@ -221,6 +244,7 @@ def test_an_old_turn_is_remembered_as_it_would_be_now(recollect: Recollect, tena
     assert len(answer.text) <= 300
     assert question.text == MAX
     assert ann.messages("s-1")[1].content == LONG_ANSWER
+    assert answer.text in texts(ann, "tram")
 
 
 def test_a_bad_session_is_refused_before_anything_is_looked_up(ann: AgentMemory) -> None:

@@ -57,7 +57,7 @@ def test_tools_use_or_refuse_any_number(ann: AgentMemory) -> None:
         ann.call_tool(tool.name, {key: text for key, text in given.items() if key in tool.parameters} | {name: value})
         for tool in catalog.TOOLS.values()
         for name, parameter in tool.parameters.items()
-        if parameter.type == "integer"
+        if parameter.get("type") == "integer"
         for value in HOSTILE
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,6 +27,8 @@ def test_one_of_many_processes_runs_it_every_hour(fresh_place: Place, clock: Clo
         schedules = (first.maintenance, second.maintenance)
         for each in schedules:
             each.start()
+        # Both threads have asked and rest; otherwise one of them could run it, too, when the clock moves.
+        eventually(lambda: all(each._wait for each in schedules))
         began = clock()
         next_at = first.maintenance.refresh().next_at
         assert next_at is not None
@@ -120,15 +122,15 @@ def test_an_unexpected_error_does_not_end_it_and_is_logged_once(
     with fresh_place.open(clock, embedder="off") as recollect:
         recollect.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
         recollect.maintenance.start()
-        list_tenants = recollect._store.list_tenants
+        list_due_tenants = recollect._store.list_due_tenants
 
-        def failing() -> Any:
+        def failing(now: datetime) -> Any:
             tries.append(1)
             if len(tries) <= 3:
                 raise ZeroDivisionError("a mistake")
-            return list_tenants()
+            return list_due_tenants(now)
 
-        monkeypatch.setattr(recollect._store, "list_tenants", failing)
+        monkeypatch.setattr(recollect._store, "list_due_tenants", failing)
         clock.forward(days=8)
         recollect.maintenance.request(recollect.agent("ann").owner)
 

@@ -10,20 +10,23 @@ import pytest
 
 from recollect import Recollect, Settings
 from recollect.errors import Invalid, StoreError
-from recollect.store.postgres import citus, migrate
+from recollect.store.postgres import citus, migrate, nodes
 from recollect.store.postgres.failures import translate_admin_errors
 from recollect.store.postgres.roles import unforce_statements
 from tests.postgres_server import PostgresServer
 
 # The catalogue and the functions of Citus that are called, as far as statements can tell.
 STAND_IN = """
-CREATE TABLE pg_dist_partition (logicalrelid regclass);
+CREATE TABLE pg_dist_partition (logicalrelid regclass, partmethod "char" DEFAULT 'h');
 CREATE TABLE calls (number SERIAL, call TEXT);
 CREATE FUNCTION create_reference_table(name text) RETURNS void LANGUAGE sql AS $$
-  INSERT INTO calls (call) VALUES ('reference ' || name); INSERT INTO pg_dist_partition VALUES (name::regclass) $$;
+  INSERT INTO calls (call) VALUES ('reference ' || name); INSERT INTO pg_dist_partition VALUES (name::regclass, 'n') $$;
 CREATE FUNCTION create_distributed_table(name text, by text, colocate_with text) RETURNS void LANGUAGE sql AS $$
   INSERT INTO calls (call) VALUES ('distributed ' || name || ' ' || by || ' with ' || colocate_with);
   INSERT INTO pg_dist_partition VALUES (name::regclass) $$;
+CREATE FUNCTION undistribute_table(name text) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO calls (call) VALUES ('local ' || name);
+  DELETE FROM pg_dist_partition WHERE logicalrelid = name::regclass $$;
 CREATE FUNCTION truncate_local_data_after_distributing_table(name text) RETURNS void LANGUAGE sql AS $$
   INSERT INTO calls (call) VALUES ('truncated ' || name) $$;
 """
@@ -60,7 +63,7 @@ def test_tables_come_after_those_they_refer_to_and_local_rows_go_last(url: str) 
         calls = read_calls(connection)
         again = citus.distribute_pending(connection)
 
-    assert calls[:3] == ["reference tenants", "reference embedders", "distributed agents tenant_id with default"]
+    assert calls[:2] == ["reference embedders", "distributed agents tenant_id with default"]
     assert "distributed memories tenant_id with agents" in calls
     assert again == []
     truncated = [each for each in calls if each.startswith("truncated")]
@@ -117,3 +120,64 @@ def test_a_migration_distributes_what_it_creates(url: str, monkeypatch: pytest.M
         migrate.migrate_and_distribute(connection)
 
         assert read_calls(connection)[before:] == ["distributed console_logins tenant_id with agents"]
+
+
+def test_a_registry_that_earlier_versions_copied_to_every_node_is_distributed(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        citus.distribute_pending(connection)
+        connection.execute("UPDATE pg_dist_partition SET partmethod = 'n' WHERE logicalrelid = 'tenants'::regclass")
+        before = len(read_calls(connection))
+
+        citus.distribute_pending(connection)
+        citus.distribute_pending(connection)
+
+        assert read_calls(connection)[before:] == ["local tenants", "distributed tenants tenant_id with agents"]
+
+
+NODES = """
+CREATE TABLE pg_dist_node (groupid INTEGER, nodename TEXT, nodeport INTEGER);
+CREATE TABLE pg_dist_placement (shardid BIGINT, groupid INTEGER);
+CREATE TABLE pg_dist_shard (shardid BIGINT, logicalrelid regclass);
+INSERT INTO pg_dist_node VALUES (1, 'east', 5432), (2, 'west', 5433);
+INSERT INTO pg_dist_shard SELECT 100 + n, 'agents'::regclass FROM generate_series(0, 3) n;
+INSERT INTO pg_dist_placement SELECT 100 + n, 1 + n % 2 FROM generate_series(0, 3) n;
+CREATE TABLE answers (nodename TEXT, nodeport INTEGER, success BOOLEAN, result TEXT);
+INSERT INTO answers VALUES ('east', 5432, TRUE, '1000000000 0 0'), ('west', 5433, TRUE, '2000000000 0 0');
+CREATE FUNCTION run_command_on_workers(command text)
+  RETURNS TABLE (nodename TEXT, nodeport INTEGER, success BOOLEAN, result TEXT) LANGUAGE sql
+  AS $$ SELECT * FROM answers $$;
+"""
+"""What the coordinator of two workers knows and answers."""
+
+
+def test_every_node_is_seen(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "CHECK_SECONDS", 0.0)
+    away = "UPDATE answers SET success = FALSE, result = 'connection refused' WHERE nodename = 'west'"
+    with (
+        psycopg.connect(url, autocommit=True) as connection,
+        Recollect(settings=Settings(url=url, embedder="off")) as store,
+    ):
+        alone = store.count_bytes()
+        connection.execute(NODES)
+    with (
+        psycopg.connect(url, autocommit=True) as connection,
+        Recollect(settings=Settings(url=url, embedder="off")) as store,
+    ):
+        assert 3e9 <= store.maintenance.read_totals().bytes < 3e9 + 2 * alone
+        assert store.problems() == []
+        (check,) = [each for each in store.check() if each.name == "nodes"]
+        assert (check.is_ok, check.says) == (True, "2 answer, 3,000,000,000 bytes")
+
+        connection.execute(away)
+        assert store.count_bytes() < 2e9
+        assert store.problems() == [
+            "The node west:5433 of the database cluster does not answer (connection refused). "
+            "Shards of agents on it: 101, 103."
+        ]
+        (check,) = [each for each in store.check() if each.name == "nodes"]
+        assert (check.is_ok, check.says) == (False, "west:5433: connection refused")
+
+        connection.execute("UPDATE answers SET success = TRUE, result = '1000 2 1'")
+        (check,) = [each for each in store.check() if each.name == "nodes"]
+        assert "On east:5432, 2 indexes are not valid; REINDEX them there." in check.says
+        assert store.problems() == []

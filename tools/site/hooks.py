@@ -14,6 +14,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 # Files beside docs/ that are pages of the site.
 PAGES = {"SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+# They mention everything, and would stand above the page about it in the results of a search.
+LONG_PAGES = {"changelog.md", "cli.md", "decisions.md", "reference/python.md", "reference/records.md", "rest.md"}
 LINK = re.compile(r"(?<=\]\()(?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?(?=\))")
 
 
@@ -26,6 +28,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point links that leave docs/ to the page made of the file, or to the repository."""
+    if page.file.src_uri in LONG_PAGES:
+        page.meta.setdefault("search", {"boost": 0.3})
     origin = {target: source for source, target in PAGES.items()}.get(page.file.src_uri)
     folder = ROOT if origin else (ROOT / "docs" / page.file.src_uri).parent
     depth = "../" * page.file.src_uri.count("/")

@@ -1435,7 +1435,7 @@ export interface components {
         };
         KeyPage: {
             items: components["schemas"]["KeyBody"][];
-            next_cursor?: string | null;
+            next_cursor: string | null;
         };
         /** @enum {string} */
         KeyScope: "read" | "write" | "admin" | "operator";
@@ -1549,7 +1549,7 @@ export interface components {
         };
         MemoryPage: {
             items: components["schemas"]["MemoryBody"][];
-            next_cursor?: string | null;
+            next_cursor: string | null;
         };
         MemoryPatch: {
             importance?: number;
@@ -1571,7 +1571,7 @@ export interface components {
         };
         MessagePage: {
             items: components["schemas"]["MessageBody"][];
-            next_cursor?: string | null;
+            next_cursor: string | null;
         };
         MissingBody: {
             reason: string;
@@ -1761,7 +1761,7 @@ export interface components {
         };
         ProposalPage: {
             items: components["schemas"]["ProposalBody"][];
-            next_cursor?: string | null;
+            next_cursor: string | null;
         };
         /** @enum {string} */
         ProposalState: "open" | "applied" | "rejected" | "undone";
@@ -1937,7 +1937,7 @@ export interface components {
         };
         SkillPage: {
             items: components["schemas"]["SkillBody"][];
-            next_cursor?: string | null;
+            next_cursor: string | null;
             problems: string[];
         };
         /** @enum {string} */
@@ -2032,7 +2032,7 @@ export interface components {
         };
         VersionPage: {
             items: components["schemas"]["VersionBody"][];
-            next_cursor?: string | null;
+            next_cursor: string | null;
         };
         WholeConversation: {
             messages: components["schemas"]["PromptMessage"][];

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from recollect.api.agent_records import MAX_PAGE, AgentView, parse_state
 from recollect.errors import Invalid
-from recollect.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, StateName
+from recollect.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, State, StateName
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.numbers import check_before
 from recollect.services.memories.fact_requests import check_steps, make_request
@@ -74,6 +74,15 @@ class AgentCuration(AgentView):
     def approve(self, id: str) -> Memory:
         """Approve a memory from the review for use. Raises: NotFound."""
         return self._services.remember.approve(self.owner, id)
+
+    def set_aside(self, id: str, state: Literal["held", "archived"], *, version: int, flag: str = "") -> Memory:
+        """Undo `approve` (state "held", with the former `flag`) or `restore` (state "archived") at this version.
+
+        What an approved memory corrected stays corrected.
+
+        Raises: NotFound; Conflict when it is at another version; Forbidden.
+        """
+        return self._services.restore.set_aside(self.owner, id, State(state), version=version, flag=flag)
 
     def approve_workspace(self) -> int:
         """Trust the notes that came with the workspace file like the user's own; return how many there were.

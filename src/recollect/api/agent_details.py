@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, Unpack
 
 from recollect.api.agent_records import AgentView
 from recollect.caller import current_caller
 from recollect.capturing import captured
 from recollect.errors import Invalid
 from recollect.model import Captured, Detail, DetailPage, Proposal, ProposalState
+from recollect.policy.details.keys import parse_part
 from recollect.policy.memories import trust
 from recollect.policy.memories.trust import check_removal
 from recollect.policy.names import proposal_seq
 from recollect.policy.numbers import check_whole
 from recollect.ports import Place
-from recollect.services.details.capture import COMMAND_OUTPUT
-from recollect.services.details.pieces import TextSource
 from recollect.services.recall.recall import check_limit
+
+if TYPE_CHECKING:
+    from recollect.services.details.capture import OutputFields
+    from recollect.services.details.pieces import TextSource
 
 MAX_PAGE = 500
 
@@ -68,9 +71,7 @@ class AgentDetails(AgentView):
 
         Raises: NotFound; Invalid; StoreError when the text is missing or damaged.
         """
-        return self._services.details.read(
-            self.owner,
-            key,
+        part = parse_part(
             offset=offset,
             limit=limit,
             lines=lines,
@@ -80,6 +81,7 @@ class AgentDetails(AgentView):
             context=context,
             json_path=json_path,
         )
+        return self._services.details.read(self.owner, key, part)
 
     def search_details(
         self, query: str = "", *, session_id: str | None = None, offset: int = 0, limit: int = 20
@@ -148,39 +150,18 @@ class AgentDetails(AgentView):
 class AgentCapture(AgentView):
     """Methods that shorten tool output before it reaches a prompt."""
 
-    def capture(
-        self,
-        output: str,
-        *,
-        source: str = "",
-        status: str = "",
-        type: str = COMMAND_OUTPUT,
-        session_id: str | None = None,
-        duration: float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> str:
+    def capture(self, output: str, **fields: Unpack[OutputFields]) -> str:
         """Return the text to put into the prompt for a tool's output: the output itself, or a reference to it.
 
         Short output is returned unchanged. Long output is stored whole and replaced by a one-line reference;
-        `read_detail` reads it in parts. `source` is the command or tool.
+        `read_detail` reads it in parts. The fields are `source` (the command or tool), `status`, `type`
+        ("command_output"), `session_id`, `duration` in seconds and `metadata`.
 
         Raises: Invalid.
         """
-        return self.capture_output(
-            output, source=source, status=status, type=type, session_id=session_id, duration=duration, metadata=metadata
-        ).text
+        return self.capture_output(output, **fields).text
 
-    def capture_output(
-        self,
-        output: str | IO[bytes],
-        *,
-        source: str = "",
-        status: str = "",
-        type: str = COMMAND_OUTPUT,
-        session_id: str | None = None,
-        duration: float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Captured:
+    def capture_output(self, output: str | IO[bytes], **fields: Unpack[OutputFields]) -> Captured:
         """Capture like `capture`, but return the key along with the text.
 
         `output` may also be a seekable binary file, which is streamed.
@@ -189,16 +170,7 @@ class AgentCapture(AgentView):
         """
         capture = self._services.capture
         keep: Callable[..., Captured] = capture.file if hasattr(output, "read") else capture
-        return keep(
-            self.owner,
-            output,
-            source=source,
-            status=status,
-            type=type,
-            session_id=session_id,
-            duration=duration,
-            metadata=metadata,
-        )
+        return keep(self.owner, output, **fields)
 
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Decorate a tool function so that its output is captured: `recollect.captured` for this agent.

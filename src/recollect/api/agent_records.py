@@ -13,23 +13,11 @@ from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from recollect.api.services import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
-from recollect.model import (
-    NO_USER,
-    Kind,
-    KindName,
-    Memory,
-    OriginName,
-    Owner,
-    RoleName,
-    ScopeName,
-    State,
-    StateName,
-)
+from recollect.model import NO_USER, Kind, KindName, Memory, OriginName, Owner, RoleName, ScopeName, State, StateName
 from recollect.policy.filters.conditions import STATE, names_field
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, check_user, memory_seq
@@ -37,6 +25,9 @@ from recollect.policy.text import check_text
 from recollect.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
 from recollect.services.memories.filters import MemoryFilters, check_filters, leave_out_items
 from recollect.services.recall.recall import check_limit
+
+if TYPE_CHECKING:
+    from recollect.api.build import Services
 
 NAME = "recollect"
 

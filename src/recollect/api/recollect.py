@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from recollect.api.agent import AgentMemory
-from recollect.api.services import Dependencies
 from recollect.api.tenant import (
     TenantAgents,
     TenantErasure,
@@ -117,16 +116,16 @@ class Recollect:
             self._store.close()
             raise
         self._store.embed_notes_with(self._embedding.of_texts)
-        outside = Dependencies(
+        outside = build.Dependencies(
             models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
         )
-        self._services = build.build_services(
-            self._store, self._embedding, outside, now=self._now, settings=self.settings
-        )
+        self._services = build.Services(self._store, self._embedding, outside, now=self._now, settings=self.settings)
         self.idempotency = self._services.idempotency
         """Idempotency keys, for servers: a repeated request does not write twice."""
         self.logins = Logins(self._store, self._services.keys, self._now)
         """Logins to the console, for servers."""
+        self.lease_tokens = self._store.lease_tokens if store.is_postgres(self.settings.store_url) else None
+        """Takes tokens from a bucket that all servers share; None if only one machine can use the store."""
         self.maintenance = self._services.schedule
         """Schedule of maintenance: `start()` runs it at intervals, `refresh()` has its last and next run."""
         self._is_closed = False
@@ -232,7 +231,7 @@ class Recollect:
 
     def count_waiting(self) -> int:
         """Count the texts without a vector, in all tenants."""
-        return self._embedding.count_waiting()
+        return self._embedding.queue.count()
 
     def find_refused(self) -> Sequence[RefusedText]:
         """Ask the embedder about a sample of waiting texts and return those it refuses, of all tenants.
@@ -278,7 +277,7 @@ class Recollect:
         return [*failed, *self._store.problems()]
 
     def count_bytes(self) -> int:
-        """Return the size of the database in bytes."""
+        """Return the size of the database in bytes, on all nodes of a cluster."""
         return self._store.count_bytes()
 
     def has_keys(self) -> bool:
@@ -312,6 +311,7 @@ class Recollect:
                 closing.callback(self._services.echoes.close)
                 closing.callback(self._services.keys.close)
                 closing.callback(self._services.recall.close)
+                closing.callback(self._services.stats.close)
                 closing.callback(self._embedding.close)
                 closing.callback(self.maintenance.close)
 

@@ -11,7 +11,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack
 
 from recollect.api.agent import MAX_PAGE, PAGE, AgentMemory
 from recollect.api.agent_records import find_owner
-from recollect.api.services import Services
 from recollect.caller import current_caller
 from recollect.errors import Forbidden, NotFound
 from recollect.lazy import LazyModule
@@ -44,9 +43,10 @@ from recollect.services.upkeep.stats import DAYS, keep_agents
 from recollect.services.walk import Progress
 
 if TYPE_CHECKING:
-    from recollect.services.transfer import importing
+    from recollect.api.build import Services
+    from recollect.services.transfer import foreign
 else:
-    importing = LazyModule("recollect.services.transfer.importing")
+    foreign = LazyModule("recollect.services.transfer.foreign")
 
 T = TypeVar("T")
 
@@ -235,9 +235,8 @@ class TenantKeys(TenantView):
         Raises: Invalid, Forbidden.
         """
         current_caller().check_whole_tenant()
-        return self._services.keys.list(
-            self.id, after=after, limit=None if limit is None else check_limit(limit, most=MAX_PAGE)
-        )
+        most = None if limit is None else check_limit(limit, most=MAX_PAGE)
+        return self._services.keys.list(self.id, after=after, limit=most)
 
     def revoke_key(self, id: str) -> None:
         """Revoke a key at once. It stays in the list. Raises: NotFound, Forbidden."""
@@ -287,8 +286,8 @@ class TenantUpkeep(TenantView):
         return self._store.count_users(self.id, agents=caller.agents, after=after, limit=limit)
 
     def stats(self, *, days: int = DAYS) -> TenantStats:
-        """Count memories by kind, events by action and prompts of each of the last `days`, and what waits for a
-        decision; list what expires next.
+        """Count memories by kind, events by action, recalls and prompts of each of the last `days`, and what waits for
+        a decision; list what expires next.
 
         Counting a large store takes a moment; its result is then repeated for a while (see `counted_at`). Notes in a
         workspace's file are not counted.
@@ -299,6 +298,16 @@ class TenantUpkeep(TenantView):
         caller.check_all_users()
         counted = self._services.stats(self.id, days)
         return keep_agents(counted, caller.agents) if caller.agents else counted
+
+    def peek_stats(self, *, days: int = DAYS) -> TenantStats | None:
+        """Return `stats` without waiting long: the former ones, or None, while a large store is counted.
+
+        Raises: Invalid; Forbidden when the caller is limited to a user.
+        """
+        caller = current_caller()
+        caller.check_all_users()
+        counted = self._services.stats.peek(self.id, days)
+        return counted if counted is None or not caller.agents else keep_agents(counted, caller.agents)
 
     def count_waiting(self) -> int:
         """Count the texts without a vector."""
@@ -374,7 +383,7 @@ class TenantTransfer(TenantView):
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
-        wishes = importing.ImportOptions(
+        wishes = foreign.ImportOptions(
             format=format,
             agent=agent,
             is_dry_run=dry_run,

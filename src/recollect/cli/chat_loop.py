@@ -20,9 +20,9 @@ from types import ModuleType
 import click
 
 from recollect.cli.commands.context import render_call
-from recollect.cli.commands.memories import read_states, render_forgotten, render_memories, render_remembered
+from recollect.cli.commands.memories import read_states, render_memories, render_remembered
 from recollect.cli.commands.recall import render_explanation, render_hits
-from recollect.cli.output import Output, Styled
+from recollect.cli.output import Output, Styled, confirm
 from recollect.cli.run import Run
 from recollect.cli.text import mark, safe
 from recollect.errors import Invalid, NotFound, RecollectError
@@ -247,7 +247,7 @@ def _forget(chat: Chat, id: str) -> None:
     if not id:
         raise Invalid("Say which memory to forget, such as /forget m-7; /memories lists them.")
     chat.run.memory.forget(id)
-    chat.run.show(render_forgotten(id))
+    chat.run.show(confirm("Forgotten", id))
 
 
 def _session(chat: Chat, _: str) -> None:

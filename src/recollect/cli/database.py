@@ -22,11 +22,9 @@ def init(
     application: Annotated[
         str, Option(metavar="ROLE", help="The role that serves and owns nothing.")
     ] = "recollect_app",
-    owner_password_file: Annotated[
-        Path | None, Option(metavar="FILE", help="File with the owner's password.", show_default=False)
-    ] = None,
+    owner_password_file: Annotated[Path | None, Option(metavar="FILE", help="File with the owner's password.")] = None,
     application_password_file: Annotated[
-        Path | None, Option(metavar="FILE", help="File with the application's password.", show_default=False)
+        Path | None, Option(metavar="FILE", help="File with the application's password.")
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only print the SQL.")] = False,
 ) -> None:

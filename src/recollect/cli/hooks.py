@@ -41,6 +41,15 @@ QUERY = re.compile(r"</?user_query>")
 """Marks that Cursor puts around what the user typed."""
 
 
+CODEX_ROLES = {
+    "UserMessage": "user",
+    "AgentMessage": "assistant",
+    "user_message": "user",
+    "agent_message": "assistant",
+}
+"""Speakers of the messages in a transcript of Codex."""
+
+
 class HookHost(StrEnum):
     """A coding agent whose hooks can call the program."""
 
@@ -148,7 +157,7 @@ def _read_messages(path: str | None) -> Iterator[Json]:
             continue
         role, content = _read_entry(entry) if isinstance(entry, dict) else ("", "")
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        texts = [each.get("text") for each in parts if isinstance(each, dict) and each.get("type") == "text"]
+        texts = [each.get("text") for each in parts if isinstance(each, dict) and each.get("type") in ("text", "Text")]
         said = clean_text("\n".join(text for text in texts if isinstance(text, str)))
         said = HOST_TEXT.sub("", QUERY.sub("", said)).strip()
         if role in ("user", "assistant") and said:
@@ -159,8 +168,10 @@ def _read_entry(entry: Json) -> tuple[str, Any]:
     """Return the role and the content of one line: of Codex, or of Claude Code and Cursor."""
     payload, message = entry.get("payload"), entry.get("message")
     if entry.get("type") == "event_msg" and isinstance(payload, dict):
-        roles = {"user_message": "user", "agent_message": "assistant"}
-        return roles.get(str(payload.get("type")), ""), payload.get("message", "")
+        item = payload.get("item")
+        # Earlier versions of Codex wrote the text into the event itself.
+        said = item if isinstance(item, dict) else payload
+        return CODEX_ROLES.get(str(said.get("type")), ""), said.get("content") or said.get("message", "")
     if not isinstance(message, dict) or any(entry.get(mark) for mark in NOT_SAID):
         return "", ""
     return str(entry.get("type") or entry.get("role")), message.get("content", "")

@@ -49,19 +49,12 @@ def decode_input(data: bytes, what: str = "Standard input") -> str:
         raise Invalid(f"{what} is not UTF-8 text (at byte {error.start}).") from error
 
 
-MemoryId = Annotated[
-    str,
-    Argument(metavar="ID", help="The memory's id, such as m-7.", show_default=False, complete=complete_memory),
-]
-OfKind = Annotated[Kind | None, Option(help="Only this kind.", show_default=False)]
-WithTag = Annotated[str | None, Option(help="Only memories with this tag.", show_default=False)]
+MemoryId = Annotated[str, Argument(metavar="ID", help="The memory's id, such as m-7.", complete=complete_memory)]
+OfKind = Annotated[Kind | None, Option(help="Only this kind.")]
+WithTag = Annotated[str | None, Option(help="Only memories with this tag.")]
 Where = Annotated[
     str | None,
-    Option(
-        metavar="FILTER",
-        help="Only what passes this filter, such as \"tags = food and metadata.city = 'Oslo'\".",
-        show_default=False,
-    ),
+    Option(metavar="FILTER", help="Only what passes this filter, such as \"tags = food and metadata.city = 'Oslo'\"."),
 ]
 Metadata = Annotated[
     list[str] | None,
@@ -69,23 +62,15 @@ Metadata = Annotated[
         "--metadata",
         metavar="KEY=VALUE",
         help="A field of your own, such as city=Oslo, or a JSON object; repeat for more.",
-        show_default=False,
     ),
 ]
-OfSession = Annotated[
-    str | None,
-    Option(metavar="ID", help="Only of this conversation.", show_default=False, complete=complete_session),
-]
-OfScope = Annotated[Scope | None, Option(help="Only notes about this.", show_default=False)]
-OfOrigin = Annotated[Origin | None, Option(help="Only of this origin.", show_default=False)]
+OfSession = Annotated[str | None, Option(metavar="ID", help="Only of this conversation.", complete=complete_session)]
+OfScope = Annotated[Scope | None, Option(help="Only notes about this.")]
+OfOrigin = Annotated[Origin | None, Option(help="Only of this origin.")]
 Since = Annotated[
-    datetime | None,
-    Option(metavar="TIME", parser=parse_time, help="Only what was written then or later.", show_default=False),
+    datetime | None, Option(metavar="TIME", parser=parse_time, help="Only what was written then or later.")
 ]
-Until = Annotated[
-    datetime | None,
-    Option(metavar="TIME", parser=parse_time, help="Only what was written before then.", show_default=False),
-]
+Until = Annotated[datetime | None, Option(metavar="TIME", parser=parse_time, help="Only what was written before then.")]
 
 
 class FilterOptions(TypedDict):
@@ -142,35 +127,34 @@ AsOf = Annotated[
 ]
 
 Secrets = Annotated[
-    str | None,
-    Option(metavar="MODE", help="Handling of what seems to be a secret: reject, redact or flag.", show_default=False),
+    str | None, Option(metavar="MODE", help="Handling of what seems to be a secret: reject, redact or flag.")
 ]
 
-# Models and summaries. What is not given is as the settings say.
-SummaryEnabled = Annotated[
-    bool | None, Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.", show_default=False)
-]
-SummaryThreshold = Annotated[
-    int | None,
-    Option(metavar="N", help="How many messages may accumulate before they are summarised.", show_default=False),
-]
-SummaryKeepLast = Annotated[
-    int | None, Option(metavar="N", help="How many of the newest messages stay unsummarised.", show_default=False)
-]
-OpenaiModel = Annotated[str | None, Option(metavar="NAME", help="The language model.", show_default=False)]
-OpenaiBaseUrl = Annotated[str | None, Option(metavar="URL", help="The OpenAI-compatible endpoint.", show_default=False)]
-OpenaiSummaryModel = Annotated[
-    str | None, Option(metavar="NAME", help="Another model for summaries.", show_default=False)
-]
-OpenaiSummaryBaseUrl = Annotated[
-    str | None, Option(metavar="URL", help="Another endpoint for summaries.", show_default=False)
-]
+
+class ModelOptions(TypedDict):
+    """Options that select the model. What is not given is as the settings say."""
+
+    openai_model: Annotated[str | None, Option(metavar="NAME", help="The language model.")]
+    openai_base_url: Annotated[str | None, Option(metavar="URL", help="The OpenAI-compatible endpoint.")]
+
+
+class SummaryOptions(ModelOptions):
+    """Options of summaries."""
+
+    summary_enabled: Annotated[
+        bool | None, Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.")
+    ]
+    summary_threshold: Annotated[
+        int | None, Option(metavar="N", help="How many messages may accumulate before they are summarised.")
+    ]
+    summary_keep_last: Annotated[
+        int | None, Option(metavar="N", help="How many of the newest messages stay unsummarised.")
+    ]
+    openai_summary_model: Annotated[str | None, Option(metavar="NAME", help="Another model for summaries.")]
+    openai_summary_base_url: Annotated[str | None, Option(metavar="URL", help="Another endpoint for summaries.")]
+
 
 MinScore = Annotated[
     float | None,
-    Option(
-        "--min-score",
-        help="Least similarity of each result, 0 to 1; 0: no limit. By default as in the settings.",
-        show_default=False,
-    ),
+    Option("--min-score", help="Least similarity of each result, 0 to 1; 0: no limit. By default as in the settings."),
 ]

@@ -125,6 +125,12 @@ def tick(is_ok: bool) -> Styled:
     return Styled(mark(is_ok), "green" if is_ok else "red")
 
 
+def confirm(verb: str, id: str, name: str = "id") -> Output:
+    """Return the output of a command that did something to one record; `name` is that of its id in JSON."""
+    line = f"{verb}: {safe(id)}"
+    return Output(json={"ok": True, name: id}, lines=[line], blocks=[(tick(True), line)])
+
+
 def next_page(option: str, cursor: object, says: str = "There is more") -> str:
     """Return the hint for `Output.more`: the option that shows the next page, or "" without a cursor."""
     return "" if cursor is None else f" {says}: add {option} {safe(str(cursor))}"

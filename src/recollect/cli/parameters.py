@@ -28,17 +28,10 @@ class Argument:
     """Declaration of an argument: a value that is given without a name."""
 
     def __init__(
-        self,
-        *,
-        help: str,
-        metavar: str | None = None,
-        show_default: bool = True,
-        exists: bool = False,
-        complete: Complete | None = None,
+        self, *, help: str, metavar: str | None = None, exists: bool = False, complete: Complete | None = None
     ) -> None:
         """`exists` refuses the path of a missing file."""
-        self.help, self.metavar, self.show_default = help, metavar, show_default
-        self.exists, self.complete = exists, complete
+        self.help, self.metavar, self.exists, self.complete = help, metavar, exists, complete
 
 
 class Option:
@@ -49,7 +42,6 @@ class Option:
         *names: str,
         help: str,
         metavar: str | None = None,
-        show_default: bool = True,
         is_common: bool = False,
         min: int | None = None,
         max: int | None = None,
@@ -57,7 +49,7 @@ class Option:
         complete: Complete | None = None,
     ) -> None:
         """`is_common` says that all commands have the option."""
-        self.names, self.help, self.metavar, self.show_default = names, help, metavar, show_default
+        self.names, self.help, self.metavar = names, help, metavar
         self.is_common, self.min, self.max, self.parser, self.complete = is_common, min, max, parser, complete
 
 
@@ -95,7 +87,7 @@ def build_parameter(declared: inspect.Parameter) -> click.Parameter:
         # The value of an enumeration, because the help shows it.
         default=getattr(declared.default, "value", declared.default) if has_default else None,
         help=about.help,
-        show_default=about.show_default and declared.default not in (None, False, ""),
+        show_default=declared.default not in (None, False, ""),
         metavar=about.metavar,
         is_flag=is_flag,
         multiple=is_list,
@@ -127,8 +119,8 @@ class _Argument(click.Argument):
         self._about = about
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        default = self._about.show_default and self.default
-        note = "  [required]" if self.required else f"  [default: {default}]" if isinstance(default, str) else ""
+        has_default = isinstance(self.default, str) and self.default
+        note = "  [required]" if self.required else f"  [default: {self.default}]" if has_default else ""
         return self.human_readable_name, f"{self._about.help}{note}"
 
 

@@ -110,27 +110,12 @@ class Run:
 
 
 def _common_options(
-    url: Annotated[
-        str | None,
-        Option(help="The store, such as sqlite:///notes.db.", show_default=False, is_common=True),
-    ] = None,
-    tenant: Annotated[
-        str | None,
-        Option(help="The tenant whose agents are used.", show_default=False, is_common=True),
-    ] = None,
+    url: Annotated[str | None, Option(help="The store, such as sqlite:///notes.db.", is_common=True)] = None,
+    tenant: Annotated[str | None, Option(help="The tenant whose agents are used.", is_common=True)] = None,
     agent: Annotated[
-        str | None,
-        Option(
-            help="The agent whose memories are used.",
-            show_default=False,
-            is_common=True,
-            complete=complete_agent,
-        ),
+        str | None, Option(help="The agent whose memories are used.", is_common=True, complete=complete_agent)
     ] = None,
-    user: Annotated[
-        str | None,
-        Option(help="The agent's end user whose memories are used.", show_default=False, is_common=True),
-    ] = None,
+    user: Annotated[str | None, Option(help="The agent's end user whose memories are used.", is_common=True)] = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON document.", is_common=True)] = False,
 ) -> None:
     """Declare the common options; only the signature is used."""

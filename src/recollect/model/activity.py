@@ -1,11 +1,11 @@
-"""Records of conversations, agent runs, events, workflows, API keys and items."""
+"""Records of conversations, agent runs, events, workflows, API keys and items, and counts of them by day."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -282,3 +282,30 @@ class AuditReport:
     broken: tuple[int, ...] = ()  # first events that are damaged or missing
     head: AuditHead = AuditHead()
     keyed_from: int | None = None  # first event with a keyed hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayCount:
+    """Number of records of one name on one day."""
+
+    agent: str  # empty: of no agent
+    name: str  # kind of a memory, action of an event, or "prompts" and "tokens"
+    day: date | None  # in UTC; None: before the first day
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantStats:
+    """Counts of a tenant's memories, events and prompts by day."""
+
+    counted_at: datetime
+    first_day: date
+    memories: tuple[DayCount, ...] = ()  # by kind and the day they were written, without archived ones
+    events: tuple[DayCount, ...] = ()  # of the audit log by action; only the newest are counted
+    prompts: tuple[DayCount, ...] = ()  # stored prompts and their tokens
+    recalls: tuple[DayCount, ...] = ()
+    users: tuple[DayCount, ...] = ()  # memories of the users who wrote most for each agent; the name is the user
+    review: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: memories that wait for a review
+    proposals: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: open proposals
+    expiring: tuple[Memory, ...] = ()  # next to expire, soonest first
+    index_bytes: int = 0  # size of the entries that searches read, of all agents

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from datetime import date, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
 from recollect.lazy import dataclass
 from recollect.model.activity import AuditHead
-from recollect.model.records import Kind, Memory, Origin, Owner
+from recollect.model.records import Kind, Memory, Origin, Owner, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,27 @@ class MaintenanceStatus:
 
     last: MaintenanceRun | None = None  # None: none so far
     next_at: datetime | None = None  # None: this process does not run it by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreReport:
+    """Size and contents of a whole store."""
+
+    bytes: int
+    waiting: int  # texts without a vector
+    memories: Mapping[tuple[Kind, State], int]  # as the last maintenance counted them; empty before the first
+    last: MaintenanceRun | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode:
+    """A worker of a Citus cluster."""
+
+    name: str
+    problem: str = ""  # why it does not answer; empty if it does
+    bytes: int = 0
+    damage: tuple[str, ...] = ()
+    shards: tuple[int, ...] = ()  # numbers of the shards of agents that it holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,27 +393,3 @@ class ImportReport:
     flagged: tuple[RefusedItem, ...] = ()  # the first rows that seem to hold a secret; they are imported
     flagged_count: int = 0
     problems: tuple[str, ...] = ()  # other remarks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DayCount:
-    """Number of records of one name on one day."""
-
-    agent: str  # empty: of no agent
-    name: str  # kind of a memory, action of an event, or "prompts" and "tokens"
-    day: date | None  # in UTC; None: before the first day
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TenantStats:
-    """Counts of a tenant's memories, events and prompts by day."""
-
-    counted_at: datetime
-    first_day: date
-    memories: tuple[DayCount, ...] = ()  # by kind and the day they were written, without archived ones
-    events: tuple[DayCount, ...] = ()  # of the audit log by action; only the newest are counted
-    prompts: tuple[DayCount, ...] = ()  # stored prompts and their tokens
-    review: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: memories that wait for a review
-    proposals: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: open proposals
-    expiring: tuple[Memory, ...] = ()  # next to expire, soonest first

@@ -10,8 +10,9 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC
+from json.encoder import encode_basestring
+from types import NoneType
 from typing import Any
 
 from recollect.errors import Invalid
@@ -23,24 +24,55 @@ START = ""
 HMAC_PREFIX = "hmac:"
 MIN_KEY_CHARS = 16
 
+# Made once: `json.dumps` makes an encoder for each call, which takes longer than a small text.
+_encode_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+_SCALARS = frozenset({str, int, float, bool, NoneType})
+
 
 def canonical_json(meta: Mapping[str, Any]) -> str:
     """Serialize `meta` to the canonical JSON text that is stored and hashed."""
-    return json.dumps(meta, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _encode_sorted(meta)
 
 
-def event_hash(event: AuditEvent, previous_hash: str, key: str = "") -> str:
-    """Compute the hash of an event that follows the one with `previous_hash`."""
+def is_plain_json(value: object) -> bool:
+    """Return True if JSON reads a value back as it is.
+
+    >>> is_plain_json({"ids": ["m-1", 2]}), is_plain_json({7: "x"}), is_plain_json({"ids": (1, 2)})
+    (True, False, False)
+    """
+    if type(value) is list:
+        return all(map(is_plain_json, value))
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(is_plain_json, value.values()))
+    return type(value) in _SCALARS
+
+
+def event_hash(event: AuditEvent, previous_hash: str, key: str = "", *, id: int | None = None) -> str:
+    """Compute the hash of an event that follows the one with `previous_hash`; `id` replaces its own."""
     at = event.at.astimezone(UTC).isoformat(timespec="microseconds")
-    content = [previous_hash, event.tenant, event.id, at, event.action, event.agent_id, event.message]
-    prefix = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    text = f"{prefix[:-1]},{canonical_json(event.meta)}]"
+    number = event.id if id is None else id
+    parts = [previous_hash, event.tenant, at, event.action, event.message]
+    before, tenant, moment, action, message = map(encode_basestring, parts)
+    agent = "null" if event.agent_id is None else encode_basestring(event.agent_id)
+    text = f"[{before},{tenant},{number},{moment},{action},{agent},{message},{_encode_sorted(event.meta)}]"
     return key_mark(key) + _hmac(key, text) if key else hashlib.sha256(text.encode()).hexdigest()
 
 
-def seal_event(event: AuditEvent, previous_hash: str, key: str) -> AuditEvent:
-    """Return the event with its hashes, as the one after that with `previous_hash`."""
-    return replace(event, previous_hash=previous_hash, hash=event_hash(event, previous_hash, key))
+def seal_event(event: AuditEvent, previous_hash: str, key: str, *, id: int | None = None) -> AuditEvent:
+    """Return the event with its hashes, as the one after that with `previous_hash`; `id` replaces its own."""
+    number = event.id if id is None else id
+    hash = event_hash(event, previous_hash, key, id=number)
+    return AuditEvent(
+        id=number,
+        tenant=event.tenant,
+        at=event.at,
+        action=event.action,
+        agent_id=event.agent_id,
+        message=event.message,
+        meta=event.meta,
+        previous_hash=previous_hash,
+        hash=hash,
+    )
 
 
 def check_key(key: str, name: str) -> str:

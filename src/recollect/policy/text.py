@@ -64,6 +64,9 @@ ANSWER = "trait:answer"
 SPOKEN = "trait:spoken"
 """Begins with the name of its speaker, as in "Ann: hello"."""
 
+GIST = "trait:gist"
+"""The text is a gist, and the words of the entry are those of the text it stands for."""
+
 FIXED = (QUESTION, ASKING, SELF, TIME, NUMBER, ANSWER, SPOKEN)
 """Traits of a text alone, in the order of the bits in `Evidence.traits`."""
 
@@ -141,6 +144,8 @@ def is_question(text: str) -> bool:
     return text.rstrip(" \t\n)]\"'”’»").endswith(("?", "？", "؟"))
 
 
+# Cached because a write looks for the same text before it stores one.
+@cache_text(64)
 def content_hash(text: str) -> str:
     """Return a hash that ignores differences in case, white space and Unicode form."""
     return hashlib.sha256(" ".join(fold(text).split()).encode()).hexdigest()[:32]
@@ -216,6 +221,17 @@ def index_terms(text: str) -> list[str]:
     return [*join_terms(words), *_find_traits(text, frozenset(words))]
 
 
+def gist_terms(gist: str, whole: str) -> list[str]:
+    """Return the terms of a gist's index entry: those of the whole text, so that it is found by what it leaves out.
+
+    >>> gist_terms("Two ideas …", "Two ideas: oolong, cocoa")
+    ['two', 'idea', 'oolong', 'cocoa', 'trait:number', 'trait:gist']
+    """
+    words = index_terms(whole)
+    # Marks inside a word, which a gist leaves out, split it in the whole.
+    return [*words, *sorted({*terms(gist)} - {*words}), GIST]
+
+
 def speaker_trait(term: str) -> str:
     """Return the trait of texts whose speaker's name contains a term."""
     return f"by:{term}"
@@ -227,15 +243,17 @@ def find_name(text: str) -> str:
     >>> find_name("Ann Lee: hello"), find_name("note: call back")
     ('Ann Lee', '')
     """
-    match = _SPEAKER.match(text)
+    # Nearly every text has no name, and the pattern tries many ways to find one.
+    match = _SPEAKER.match(text) if ": " in text else None
     return match[1] if match and all(word[0].isupper() for word in match[1].split()) else ""
 
 
 def _find_traits(text: str, words: frozenset[str]) -> Iterator[str]:
     name = find_name(text)
     stated = text[len(name) + 1 :] if name else text
-    has_number = bool(_DIGIT.search(stated)) or not words.isdisjoint(NUMBER_WORDS)
-    has_time = not words.isdisjoint(TIME_WORDS) or bool(_YEAR.search(stated))
+    has_digit = _DIGIT.search(stated) is not None
+    has_number = has_digit or not words.isdisjoint(NUMBER_WORDS)
+    has_time = not words.isdisjoint(TIME_WORDS) or (has_digit and _YEAR.search(stated) is not None)
     asked = _share_asked(stated)
     if asked == 1 and not has_number and not has_time:
         yield QUESTION

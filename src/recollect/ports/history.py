@@ -221,6 +221,18 @@ class KeyStore(Protocol):
         all.
         """
 
+    def list_tenants_with_keys(self) -> Sequence[str]:
+        """List the tenants that may have a key."""
+
+    def lease_tokens(self, name: str, want: int, *, rate: float, burst: int) -> tuple[int, float]:
+        """Take up to `want` tokens from a bucket that refills at `rate` a second up to `burst`.
+
+        Returns the number of tokens, and the seconds until the bucket is full. On PostgreSQL only, by its clock.
+        """
+
+    def note_no_key(self, tenant: str) -> None:
+        """Note that a tenant has no key, if that is so."""
+
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
         """Revoke a key; an earlier revocation keeps its time. Raises: NotFound."""
 

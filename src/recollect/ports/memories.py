@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from recollect.lazy import dataclass
 from recollect.model import (
     NO_USER,
     Agent,
+    ClusterNode,
     Kind,
     Match,
     Memory,
     MemoryVersion,
     Owner,
-    Proposal,
-    ProposalState,
     State,
     TenantStats,
     UserCount,
@@ -56,7 +55,8 @@ class AgentStore(Protocol):
         """Count them for many agents in one query; the result has an entry for each agent."""
 
     def count_days(self, tenant: str, *, since: datetime, now: datetime, expiring: int) -> TenantStats:
-        """Count memories, events and prompts of each day from `since`, and what waits; list what expires next.
+        """Count memories, events, prompts, recalls and what users wrote of each day from `since`, and what waits; list
+        what expires next.
 
         Notes of a workspace's file are left out.
         """
@@ -81,6 +81,17 @@ class MemorySummary(NamedTuple):
     whole: Callable[[], Memory]
 
 
+class EncodedMemory(NamedTuple):
+    """Values of the columns of a new memory and of its index entry; the number is missing."""
+
+    row: dict[str, Any]
+    entry: Mapping[str, Any]
+
+
+Encoded: TypeAlias = "EncodedMemory | Vector | None"
+"""Memory that was encoded, or only its vector."""
+
+
 class MemoryStore(Protocol):
     """Memories of every kind, their history and their search index."""
 
@@ -90,7 +101,10 @@ class MemoryStore(Protocol):
         The agent is created if necessary. A memory without a vector waits for embedding.
         """
 
-    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Encoded]:
+        """Prepare memories before their transaction; return what `add_memories` takes instead of the vectors."""
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         """Add memories of one owner in one transaction."""
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
@@ -139,8 +153,12 @@ class MemoryStore(Protocol):
     def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
         """Return the newest episode of a session, if it is among the agent's last few hundred memories."""
 
-    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
         """Replace the stored version that `memory` was made from (`memory.version`), and keep that one as history.
+
+        `whole` is the text that a gist stands for: it stays indexed by the words and the vector of that.
 
         Raises: NotFound; Conflict when it has been edited since.
         """
@@ -234,6 +252,14 @@ class Aging:
     user: str = NO_USER
 
 
+class StoreTotals(NamedTuple):
+    """Values about the whole store."""
+
+    bytes: int
+    waiting: int  # texts that were queued without a vector; those deleted since count until the queue is settled
+    records: Mapping[str, tuple[str, datetime]]
+
+
 class MaintenanceStore(Protocol):
     """Archiving, recall marks and leases."""
 
@@ -254,11 +280,35 @@ class MaintenanceStore(Protocol):
     ) -> None:
         """Record that memories were recalled, and move the ends of episodes. This is no edit, so no version is kept."""
 
+    def list_due_tenants(self, now: datetime) -> Sequence[str]:
+        """List the tenants that maintenance has to visit, the longest due first."""
+
+    def mark_all_due(self) -> None:
+        """Have maintenance visit every tenant with its next run."""
+
+    def begin_visit(self, tenant: str) -> tuple[bool, datetime]:
+        """Begin a visit of maintenance; return True if the tenant changed since the last one, and its due date."""
+
+    def end_visit(self, tenant: str, due_before: datetime, *, due_at: datetime, counts: Mapping[str, int]) -> None:
+        """Set the next visit, unless the tenant has changed since this one began, and keep the counts."""
+
+    def find_first_ends(self, tenant: str) -> tuple[datetime | None, datetime | None]:
+        """Return the first end of an item of the tenant, and the time of its oldest kept answer."""
+
+    def sum_counts(self) -> Mapping[str, int]:
+        """Return the sums of the counts that the last visits of all tenants kept."""
+
+    def count_recalls(self, owner: Owner, days: Mapping[date, int]) -> None:
+        """Add to the number of recalls of each day; nothing is added for an agent that does not exist."""
+
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         """Acquire or renew an exclusive lease; return False while another holder has it."""
 
     def end_lease(self, name: str, holder: str) -> None:
         """Release a lease."""
+
+    def end_old_leases(self, *, before: datetime) -> None:
+        """Remove the leases of processes that died, if they ended before a time, and buckets that are full again."""
 
     def put_record(self, name: str, value: str, *, at: datetime) -> None:
         """Store a value about the whole store under a name that no lease has, such as the last maintenance run."""
@@ -269,6 +319,12 @@ class MaintenanceStore(Protocol):
     def count_bytes(self) -> int:
         """Return the size of the whole database."""
 
+    def read_totals(self, names: Sequence[str]) -> StoreTotals:
+        """Read the size of the database, its waiting texts and the named records, with one statement."""
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        """Ask the other nodes of a database cluster, if it is one, within the last seconds or now."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
@@ -278,6 +334,10 @@ class Unembedded:
     seq: int
     version: int
     text: str
+
+
+SOON = datetime(2000, 1, 1, tzinfo=UTC)
+"""Due date of what is done with the next run."""
 
 
 class EmbeddingStore(Protocol):
@@ -301,26 +361,14 @@ class EmbeddingStore(Protocol):
 
     def count_unembedded(self, tenant: str) -> int: ...
 
+    def list_waiting_tenants(self, until: datetime) -> Sequence[str]:
+        """List the tenants with texts in the queue that are due at `until`."""
+
+    def list_queue(self, tenant: str) -> Sequence[int]:
+        """List the ids of a tenant's rows in the queue. Call it before reading the texts, for `settle_queue`."""
+
+    def settle_queue(self, tenant: str, ids: Sequence[int], *, due_at: datetime = SOON) -> int:
+        """Remove rows from the queue; queue the texts that still wait, if any, until `due_at`, and return how many."""
+
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         """Fill in missing vectors and return how many were set; skip texts edited or deleted since."""
-
-
-class ProposalStore(Protocol):
-    """Consolidation proposals of an agent and their state."""
-
-    def add_proposals(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
-        """Add proposals and return them with their ids; skip those with a memory of another open proposal."""
-
-    def get_proposal(self, owner: Owner, id: str) -> Proposal:
-        """Return one proposal. Raises: NotFound."""
-
-    def list_proposals(
-        self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
-    ) -> Sequence[Proposal]:
-        """List proposals, newest first, starting after the number `before`; `state` None lists all."""
-
-    def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
-        """Store the decision about a proposal.
-
-        Raises: NotFound; Conflict when it is no longer in the state it `was` in.
-        """

@@ -1,4 +1,4 @@
-"""Protocols to transfer, erase and check a store."""
+"""Protocols to transfer, erase, check and consolidate a store."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from recollect.model import (
     Json,
     Key,
     Owner,
+    Proposal,
+    ProposalState,
     StoreState,
     Trace,
     WrongWords,
@@ -217,4 +219,25 @@ class CheckupStore(Protocol):
         """List the invalid lines of the agent's notes file with the reason; None if its notes are in the database.
 
         A file without an owner yet is checked for any agent.
+        """
+
+
+class ProposalStore(Protocol):
+    """Consolidation proposals of an agent and their state."""
+
+    def add_proposals(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
+        """Add proposals and return them with their ids; skip those with a memory of another open proposal."""
+
+    def get_proposal(self, owner: Owner, id: str) -> Proposal:
+        """Return one proposal. Raises: NotFound."""
+
+    def list_proposals(
+        self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
+    ) -> Sequence[Proposal]:
+        """List proposals, newest first, starting after the number `before`; `state` None lists all."""
+
+    def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
+        """Store the decision about a proposal.
+
+        Raises: NotFound; Conflict when it is no longer in the state it `was` in.
         """

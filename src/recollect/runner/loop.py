@@ -105,9 +105,10 @@ async def run_agent(
     async with opening as opened:
         await run_sync(prompt.begin, list(dict.fromkeys(tool.set for tool in tools)))
         log = _RunLog(own=frozenset(tool.name for tool in tools))
+        capture = captured(memory, session_id=session_id)
         agent = Agent(
             opened.model,
-            tools=[*_wrap_memory_tools(memory, tools, session_id), *_wrap_functions(memory, functions, session_id)],
+            tools=[*_wrap_memory_tools(memory, tools, session_id), *map(capture, functions)],
             capabilities=[_build_hooks(prompt, question.images, settings)],
             retries={"tools": 2, "output": 1},
         )
@@ -177,12 +178,6 @@ def _wrap_memory_tools(memory: AgentMemory, tools: Sequence[MemoryTool], session
             return await call_captured(_name, arguments)
 
         yield Tool.from_schema(called, tool.name, tool.description, tool.schema())
-
-
-def _wrap_functions(
-    memory: AgentMemory, functions: Sequence[Callable[..., Any]], session_id: str
-) -> Iterator[Callable[..., Any]]:
-    yield from (captured(memory, session_id=session_id)(function) for function in functions)
 
 
 def _build_hooks(prompt: RunPrompt, images: Sequence[Image], settings: Settings) -> Hooks[Any]:

@@ -37,6 +37,7 @@ from recollect.server.console import memories as memory_pages
 from recollect.server.console.agent_pages import details as detail_pages
 from recollect.server.console.agent_pages import memory_map
 from recollect.server.console.guard import ConsoleGuard
+from recollect.server.console.pages import compile_frame
 from recollect.server.console.tenant_pages import documents, history, users
 from recollect.server.console.tenant_pages import upkeep as upkeep_pages
 from recollect.server.http.addresses import Connections, KeyCheck
@@ -135,6 +136,9 @@ to ten times 5 ms for each thread that computes."""
 
 PUBLISH_SECONDS = 5.0
 """Interval at which the state of background threads is published for scrapes that another process answers."""
+
+PREPARE_SECONDS = 0.5
+"""Time after the start at which the console is prepared; programs that wait for the server go first."""
 
 DESCRIPTION = """Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt.
 
@@ -253,14 +257,27 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     gc.freeze()
     app.state.recollect.maintenance.start()
     publishing = asyncio.create_task(_publish_metrics(app.state.metrics))
+    preparing = asyncio.create_task(_prepare_pages(app))
     async with app.state.mcp.running():
         yield {"connections": app.state.connections}
     publishing.cancel()
+    preparing.cancel()
     app.state.recollect.maintenance.stop()
     gc.unfreeze()
     sys.setswitchinterval(interval)
     app.state.threads.close()
     app.state.reader.close()
+
+
+async def _prepare_pages(app: FastAPI) -> None:
+    """Build the routes and the frame of the console; otherwise, its first visitor would wait for them."""
+    await asyncio.sleep(PREPARE_SECONDS)
+    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in app.routes:
+        route.matches(scope)
+        # Requests go first.
+        await asyncio.sleep(0)
+    await asyncio.to_thread(compile_frame)
 
 
 async def _publish_metrics(metrics: Metrics) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
 from pydantic_core import to_json
 
@@ -93,9 +94,31 @@ NOT_OURS = "The cursor is not from this listing; start again without it."
 NUMBER = re.compile("[0-9]{1,18}")
 
 
-def next_cursor(listing: str, end: Place | str | int | None) -> str | None:
-    """Return the cursor of the next page; None after the last page."""
-    return None if end is None else encode_cursor(listing, end)
+class PageRequest(Protocol):
+    """The page that a client asks for."""
+
+    limit: int
+    cursor: str
+
+
+@dataclass(frozen=True)
+class PagedList(Generic[Position]):
+    """A list that clients read page by page. Its cursors carry its name, so that no other list takes them."""
+
+    name: str
+    decode: Callable[[str, str], Position]
+    first: Position  # where the first page starts
+    at_once: int = READ_AT_ONCE
+
+    def read(
+        self, read: Callable[[Position, int], Iterable[Item]], place_of: Callable[[Item], Position], asked: PageRequest
+    ) -> tuple[list[Item], str | None]:
+        """Return the items of a page as `read_page` does, and the cursor of the next one. Raises: Invalid."""
+        start = self.decode(self.name, asked.cursor) if asked.cursor else self.first
+        page = read_page(read, place_of, start, limit=asked.limit, at_once=self.at_once)
+        # Positions are those that `decode` returns, or None.
+        end = cast(Place | str | int | None, page.end)
+        return page.items, None if end is None else encode_cursor(self.name, end)
 
 
 def decode_cursor(listing: str, cursor: str) -> str:

@@ -34,17 +34,10 @@ class Settings:
         "or `onnx:<folder>`.",
     )
     openai_api_key: str = setting(
-        "",
-        "Key of the OpenAI-compatible endpoint; never shown.",
-        aliases=("openai.apiKey",),
-        environment=("OPENAI_API_KEY",),
-        is_secret=True,
+        "", "Key of the OpenAI-compatible endpoint; never shown.", "openai.apiKey", "OPENAI_API_KEY", is_secret=True
     )
     openai_base_url: str = setting(
-        "https://api.openai.com/v1",
-        "Address of the OpenAI-compatible endpoint.",
-        aliases=("openai.baseURL",),
-        environment=("OPENAI_BASE_URL",),
+        "https://api.openai.com/v1", "Address of the OpenAI-compatible endpoint.", "openai.baseURL", "OPENAI_BASE_URL"
     )
     tokenizer: str = setting(
         "estimate",
@@ -52,69 +45,55 @@ class Settings:
         "`tiktoken:<encoding or model>`, whose file must have been downloaded before.",
     )
     tiktoken_cache_dir: Path | None = setting(
-        None,
-        "Folder of tiktoken's files; empty means tiktoken's default.",
-        environment=("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"),
+        None, "Folder of tiktoken's files; empty means tiktoken's default.", "TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"
     )
     openai_model: str = setting(
         "",
         "Language model at the endpoint; empty means none. All features work without one.",
-        aliases=("openai.model",),
-        environment=("OPENAI_MODEL",),
+        "openai.model",
+        "OPENAI_MODEL",
     )
     openai_timeout: float = setting(60.0, "Seconds a model's answer may take, retries included.", low=0.001)
     openai_summary_model: str = setting(
-        "",
-        "Another model for summaries of conversations.",
-        aliases=("openai.summaryModel",),
-        environment=("OPENAI_SUMMARY_MODEL",),
+        "", "Another model for summaries of conversations.", "openai.summaryModel", "OPENAI_SUMMARY_MODEL"
     )
     openai_summary_base_url: str = setting(
-        "",
-        "Another endpoint for summaries of conversations.",
-        aliases=("openai.summaryBaseURL",),
-        environment=("OPENAI_SUMMARY_URL",),
+        "", "Another endpoint for summaries of conversations.", "openai.summaryBaseURL", "OPENAI_SUMMARY_URL"
     )
     openai_summary_api_key: str = setting(
         "",
         "Another key for summaries of conversations; never shown.",
-        aliases=("openai.summaryApiKey",),
-        environment=("OPENAI_SUMMARY_API_KEY",),
+        "openai.summaryApiKey",
+        "OPENAI_SUMMARY_API_KEY",
         is_secret=True,
     )
     openai_summary_timeout: float = setting(30.0, "Seconds a summary may take; 0 means `openai_timeout`.", low=0)
     openai_fast_model: str = setting(
         "",
         "Another model for quick answers, such as fitting a prompt into its budget.",
-        aliases=("openai.fastModel",),
-        environment=("OPENAI_FAST_MODEL",),
+        "openai.fastModel",
+        "OPENAI_FAST_MODEL",
     )
     openai_fast_base_url: str = setting(
-        "", "Another endpoint for the fast model.", aliases=("openai.fastBaseURL",), environment=("OPENAI_FAST_URL",)
+        "", "Another endpoint for the fast model.", "openai.fastBaseURL", "OPENAI_FAST_URL"
     )
     openai_fast_api_key: str = setting(
-        "",
-        "Another key for the fast model; never shown.",
-        aliases=("openai.fastApiKey",),
-        environment=("OPENAI_FAST_API_KEY",),
-        is_secret=True,
+        "", "Another key for the fast model; never shown.", "openai.fastApiKey", "OPENAI_FAST_API_KEY", is_secret=True
     )
     openai_fast_timeout: float = setting(0.0, "Seconds the fast model may take; 0 means `openai_timeout`.", low=0)
     summary_enabled: bool = setting(
-        False, "Fold the oldest turns of a long conversation into a summary.", aliases=("summaryEnabled",)
+        False, "Fold the oldest turns of a long conversation into a summary.", "summaryEnabled"
     )
     summary_threshold: int = setting(
-        40, "Messages a conversation may have before the oldest are summarised.", low=1, aliases=("summaryThreshold",)
+        40, "Messages a conversation may have before the oldest are summarised.", "summaryThreshold", low=1
     )
     summary_counting: Literal["uncovered", "all"] = setting(
         "uncovered",
         "Messages that count towards `summary_threshold`: those the summary does not cover, or all of the "
         "conversation, which takes a model call for every turn beyond the threshold.",
-        aliases=("summaryCounting",),
+        "summaryCounting",
     )
-    summary_keep_last: int = setting(
-        12, "Newest messages that are never summarised.", low=0, aliases=("summaryKeepLast",)
-    )
+    summary_keep_last: int = setting(12, "Newest messages that are never summarised.", "summaryKeepLast", low=0)
     summary_input_chars: int = setting(
         60_000, "Characters of old turns in one request for a summary; longer turns are shortened.", low=1_000
     )
@@ -171,9 +150,7 @@ class Settings:
         None, "Folder with the file `.aegis/memory/memories.jsonl`, which holds the notes of the agent working there."
     )
     inject_mode: Literal["relevant", "recent_only", "off", "hybrid"] = setting(
-        "relevant",
-        "Notes that enter a prompt: those that match the last message, or the newest.",
-        aliases=("memory.inject_mode",),
+        "relevant", "Notes that enter a prompt: those that match the last message, or the newest.", "memory.inject_mode"
     )
     inject_floor: float = setting(
         0.0,
@@ -182,14 +159,11 @@ class Settings:
         high=1,
     )
     max_inject_chars: int = setting(
-        2000, "Characters of notes that may enter one prompt.", low=0, aliases=("memory.max_inject_chars",)
+        2000, "Characters of notes that may enter one prompt.", "memory.max_inject_chars", low=0
     )
-    max_inject_count: int = setting(10, "Notes that may enter one prompt.", low=0, aliases=("memory.max_inject_count",))
+    max_inject_count: int = setting(10, "Notes that may enter one prompt.", "memory.max_inject_count", low=0)
     max_total: int = setting(
-        500,
-        "Notes an agent may have that belong to no user; the oldest are deleted.",
-        low=1,
-        aliases=("memory.max_total",),
+        500, "Notes an agent may have that belong to no user; the oldest are deleted.", "memory.max_total", low=1
     )
     max_total_per_user: int = setting(0, "Notes each user of an agent may have; 0 is as many as `max_total`.", low=0)
     secrets: Literal["reject", "redact", "flag"] = setting(

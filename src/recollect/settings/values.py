@@ -39,18 +39,15 @@ class SettingRow:
 
 
 def setting(
-    default: T,
-    meaning: str,
-    *,
-    aliases: tuple[str, ...] = (),
-    environment: tuple[str, ...] = (),
-    is_secret: bool = False,
-    low: float = -math.inf,
-    high: float = HIGHEST,
+    default: T, meaning: str, *names: str, is_secret: bool = False, low: float = -math.inf, high: float = HIGHEST
 ) -> T:
-    """Define a field of `Settings`; `low` and `high` bound its number."""
-    metadata = {"meaning": meaning, "aliases": aliases, "environment": environment}
-    return field(default=default, metadata=metadata | {"is_secret": is_secret, "low": low, "high": high})
+    """Define a field of `Settings`; `low` and `high` bound its number.
+
+    `names` are other names of it: those in files, and in capitals those of environment variables.
+    """
+    others = {"aliases": [each for each in names if not each.isupper()], "environment": filter(str.isupper, names)}
+    metadata = {name: tuple(found) for name, found in others.items()} | {"meaning": meaning, "is_secret": is_secret}
+    return field(default=default, metadata=metadata | {"low": low, "high": high})
 
 
 VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

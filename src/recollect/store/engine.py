@@ -8,19 +8,22 @@ of each transaction. Never call a model inside: compute first, then write.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from random import getrandbits
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from recollect.lazy import dataclass
-from recollect.model import BackupReport, Kind, Match, Owner
+from recollect.model import BackupReport, ClusterNode, Kind, Match, Owner
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.ports.history import CLAIM, Claim
+from recollect.ports.memories import SOON
 
 if TYPE_CHECKING:
     from recollect.policy.filters.conditions import Condition
@@ -38,6 +41,16 @@ SCHEMA_INCOMPLETE = (
     "The database lacks a table or column. If a newer recollect has opened it, stop this one and start the newer; "
     "otherwise run `recollect doctor` to see what is missing."
 )
+WAITING, CHANGED = "texts without a vector", "changed"
+"""Keys in `Unit.memo`: what the transaction leaves to the embedder and to maintenance."""
+
+ID_BITS = 62
+"""Size of the random id of a queued row."""
+
+MARK_SECONDS = 10.0
+"""Seconds for which a process relies on a mark that it has set: maintenance visits a tenant that changed twice."""
+
+MAX_MARKED = 10_000
 Row = Sequence[Any]
 
 U = TypeVar("U", bound="Unit")
@@ -93,6 +106,9 @@ class SearchIndex(Protocol):
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         """Return True if an entry, as the fragment `stored_words` reads it, holds exactly these words."""
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        """Return True if such an entry holds at least these words."""
 
     def search_memories(
         self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
@@ -186,6 +202,9 @@ class Engine(Protocol):
     def problems(self) -> Sequence[str]:
         """Return the current problems as sentences, without waiting for the database."""
 
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        """Ask the other nodes of a cluster, unless that was done a moment ago. Raises: StoreError."""
+
     def close(self) -> None: ...
 
 
@@ -196,6 +215,8 @@ class Units:
         self._engine = engine
         self._current = threading.local()
         self._write_problem = ""  # error of the latest write, if the database was read-only
+        # Tenants that this process marked as due for maintenance, and when.
+        self._marked: dict[str, float] = {}
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
         committed: list[Callable[[], None]] = []
@@ -293,7 +314,18 @@ class Units:
 
         Returns what to call when it is durable.
         """
-        return ()
+        if count := unit.memo.get(WAITING, 0):
+            queue_texts(unit, count)
+        now, tenant = time.monotonic(), unit.tenant
+        if CHANGED not in unit.memo or now - self._marked.get(tenant, -MARK_SECONDS) < MARK_SECONDS:
+            return ()
+        unit.put("mark_due", tenant=tenant, soon=SOON)
+        return (lambda: self._keep_mark(tenant, now),)
+
+    def _keep_mark(self, tenant: str, at: float) -> None:
+        if len(self._marked) >= MAX_MARKED:
+            self._marked.clear()
+        self._marked[tenant] = at
 
     def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
         try:
@@ -323,6 +355,11 @@ class Units:
         if unit is not None and unit.tenant != tenant:
             raise StoreError("One transaction cannot touch two tenants.")
         return unit
+
+
+def queue_texts(unit: Unit, count: int, *, due_at: datetime = SOON) -> None:
+    """Queue texts of the tenant that wait for a vector, to be embedded after `due_at`."""
+    unit.put("queue_texts", tenant=unit.tenant, id=getrandbits(ID_BITS), texts=count, due_at=due_at)
 
 
 def take_key(unit: Unit, claim: Claim) -> bool:

@@ -42,7 +42,7 @@ class CreatedObject:
 CONCURRENTLY = " CONCURRENTLY"
 
 _CREATED = re.compile(
-    r"CREATE (?:UNIQUE )?(?P<what>TABLE|INDEX|VIEW) (?:CONCURRENTLY )?(?:IF NOT EXISTS )?(?P<name>\w+)"
+    r"CREATE (?:UNIQUE |UNLOGGED )?(?P<what>TABLE|INDEX|VIEW) (?:CONCURRENTLY )?(?:IF NOT EXISTS )?(?P<name>\w+)"
 )
 _RENAMED = re.compile(r"ALTER (?:TABLE|INDEX|VIEW) (?P<name>\w+) RENAME TO (?P<new>\w+)")
 _DROPPED = re.compile(r"DROP (?:TABLE|INDEX|VIEW) (?:IF EXISTS )?(?P<name>\w+)")

@@ -210,12 +210,22 @@ class AgentConformance:
         store.add_event(AuditEvent(tenant=ann.tenant, at=NOW, action="tea.made", agent_id="ann", message="Tea"))
         store.add_event(AuditEvent(tenant=ann.tenant, at=long_ago, action="tea.made", message="Old tea"))
 
+        for user in ("u-2", "u-1", "u-1"):
+            store.add_memory(note("of a user", bob, user=user, created_at=yesterday))
+        for home in (ann, ann, owner("nobody", tenant=ann.tenant), owner()):
+            store.count_recalls(home, {NOW.date(): 2, long_ago.date(): 1})
+
         counted = store.count_days(ann.tenant, since=NOW - timedelta(days=7), now=NOW, expiring=5)
 
         assert {(each.agent, each.name, each.day, each.count) for each in counted.memories} == {
             ("ann", "note", NOW.date(), 1),
             ("ann", "note", None, 1),
-            ("bob", "note", yesterday.date(), 1),
+            ("bob", "note", yesterday.date(), 4),
+        }
+        assert [(each.agent, each.day, each.count) for each in counted.recalls] == [("ann", NOW.date(), 4)]
+        assert {(each.agent, each.name, each.day, each.count) for each in counted.users} == {
+            ("bob", "u-1", yesterday.date(), 2),
+            ("bob", "u-2", yesterday.date(), 1),
         }
         assert [(each.agent, each.name, each.day, each.count) for each in counted.events] == [
             ("ann", "tea.made", NOW.date(), 1)

@@ -13,11 +13,21 @@ from typing import Any
 
 from recollect.errors import Invalid, NotFound, RecollectError, SecretRejected, TimedOut
 from recollect.model import Json
-from recollect.tools import details, items, journal, knowledge, notes, recall, upkeep
-from recollect.tools.spec import RENDERERS, Tool
+from recollect.tools import details, items, memories, recall
+from recollect.tools.spec import DEFINITIONS, RENDERERS, Tool
+
+_MODULES = {"recall": recall, "details": details, "items": items}
+"""Modules of the functions that the tools of a set call, if not `memories`."""
 
 TOOLS: Mapping[str, Tool] = {
-    tool.name: tool for module in (notes, journal, recall, knowledge, details, items, upkeep) for tool in module.TOOLS
+    name: Tool(
+        name=name,
+        set=set,
+        call=getattr(_MODULES.get(set, memories), name),
+        **{"without_agent": group["without_agent"], **fields},
+    )
+    for set, group in DEFINITIONS["sets"].items()
+    for name, fields in group["tools"].items()
 }
 SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
 """Names of the sets, in order."""
@@ -95,7 +105,7 @@ def call(
         given = tool.parse_arguments(arguments)
         if session_id and tool.session_argument:
             given = {tool.session_argument: session_id, **given}
-        answer = tool.call(memory, **given)
+        answer = tool.without_agent if memory is None else tool.call(memory, **given)
         return {**answer, HINT: drop_sentences(answer[HINT], sets)} if HINT in answer else answer
     except SecretRejected as refusal:
         return {"ok": False, "error": refusal.sentence}

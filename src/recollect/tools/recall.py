@@ -1,31 +1,23 @@
-"""Tool that recalls memories for a question."""
+"""Tools that recall memories and search the documents of the organisation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recollect.model import Hit, Json, Kind, KindName
-from recollect.policy.recall.purposes import PURPOSES, is_unverified
+from recollect.model import Hit, Json, KindName
+from recollect.policy.recall.purposes import is_unverified
 from recollect.tools.bounds import bound_results, render_text
-from recollect.tools.spec import WHERE, Parameter, Tool
 
 if TYPE_CHECKING:
     from recollect.api.agent import AgentMemory
 
-NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there is nothing to recall."}
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
 
-FILTERS = {
-    "kind": Parameter(description="Only memories of this kind.", choices=tuple(Kind)),
-    "tag": Parameter(description="Only memories with this tag."),
-    "session_id": Parameter(description="Only memories of this conversation."),
-    "where": WHERE,
-}
-
 
 def search_my_memories(
-    memory: AgentMemory | None,
+    memory: AgentMemory,
     query: str,
     limit: int = DEFAULT_LIMIT,
     purpose: str | None = None,
@@ -35,8 +27,6 @@ def search_my_memories(
     session_id: str | None = None,
     where: str = "",
 ) -> Json:
-    if memory is None:
-        return NO_AGENT
     hits = memory.recall(
         query,
         limit=max(1, min(limit, MAX_LIMIT)),
@@ -65,39 +55,27 @@ def _render(hit: Hit) -> Json:
     return {"source": hit.source.value, "id": hit.id, **result, "score": round(hit.score, 3), "when": when}
 
 
-TOOLS = (
-    Tool(
-        name="search_my_memories",
-        set="recall",
-        title="Recall",
-        description=(
-            "Ask your memory a question in your own words. Answers with what fits best by meaning and by words, best "
-            "first: from everything you have kept, and from what was done and is known in your organisation. Use it "
-            "before a task to see what you know about it."
-        ),
-        parameters={
-            "query": Parameter(description="What you want to know.", is_required=True),
-            "limit": Parameter(description="How many results, 5 if not given, 20 at most.", type="integer"),
-            "purpose": Parameter(
-                description=(
-                    "What it is for: task_intake finds similar tasks, failures first; tool_selection which tools "
-                    "worked; decision_memo past approvals and refusals; content how past pieces did; delegation which "
-                    "agents did such work well. Leave it out for anything else."
-                ),
-                choices=tuple(PURPOSES),
-            ),
-            "min_score": Parameter(
-                description=(
-                    "Least chance, from 0 to 1, that a result is relevant. Leave it out to get what is likely to be; "
-                    "0 returns the nearest whatever it is."
-                ),
-                type="number",
-            ),
-            **FILTERS,
-        },
-        answer={"heading": "string", "count": "integer", "results": "array", "missing": "array"},
-        call=search_my_memories,
-        is_read_only=True,
-        is_idempotent=True,
-    ),
-)
+def search_knowledge(
+    memory: AgentMemory,
+    query: str,
+    categories: Sequence[str] = (),
+    limit: int = DEFAULT_LIMIT,
+    min_score: float | None = None,
+    where: str = "",
+) -> Json:
+    limit = max(1, min(limit, MAX_LIMIT))
+    hits = memory.search_knowledge(query, categories=categories, limit=limit, min_score=min_score, where=where)
+    return {"count": len(hits), "results": bound_results([_render_passage(hit) for hit in hits])}
+
+
+def _render_passage(hit: Hit) -> Json:
+    assert hit.document is not None
+    result = {"id": hit.id, "title": hit.document.title, **render_text(hit.text), "score": round(hit.score, 3)}
+    more = {
+        "heading": hit.heading,
+        "page": hit.page,
+        "unverified": is_unverified(hit),
+        "category": hit.document.category,
+        "source": hit.document.source,
+    }
+    return result | {name: value for name, value in more.items() if value}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from recollect.errors import Invalid
@@ -20,32 +22,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One argument of a tool."""
-
-    description: str
-    type: str = "string"
-    is_required: bool = False
-    choices: tuple[str, ...] = ()
-
-    def schema(self) -> Json:
-        """Return the parameter as JSON Schema."""
-        schema: Json = {"type": self.type, "description": self.description}
-        if self.type == "array":
-            schema["items"] = {"type": "string"}
-        if self.choices:
-            # Plain strings: not every serialiser accepts enum members.
-            schema["enum"] = [str(choice) for choice in self.choices]
-        return schema
-
-
-WHERE = Parameter(
-    description=(
-        "Filter such as: tags = food and created_at > 2026-10-01 and metadata.city = 'Oslo'. Operators: =, !=, <, <=, "
-        ">, >=, in (a, b), exists, and, or, not."
-    )
-)
+DEFINITIONS: Json = json.loads(Path(__file__).with_name("definitions.json").read_bytes())
+"""Sets of tools with all that a model reads of them, and the guidance for their use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +34,11 @@ class Tool:
     set: str
     title: str
     description: str
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, Json]  # each as JSON Schema
+    required: Sequence[str]
     answer: Mapping[str, str]  # the fields of its answer, each with its JSON type; some may be left out
-    call: Callable[..., Json]  # (memory, **arguments); the memory is None when there is no agent
+    call: Callable[..., Json]  # (memory, **arguments)
+    without_agent: Json  # the answer when there is no agent
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
@@ -68,8 +48,8 @@ class Tool:
         """Return the arguments as JSON Schema."""
         return {
             "type": "object",
-            "properties": {name: parameter.schema() for name, parameter in self.parameters.items()},
-            "required": [name for name, parameter in self.parameters.items() if parameter.is_required],
+            "properties": {name: dict(parameter) for name, parameter in self.parameters.items()},
+            "required": list(self.required),
             "additionalProperties": False,
         }
 
@@ -87,19 +67,19 @@ class Tool:
                 known = ", ".join(self.parameters) or "none"
                 raise Invalid(f"{self.name} has no argument {name[:40]!r}; its arguments are: {known}.")
             _check(name, value, self.parameters[name])
-        for name, parameter in self.parameters.items():
-            if parameter.is_required and name not in present:
-                raise Invalid(f"{self.name} needs the argument {name!r}: {parameter.description}")
+        for name in self.required:
+            if name not in present:
+                raise Invalid(f"{self.name} needs the argument {name!r}: {self.parameters[name]['description']}")
         return present
 
 
-def _check(name: str, value: Any, parameter: Parameter) -> None:
-    if type(value) not in _TYPES[parameter.type]:
-        raise Invalid(f"The argument {name!r} must be of type {parameter.type}.")
+def _check(name: str, value: Any, schema: Json) -> None:
+    if type(value) not in _TYPES[schema["type"]]:
+        raise Invalid(f"The argument {name!r} must be of type {schema['type']}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         raise Invalid(f"The argument {name!r} must be a list of strings.")
-    if parameter.choices and value not in parameter.choices:
-        raise Invalid(f"The argument {name!r} must be one of: {', '.join(parameter.choices)}.")
+    if "enum" in schema and value not in schema["enum"]:
+        raise Invalid(f"The argument {name!r} must be one of: {', '.join(schema['enum'])}.")
 
 
 def for_openai(tool: Tool) -> Json:

@@ -10,7 +10,7 @@ import click
 from recollect.cli.commands.memories import COLOURS
 from recollect.cli.completion import complete_agent
 from recollect.cli.options import read_text
-from recollect.cli.output import Column, Grid, Output, Styled, next_page, tick
+from recollect.cli.output import Column, Grid, Output, Styled, confirm, next_page
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line, plain_time, safe
@@ -21,13 +21,13 @@ from recollect.policy.agents import AgentFields
 NOT_ASKED = "Nothing was removed, because there is no terminal to confirm on. Add --yes."
 NOT_CONFIRMED = "Nothing was removed."
 
-AgentId = Annotated[str, Argument(metavar="ID", help="The agent's id.", show_default=False, complete=complete_agent)]
+AgentId = Annotated[str, Argument(metavar="ID", help="The agent's id.", complete=complete_agent)]
 
 
 def list_(
     run: Run,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    after: Annotated[str, Option(metavar="AGENT", help="Continue after this one.", show_default=False)] = "",
+    after: Annotated[str, Option(metavar="AGENT", help="Continue after this one.")] = "",
 ) -> None:
     """List the tenant's agents and how many memories each has."""
     found = run.tenant.list_agents(after=after, limit=limit)
@@ -43,18 +43,15 @@ def show(run: Run, id: AgentId) -> None:
 def edit(
     run: Run,
     id: AgentId,
-    name: Annotated[str | None, Option(help="Its name.", show_default=False)] = None,
-    prompt: Annotated[str | None, Option(help="Its system prompt; - reads standard input.", show_default=False)] = None,
-    model: Annotated[str | None, Option(help="The model it uses.", show_default=False)] = None,
+    name: Annotated[str | None, Option(help="Its name.")] = None,
+    prompt: Annotated[str | None, Option(help="Its system prompt; - reads standard input.")] = None,
+    model: Annotated[str | None, Option(help="The model it uses.")] = None,
     tools: Annotated[
-        str | None,
-        Option(help="Its tools or sets of tools, such as notes,recall; empty for all.", show_default=False),
+        str | None, Option(help="Its tools or sets of tools, such as notes,recall; empty for all.")
     ] = None,
-    colour: Annotated[str | None, Option(help="Its colour in the console.", show_default=False)] = None,
-    icon: Annotated[str | None, Option(help="Its icon in the console.", show_default=False)] = None,
-    active: Annotated[
-        bool | None, Option("--active/--inactive", help="Mark it as in use, or not.", show_default=False)
-    ] = None,
+    colour: Annotated[str | None, Option(help="Its colour in the console.")] = None,
+    icon: Annotated[str | None, Option(help="Its icon in the console.")] = None,
+    active: Annotated[bool | None, Option("--active/--inactive", help="Mark it as in use, or not.")] = None,
 ) -> None:
     """Change an agent. What is not given stays."""
     fields: AgentFields = {}
@@ -81,9 +78,7 @@ def edit(
 
 
 def remove(
-    run: Run,
-    id: AgentId,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    run: Run, id: AgentId, yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 ) -> None:
     """Remove an agent and everything it owns for good."""
     agent = run.tenant.get_agent(id)
@@ -95,7 +90,7 @@ def remove(
         if not click.confirm(f"Remove {safe(agent.id)}, its {memories} and all else it owns for good?", err=True):
             raise Invalid(NOT_CONFIRMED)
     run.tenant.delete_agent(id)
-    run.show(_render_removed(agent))
+    run.show(confirm("Removed", agent.id))
 
 
 COMMANDS = (
@@ -145,14 +140,6 @@ def _render_agent(agent: Agent, counts: Mapping[Kind, int]) -> Output:
                 [(Styled(name, "dim"), Styled(value, "cyan" if name == "id" else "")) for name, value in about.items()]
             )
         ],
-    )
-
-
-def _render_removed(agent: Agent) -> Output:
-    return Output(
-        json={"ok": True, "id": agent.id},
-        lines=[f"Removed: {safe(agent.id)}"],
-        blocks=[(tick(True), f"Removed {safe(agent.id)}")],
     )
 
 

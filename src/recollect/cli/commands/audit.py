@@ -52,18 +52,14 @@ def audit(
         Option(
             metavar="FILE",
             help="Check every tenant's log (or --tenant's), also against the heads in this file; add the current ones.",
-            show_default=False,
         ),
     ] = None,
     anchor_command: Annotated[
-        str,
-        Option(metavar="COMMAND", help="Write the heads to this program's standard input instead.", show_default=False),
+        str, Option(metavar="COMMAND", help="Write the heads to this program's standard input instead.")
     ] = "",
-    where: Annotated[
-        str, Option(help="A filter by action, agent, actor and at (docs/filters.md).", show_default=False)
-    ] = "",
+    where: Annotated[str, Option(help="A filter by action, agent, actor and at (docs/filters.md).")] = "",
     limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
-    before: Annotated[int | None, Option(metavar="EVENT", help="Continue after this one.", show_default=False)] = None,
+    before: Annotated[int | None, Option(metavar="EVENT", help="Continue after this one.")] = None,
 ) -> None:
     """Show what was done in the tenant, newest first."""
     is_anchored = anchor is not None or bool(anchor_command)

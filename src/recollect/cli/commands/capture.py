@@ -38,15 +38,12 @@ class CapturedOutput:
 def capture(
     run: Run,
     command: Annotated[
-        list[str] | None,
-        Argument(help="The command and its arguments, after --; without one, read standard input.", show_default=False),
+        list[str] | None, Argument(help="The command and its arguments, after --; without one, read standard input.")
     ] = None,
-    source: Annotated[str, Option(help="The source of the output; by default the command.", show_default=False)] = "",
-    status: Annotated[
-        str, Option(help="The outcome of the command, if its output comes through a pipe.", show_default=False)
-    ] = "",
+    source: Annotated[str, Option(help="The source of the output; by default the command.")] = "",
+    status: Annotated[str, Option(help="The outcome of the command, if its output comes through a pipe.")] = "",
     type: Annotated[str, Option(help="A short word for what it is.")] = "command_output",
-    session: Annotated[str | None, Option(help="The conversation it belongs to.", show_default=False)] = None,
+    session: Annotated[str | None, Option(help="The conversation it belongs to.")] = None,
     quiet: Annotated[
         bool, Option("--quiet", "-q", help="Print only what goes into the prompt, on standard output.")
     ] = False,

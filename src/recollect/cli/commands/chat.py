@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
-from recollect.cli.options import OpenaiBaseUrl, OpenaiModel, read_text
+from recollect.cli.options import ModelOptions, read_text
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run, optional_module
 
 LOOP = "recollect.cli.chat_loop"
 NEEDS = {"needs": "Running an agent", "extra": "agent"}
 
-InSession = Annotated[
-    str | None,
-    Option(metavar="SESSION", help="The conversation to continue; by default a new one.", show_default=False),
-]
+InSession = Annotated[str | None, Option(metavar="SESSION", help="The conversation to continue; by default a new one.")]
 
 
 def ask(
     run: Run,
-    prompt: Annotated[
-        str, Argument(help="The question; - reads standard input.", metavar="PROMPT", show_default=False)
-    ],
+    prompt: Annotated[str, Argument(help="The question; - reads standard input.", metavar="PROMPT")],
     session: InSession = None,
     image: Annotated[
-        list[Path] | None,
-        Option(metavar="FILE", help="An image the agent should look at; repeat for more.", show_default=False),
+        list[Path] | None, Option(metavar="FILE", help="An image the agent should look at; repeat for more.")
     ] = None,
-    openai_model: OpenaiModel = None,
-    openai_base_url: OpenaiBaseUrl = None,
+    **options: Unpack[ModelOptions],
 ) -> None:
     """Ask an agent a question. It answers with its memory, and the turn is stored."""
-    run.flags |= {"openai_model": openai_model, "openai_base_url": openai_base_url}
+    run.flags |= options
     loop = optional_module(LOOP, **NEEDS)
     loop.ask_once(run, read_text(prompt), session=session, images=image or ())
 
 
-def chat(
-    run: Run, session: InSession = None, openai_model: OpenaiModel = None, openai_base_url: OpenaiBaseUrl = None
-) -> None:
+def chat(run: Run, session: InSession = None, **options: Unpack[ModelOptions]) -> None:
     """Talk to an agent. /help lists the commands; Ctrl-C cancels an answer, Ctrl-D leaves."""
-    run.flags |= {"openai_model": openai_model, "openai_base_url": openai_base_url}
+    run.flags |= options
     loop = optional_module(LOOP, **NEEDS)
     loop.converse(run, session=session)
 

@@ -19,17 +19,13 @@ COLOURS = {"system": "magenta", "user": "green", "assistant": "blue"}
 
 def context(
     run: Run,
-    session: Annotated[str, Argument(help="The conversation's id.", show_default=False)],
+    session: Annotated[str, Argument(help="The conversation's id.")],
     message: Annotated[str, Argument(help="The user's new message; - reads standard input.")] = "",
     system_prompt: Annotated[
-        str | None, Option(help="Replaces the agent's system prompt; - reads standard input.", show_default=False)
+        str | None, Option(help="Replaces the agent's system prompt; - reads standard input.")
     ] = None,
-    budget: Annotated[
-        int | None, Option(help="Maximum number of tokens; by default as in the settings.", show_default=False)
-    ] = None,
-    layout: Annotated[
-        Layout | None, Option(help="The order of the blocks; by default as in the settings.", show_default=False)
-    ] = None,
+    budget: Annotated[int | None, Option(help="Maximum number of tokens; by default as in the settings.")] = None,
+    layout: Annotated[Layout | None, Option(help="The order of the blocks; by default as in the settings.")] = None,
     min_score: MinScore = None,
     where: Where = None,
     blocks: Annotated[bool, Option("--blocks", help="Show its blocks instead of its messages.")] = False,
@@ -56,7 +52,7 @@ def context(
 def seen(
     run: Run,
     id: Annotated[str | None, Argument(help="The call; without one, list the latest.")] = None,
-    session: Annotated[str, Option(help="Only calls of this conversation.", show_default=False)] = "",
+    session: Annotated[str, Option(help="Only calls of this conversation.")] = "",
     limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
 ) -> None:
     """Show the prompt of an earlier call, what was left out of it, and why."""

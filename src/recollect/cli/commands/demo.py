@@ -6,6 +6,7 @@ import io
 import shlex
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -73,87 +74,9 @@ FILES = {
 }
 """Files the tour's commands read."""
 
-THE_END = "That store is gone. Yours begins with: recollect remember 'Prefers tabs over spaces'"
-
-TOUR = (
-    Stop(
-        title="Kinds of memory",
-        says="A memory is one short text. Its kind picks the rules it lives by: core is who the agent is, a note is a "
-        "fact about the user or the work, the journal is what the agent noticed this week.",
-        lines=(
-            "remember 'I am careful with money' --kind core",
-            "remember 'The team indents with tabs' --tag preference",
-            "remember 'Lena leads the billing team' --tag people",
-            "remember 'Deployed version 2.4 of the shop; no rollback needed' --kind journal",
-        ),
-    ),
-    Stop(
-        title="Conversations become episodes",
-        says="The fourth kind is what was said and done. A turn is kept word for word, and remembered as episodes.",
-        lines=(
-            "log monday --remember --user 'We ship the invoice export on Thursday' --assistant 'Sounds good, thanks!'",
-            "list --kind episode",
-        ),
-    ),
-    Stop(
-        title="Recall finds by meaning and by words, and says why",
-        says="Similarity is the chance that a memory is relevant to the question. How recent and important it is, and "
-        "where it comes from, count in proportion to that. Each part of the score can be read.",
-        lines=(
-            "recall 'who leads billing?' --limit 1 --explain",
-            "explain 'who leads billing?' --id m-2 --limit 1",
-        ),
-    ),
-    Stop(
-        title="Facts change; the past stays readable",
-        says="Three days later a correction ends what it corrects. Recall finds the new fact; asked about the day "
-        "before, it finds the old one.",
-        lines=(
-            "remember 'The team indents with two spaces' --tag preference --supersedes m-2",
-            "recall 'how do we indent?' --limit 1",
-            "recall 'how do we indent?' --limit 1 --as-of 2026-01-07T12:00:00Z",
-        ),
-        days_later=3,
-    ),
-    Stop(
-        title="Documents are knowledge all agents share",
-        says="They are cut into passages that keep the headings above them, and recall asks them, too.",
-        lines=(
-            "ingest refunds.md --category policy",
-            "recall 'what does a refund to Norway cost?' --source knowledge --limit 1",
-        ),
-    ),
-    Stop(
-        title="Small enters the prompt, big is referred to",
-        says="A long output is stored whole and stands in the prompt as one line. Behind the line it can be searched.",
-        lines=("details store build.log --description 'nightly build'", f"details show {KEY} --grep error --context 0"),
-    ),
-    Stop(
-        title="The next prompt, within a budget",
-        says="All of it is put together for one call of a model: nothing twice, and never more tokens than allowed. "
-        "What had to go is said, and why.",
-        lines=("context monday 'Shall I indent the invoice export with tabs?' --budget 170 --blocks",),
-    ),
-    Stop(
-        title="What does not get in",
-        says="Credentials are recognised and refused before anything is written. And what one agent remembers, another "
-        "does not see.",
-        lines=("remember 'The key is AKIAQYLPMN5HIEXAMP42'", "list --agent nova"),
-    ),
-    Stop(
-        title="Forgetting",
-        says="Five weeks later the journal has left the prompt, and maintenance archives the small talk. What an agent "
-        "is, what it knows of its user, and the facts it was told stay.",
-        lines=("maintain", "list"),
-        days_later=35,
-    ),
-    Stop(
-        title="Forgetting for good, and proof of what was done",
-        says="What is forgotten is gone with its history. The audit log tells that it happened, without the text, and "
-        "its chain of hashes shows whether anybody changed it.",
-        lines=("forget m-3", "audit m-3 --limit 1", "audit --verify"),
-    ),
-)
+_SOURCE = tomllib.loads(Path(__file__).with_name("demo.toml").read_text("utf-8"))
+THE_END: str = _SOURCE["the_end"]
+TOUR = tuple(Stop(**{**stop, "lines": tuple(stop["lines"])}) for stop in _SOURCE["stops"])
 
 
 def demo(run: Run) -> None:

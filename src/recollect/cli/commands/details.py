@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict, Unpack
 
 from recollect.cli.completion import complete_detail
 from recollect.cli.options import STANDARD_INPUT
-from recollect.cli.output import Column, Indented, Line, Output, OutputNote, Styled, tick
+from recollect.cli.output import Column, Indented, Line, Output, OutputNote, Styled, confirm, tick
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line, plain_time, safe
@@ -18,21 +18,15 @@ from recollect.model import Detail, DetailPage, Json
 from recollect.policy.details.references import reference
 
 Key = Annotated[
-    str,
-    Argument(
-        metavar="KEY",
-        help="The detail's key, such as npm-install-x7k2m9qp.",
-        show_default=False,
-        complete=complete_detail,
-    ),
+    str, Argument(metavar="KEY", help="The detail's key, such as npm-install-x7k2m9qp.", complete=complete_detail)
 ]
-Session = Annotated[str | None, Option(help="The conversation it belongs to.", show_default=False)]
+Session = Annotated[str | None, Option(help="The conversation it belongs to.")]
 
 
 def store(
     run: Run,
-    file: Annotated[str, Argument(help="A file of text; - reads standard input.", show_default=False)],
-    description: Annotated[str, Option(help="One line for the reference.", show_default=False)] = "",
+    file: Annotated[str, Argument(help="A file of text; - reads standard input.")],
+    description: Annotated[str, Option(help="One line for the reference.")] = "",
     type: Annotated[str, Option(help="Such as command_output or api_response.")] = "file_content",
     session: Session = None,
 ) -> None:
@@ -60,47 +54,38 @@ def list_(
     run.show(_render_list(run.memory.search_details(query, session_id=session, limit=limit)))
 
 
+class PartOptions(TypedDict):
+    """Options that choose a part of a text."""
+
+    limit: Annotated[int | None, Option(help="Maximum number of characters.")]
+    lines: Annotated[str | None, Option(help="Such as 120-180, 120 or 120-.")]
+    head: Annotated[int | None, Option(help="The first lines, this many.")]
+    tail: Annotated[int | None, Option(help="The last lines, this many.")]
+    grep: Annotated[str | None, Option(help="Lines that contain this text, or match /this/.")]
+    json_path: Annotated[str | None, Option(help="Values of a JSON text, such as $.items[0].")]
+
+
 def show(
     run: Run,
     key: Key,
     offset: Annotated[int, Option(help="The first character to show.")] = 0,
-    limit: Annotated[int | None, Option(help="Maximum number of characters.", show_default=False)] = None,
-    lines: Annotated[str | None, Option(help="Such as 120-180, 120 or 120-.", show_default=False)] = None,
-    head: Annotated[int | None, Option(help="The first lines, this many.", show_default=False)] = None,
-    tail: Annotated[int | None, Option(help="The last lines, this many.", show_default=False)] = None,
-    grep: Annotated[
-        str | None, Option(help="Lines that contain this text, or match /this/.", show_default=False)
-    ] = None,
     context: Annotated[int, Option(help="Lines around each match.")] = 2,
-    json_path: Annotated[
-        str | None, Option(help="Values of a JSON text, such as $.items[0].", show_default=False)
-    ] = None,
+    **part: Unpack[PartOptions],
 ) -> None:
     """Show a part of a big text; standard error says how much remains."""
-    page = run.memory.read_detail(
-        key,
-        offset=offset,
-        limit=limit,
-        lines=lines,
-        head=head,
-        tail=tail,
-        grep=grep,
-        context=context,
-        json_path=json_path,
-    )
-    run.show(_render_page(page))
+    run.show(_render_page(run.memory.read_detail(key, offset=offset, context=context, **part)))
 
 
 def hide(run: Run, key: Key, undo: Annotated[bool, Option("--undo", help="Show it again.")] = False) -> None:
     """Hide a big text, so that it cannot be found or read."""
     detail = run.memory.hide_detail(key, is_hidden=not undo)
-    run.show(_render_changed(detail.key, "Shown again" if undo else "Hidden"))
+    run.show(confirm("Shown again" if undo else "Hidden", detail.key, "memory_key"))
 
 
 def delete(run: Run, key: Key) -> None:
     """Delete a big text for good."""
     run.memory.delete_detail(key)
-    run.show(_render_changed(key, "Deleted"))
+    run.show(confirm("Deleted", key, "memory_key"))
 
 
 COMMANDS = (
@@ -158,12 +143,6 @@ def _page_lines(page: DetailPage) -> Iterable[Line]:
     # The text comes before the remark also when both streams are the same file.
     sys.stdout.flush()
     yield OutputNote(one_line(page.remaining))
-
-
-def _render_changed(key: str, done: str) -> Output:
-    return Output(
-        json={"ok": True, "memory_key": key}, lines=[f"{done}: {key}"], blocks=[(tick(True), f"{done}: {safe(key)}")]
-    )
 
 
 def _json(detail: Detail) -> Json:

@@ -78,17 +78,23 @@ COMMANDS = (
 )
 
 
+def _pass(name: str, says: str, advice: str = "") -> CheckResult:
+    return CheckResult(name=name, is_ok=True, says=says, advice=advice)
+
+
+def _fail(name: str, says: str, advice: str = "") -> CheckResult:
+    return CheckResult(name=name, is_ok=False, says=says, advice=advice)
+
+
 def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[CheckResult]:
     """Run one check after the other, as long as the next one makes sense."""
-    yield CheckResult(name="recollect", is_ok=True, says=f"version {recollect.__version__}")
+    yield _pass("recollect", f"version {recollect.__version__}")
     try:
         settings = run.settings
     except Invalid as error:
-        yield CheckResult(
-            name="settings", is_ok=False, says=str(error), advice="Correct it; recollect settings shows them."
-        )
+        yield _fail("settings", str(error), "Correct it; recollect settings shows them.")
         return
-    yield CheckResult(name="settings", is_ok=True, says="all of them can be read")
+    yield _pass("settings", "all of them can be read")
     if settings.skills:
         yield _check_skills(settings)
         settings = replace(settings, skills=())
@@ -104,10 +110,8 @@ def _check_skills(settings: Settings) -> CheckResult:
     try:
         count = len(import_module("recollect.services.knowledge.skills").Skills(files)())
     except Invalid as error:
-        return CheckResult(
-            name="skills", is_ok=False, says=str(error), advice="Nothing opens the store before it is mended."
-        )
-    return CheckResult(name="skills", is_ok=True, says=f"{count:,} {'skill' if count == 1 else 'skills'} can be read")
+        return _fail("skills", str(error), "Nothing opens the store before it is mended.")
+    return _pass("skills", f"{count:,} {'skill' if count == 1 else 'skills'} can be read")
 
 
 def _engine_checks(settings: Settings) -> Iterator[CheckResult]:
@@ -123,14 +127,14 @@ def _engine_checks(settings: Settings) -> Iterator[CheckResult]:
     try:
         path = import_module("recollect.store").sqlite_path(settings.store_url)
     except Invalid as error:
-        yield CheckResult(name="store", is_ok=False, says=str(error), advice="Set RECOLLECT_URL or use --url.")
+        yield _fail("store", str(error), "Set RECOLLECT_URL or use --url.")
         return
     if path != IN_MEMORY:
         folder = Path(path).absolute().parent
         yield _check_folder(folder)
         if Path(path).exists() and not os.access(path, os.R_OK | os.W_OK):
             advice = "Become its owner, or let its owner give you the right to write: chmod u+rw."
-            yield CheckResult(name="file", is_ok=False, says=f"{path} cannot be read and written", advice=advice)
+            yield _fail("file", f"{path} cannot be read and written", advice)
         yield from _check_rights(Path(path))
         yield _check_disk(folder)
 
@@ -141,7 +145,7 @@ def _check_rights(path: Path) -> Iterator[CheckResult]:
     if exposed:
         names = " ".join(map(str, exposed))
         advice = f"Other users of this machine can read what agents remember. Run: chmod -R go= {names}"
-        yield CheckResult(name="rights", is_ok=True, says="others may read the store", advice=advice)
+        yield _pass("rights", "others may read the store", advice)
 
 
 def _check_driver() -> CheckResult:
@@ -149,8 +153,8 @@ def _check_driver() -> CheckResult:
         version = import_module("psycopg").__version__
     except ModuleNotFoundError:
         advice = "Run: pip install 'recollect[postgres]'"
-        return CheckResult(name="driver", is_ok=False, says="psycopg is not installed", advice=advice)
-    return CheckResult(name="driver", is_ok=True, says=f"psycopg {version}")
+        return _fail("driver", "psycopg is not installed", advice)
+    return _pass("driver", f"psycopg {version}")
 
 
 def _check_folder(folder: Path) -> CheckResult:
@@ -184,15 +188,15 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
             waiting = store.count_waiting() if is_readable else 0
             last = store.maintenance.refresh().last if is_readable else None
     except SchemaMismatch as error:
-        yield CheckResult(name="store", is_ok=True, says=address)
-        yield CheckResult(name="schema", is_ok=False, says=str(error))
+        yield _pass("store", address)
+        yield _fail("schema", str(error))
         return
     except RecollectError as error:
         # Other failures say themselves what to do.
         advice = next((text for kind, text in STORE_ADVICE.items() if isinstance(error, kind)), "")
-        yield CheckResult(name="store", is_ok=False, says=f"{address}: {error}", advice=advice)
+        yield _fail("store", f"{address}: {error}", advice)
         return
-    yield CheckResult(name="store", is_ok=True, says=address)
+    yield _pass("store", address)
     yield from checks
     if is_readable:
         yield from _embedder_checks(settings, is_waiting=waiting > 0)
@@ -206,18 +210,12 @@ def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[CheckResul
     try:
         models = providers.open_models(settings)
     except Invalid as error:
-        yield CheckResult(
-            name="model", is_ok=False, says=str(error), advice="Correct the setting, or leave the model out."
-        )
+        yield _fail("model", str(error), "Correct the setting, or leave the model out.")
         return
     named = {getattr(settings, setting): getattr(models, purpose) for purpose, setting in MODELS.items()}
     for name, model in named.items():
         if name and model is not None:
-            yield (
-                _check_answer(name, model)
-                if is_online
-                else CheckResult(name="model", is_ok=True, says=f"{name}: {NOT_ASKED}")
-            )
+            yield (_check_answer(name, model) if is_online else _pass("model", f"{name}: {NOT_ASKED}"))
 
 
 def _check_answer(name: str, model: Model) -> CheckResult:
@@ -225,8 +223,8 @@ def _check_answer(name: str, model: Model) -> CheckResult:
         model.complete([{"role": "user", "content": PROBE}], max_tokens=PROBE_TOKENS)
     except ModelError as error:
         advice = "Memory works without it; turns are summarised by a digest meanwhile."
-        return CheckResult(name="model", is_ok=False, says=f"{name}: {error}", advice=advice)
-    return CheckResult(name="model", is_ok=True, says=f"{name} answers")
+        return _fail("model", f"{name}: {error}", advice)
+    return _pass("model", f"{name} answers")
 
 
 def _check_waiting(count: int, settings: Settings) -> CheckResult:
@@ -234,48 +232,46 @@ def _check_waiting(count: int, settings: Settings) -> CheckResult:
     says = f"{count:,} {'text has' if count == 1 else 'texts have'} no vector yet" if count else "nothing"
     is_mendable = count and settings.embedder != NO_EMBEDDER
     advice = "Found by their words meanwhile; to make the vectors, run: recollect reembed" if is_mendable else ""
-    return CheckResult(name="waiting", is_ok=True, says=says, advice=advice)
+    return _pass("waiting", says, advice)
 
 
 def _check_maintenance(last: MaintenanceRun | None, settings: Settings) -> CheckResult:
     """Tell when maintenance ran and when a server runs it next."""
     if last is None:
         advice = "recollect serve runs it by itself; without a server, run: recollect maintain"
-        return CheckResult(name="maintenance", is_ok=True, says="has not run yet", advice=advice)
+        return _pass("maintenance", "has not run yet", advice)
     says = f"last run {plain_time(last.at)}, {last.counts['archived']:,} archived"
     if last.error:
-        return CheckResult(
-            name="maintenance", is_ok=False, says=f"{says}: {last.error}", advice="Run: recollect maintain"
-        )
+        return _fail("maintenance", f"{says}: {last.error}", "Run: recollect maintain")
     if settings.maintenance_interval:
         says += (
             f"; a server runs it next after {plain_time(last.at + timedelta(seconds=settings.maintenance_interval))}"
         )
-    return CheckResult(name="maintenance", is_ok=True, says=says)
+    return _pass("maintenance", says)
 
 
 def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[CheckResult]:
     try:
         embedder = open_embedder(settings)
         if embedder is None:
-            yield CheckResult(name="embedder", is_ok=True, says="off: memories are found by their words alone")
+            yield _pass("embedder", "off: memories are found by their words alone")
             return
         embedder.embed([PROBE])
     except (Invalid, ModelError) as error:
-        yield CheckResult(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
+        yield _fail("embedder", str(error), EMBEDDER_ADVICE)
         return
-    yield CheckResult(name="embedder", is_ok=True, says=f"{embedder.name}, {embedder.dimensions} dimensions")
+    yield _pass("embedder", f"{embedder.name}, {embedder.dimensions} dimensions")
     try:
         with recollect.Recollect(settings=settings, embedder=embedder) as store:
             # A remote embedder is compared with the stored vectors on first use.
             store.agent(PROBE_AGENT).recall(PROBE, limit=1)
             refused = store.find_refused() if is_waiting else ()
     except SchemaMismatch as error:
-        yield CheckResult(name="vectors", is_ok=False, says=str(error))
+        yield _fail("vectors", str(error))
     except ModelError as error:
-        yield CheckResult(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
+        yield _fail("embedder", str(error), EMBEDDER_ADVICE)
     else:
-        yield CheckResult(name="vectors", is_ok=True, says="made by this embedder")
+        yield _pass("vectors", "made by this embedder")
         yield from _check_refused(refused)
 
 
@@ -285,7 +281,7 @@ def _check_refused(refused: Sequence[RefusedText]) -> Iterator[CheckResult]:
         names = [f"{each.tenant} {each.agent} {each.id}: {each.problem}".replace("  ", " ") for each in refused]
         more = f" And {len(refused) - MAX_NAMED:,} more." if len(refused) > MAX_NAMED else ""
         advice = "Found by their words meanwhile, and tried again later; shorten or edit them, or use another embedder."
-        yield CheckResult(name="refused", is_ok=False, says=" ".join(names[:MAX_NAMED]) + more, advice=advice)
+        yield _fail("refused", " ".join(names[:MAX_NAMED]) + more, advice)
 
 
 def _render_settings(settings: Sequence[SettingValue], *, is_wide: bool) -> Output:

@@ -26,11 +26,7 @@ MAX_FOUND = 50
 def erase(
     run: Run,
     subject: Annotated[
-        str,
-        Argument(
-            help="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS.",
-            show_default=False,
-        ),
+        str, Argument(help="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS.")
     ] = "",
     dry_run: Annotated[bool, Option("--dry-run", help="Only list what would be removed.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
@@ -39,20 +35,14 @@ def erase(
         Option(
             "--compact/--no-compact",
             help="Rewrite the database files, or leave them. By default, overwrite unused space.",
-            show_default=False,
         ),
     ] = None,
     with_agents: Annotated[
         bool | None,
-        Option(
-            "--with-agents/--keep-agents",
-            help="Delete agents whose ids are made from the words, or keep them.",
-            show_default=False,
-        ),
+        Option("--with-agents/--keep-agents", help="Delete agents whose ids are made from the words, or keep them."),
     ] = None,
     verify: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Only check a receipt that --json printed; - reads standard input."),
+        Path | None, Option(metavar="FILE", help="Only check a receipt that --json printed; - reads standard input.")
     ] = None,
 ) -> None:
     """Remove everything about a subject for good, and print a receipt."""

@@ -42,15 +42,14 @@ NOTHING = "-"
 def measure(
     run: Run,
     files: Annotated[
-        list[Path],
-        Argument(exists=True, help="Memories and questions; a folder's files are scored together.", show_default=False),
+        list[Path], Argument(exists=True, help="Memories and questions; a folder's files are scored together.")
     ],
     usage: Annotated[
         Usage, Option("--as", help="Store chat turns with role and session, or notes with the text alone.")
     ] = Usage.TURNS,
     endless: Annotated[bool, Option("--endless", help="Let nothing expire, and run no maintenance.")] = False,
     wait: Annotated[int, Option(help="Days by which every question is asked later.", min=0, max=3650)] = 0,
-    split: Annotated[str, Option(help="Ask only the questions of this split.", show_default=False)] = "",
+    split: Annotated[str, Option(help="Ask only the questions of this split.")] = "",
 ) -> None:
     """Measure the quality of recall on memories and questions with known answers.
 

@@ -21,8 +21,8 @@ STEP_FIELDS = ("workflow_id", "workflow_name", "position", "name", "output", "st
 
 def record(
     run: Run,
-    action: Annotated[str, Argument(help="A stable word with a dot, such as order.refund.", show_default=False)],
-    message: Annotated[str, Argument(help="What was done; - reads standard input.", show_default=False)],
+    action: Annotated[str, Argument(help="A stable word with a dot, such as order.refund.")],
+    message: Annotated[str, Argument(help="What was done; - reads standard input.")],
 ) -> None:
     """Add an event to the audit log, for good; --agent says who did it."""
     run.show(render_recorded(run.tenant.audit.record(action, read_text(message), agent=_get_agent(run))))
@@ -30,8 +30,8 @@ def record(
 
 def step(
     run: Run,
-    workflow: Annotated[str, Argument(help="Its id or name; a new name starts a workflow.", show_default=False)],
-    name: Annotated[str, Argument(metavar="STEP", help="What was done.", show_default=False)],
+    workflow: Annotated[str, Argument(help="Its id or name; a new name starts a workflow.")],
+    name: Annotated[str, Argument(metavar="STEP", help="What was done.")],
     output: Annotated[str, Argument(help="The result; - reads standard input.")] = "",
     status: Annotated[str, Option(help="The outcome.")] = COMPLETED,
 ) -> None:
@@ -44,9 +44,9 @@ def step(
 
 def workflows(
     run: Run,
-    id: Annotated[str | None, Argument(help="Show the steps of this one.", show_default=False)] = None,
+    id: Annotated[str | None, Argument(help="Show the steps of this one.")] = None,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    after: Annotated[str, Option(metavar="ID", help="Continue after this workflow or step.", show_default=False)] = "",
+    after: Annotated[str, Option(metavar="ID", help="Continue after this workflow or step.")] = "",
 ) -> None:
     """List the tenant's workflows, or the steps of one."""
     if id is None:

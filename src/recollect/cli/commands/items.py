@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import click
 
-from recollect.cli.commands.memories import render_forgotten
 from recollect.cli.options import Secrets, read_text
-from recollect.cli.output import Column, Output, Styled, tick
+from recollect.cli.output import Column, Output, Styled, confirm, tick
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, local_time, one_line, plain_time, safe, shorten
@@ -18,28 +17,21 @@ from recollect.errors import Invalid, NotFound
 from recollect.model import Item
 from recollect.policy.items import join_names
 
-Namespace = Annotated[
-    str, Argument(help="The names of the namespace, joined by /, such as users/7.", show_default=False)
-]
-Key = Annotated[str, Argument(help="The key in its namespace.", show_default=False)]
-Version = Annotated[int | None, Option(help="Only if this is still its version.", show_default=False)]
+Namespace = Annotated[str, Argument(help="The names of the namespace, joined by /, such as users/7.")]
+Key = Annotated[str, Argument(help="The key in its namespace.")]
+Version = Annotated[int | None, Option(help="Only if this is still its version.")]
 
 
 def put(
     run: Run,
     namespace: Namespace,
     key: Key,
-    value: Annotated[str, Argument(help="The value as JSON; - reads standard input.", show_default=False)],
-    index: Annotated[
-        list[str] | None,
-        Option(metavar="FIELD", help="A field to find it by; repeat for more.", show_default=False),
-    ] = None,
+    value: Annotated[str, Argument(help="The value as JSON; - reads standard input.")],
+    index: Annotated[list[str] | None, Option(metavar="FIELD", help="A field to find it by; repeat for more.")] = None,
     no_index: Annotated[bool, Option("--no-index", help="Leave it out of every search.")] = False,
-    ttl: Annotated[float | None, Option(help="Seconds after which it expires.", show_default=False)] = None,
+    ttl: Annotated[float | None, Option(help="Seconds after which it expires.")] = None,
     refresh: Annotated[bool, Option("--refresh", help="Each reading starts its lifetime again.")] = False,
-    version: Annotated[
-        int | None, Option(help="Only if this is still its version; 0: only if new.", show_default=False)
-    ] = None,
+    version: Annotated[int | None, Option(help="Only if this is still its version; 0: only if new.")] = None,
     secrets: Secrets = None,
 ) -> None:
     """Store a JSON value under a key. An item with the key gets the new value."""
@@ -74,10 +66,8 @@ def get(run: Run, namespace: Namespace, key: Key) -> None:
 def search(
     run: Run,
     namespace: Annotated[str, Argument(help="Names with which their namespaces begin; without any, all.")] = "",
-    query: Annotated[
-        str | None, Option(help="Best match first; without one, the last written first.", show_default=False)
-    ] = None,
-    where: Annotated[str, Option(help="Only items that pass this filter.", show_default=False)] = "",
+    query: Annotated[str | None, Option(help="Best match first; without one, the last written first.")] = None,
+    where: Annotated[str, Option(help="Only items that pass this filter.")] = "",
     limit: Annotated[int, Option(help="Maximum number of results.")] = 10,
     offset: Annotated[int, Option(help="How many to skip.")] = 0,
 ) -> None:
@@ -89,14 +79,14 @@ def delete(run: Run, namespace: Namespace, key: Key, version: Version = None) ->
     """Delete an item and its history for good."""
     if not run.memory.delete_item(namespace, key, version=version):
         raise NotFound("There is no item with this key.")
-    run.show(render_forgotten(f"{namespace}/{key}"))
+    run.show(confirm("Forgotten", f"{namespace}/{key}"))
 
 
 def namespaces(
     run: Run,
     prefix: Annotated[str, Argument(help="Names with which they begin; * stands for any one.")] = "",
-    suffix: Annotated[str, Option(help="Names with which they end.", show_default=False)] = "",
-    max_depth: Annotated[int | None, Option(help="Cut longer ones.", show_default=False)] = None,
+    suffix: Annotated[str, Option(help="Names with which they end.")] = "",
+    max_depth: Annotated[int | None, Option(help="Cut longer ones.")] = None,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
     offset: Annotated[int, Option(help="How many to skip.")] = 0,
 ) -> None:

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import click
 
-from recollect.cli.commands.memories import render_forgotten
 from recollect.cli.commands.recall import render_hits
 from recollect.cli.completion import complete_document
 from recollect.cli.options import Metadata, Where, decode_input, parse_metadata
@@ -28,6 +27,7 @@ from recollect.cli.output import (
     Output,
     OutputNote,
     Styled,
+    confirm,
     next_page,
 )
 from recollect.cli.parameters import Argument, Option
@@ -40,9 +40,7 @@ from recollect.services.knowledge.report import Change, IngestFailure, IngestRep
 
 STANDARD_INPUT = Path("-")
 
-DocumentId = Annotated[
-    str, Argument(metavar="ID", help="The document's id.", show_default=False, complete=complete_document)
-]
+DocumentId = Annotated[str, Argument(metavar="ID", help="The document's id.", complete=complete_document)]
 
 
 class DocumentSecrets(Enum):
@@ -52,32 +50,28 @@ class DocumentSecrets(Enum):
     REJECT = "reject"
 
 
-Title = Annotated[str | None, Option(help="The title.", show_default=False)]
-Category = Annotated[str | None, Option(help="The category.", show_default=False)]
+Title = Annotated[str | None, Option(help="The title.")]
+Category = Annotated[str | None, Option(help="The category.")]
 
 
 def ingest(
     run: Run,
     paths: Annotated[
-        list[Path],
-        Argument(metavar="PATH...", help="Files or folders; - reads a text from standard input.", show_default=False),
+        list[Path], Argument(metavar="PATH...", help="Files or folders; - reads a text from standard input.")
     ],
-    title: Annotated[str | None, Option(help="The title; for one file only.", show_default=False)] = None,
+    title: Annotated[str | None, Option(help="The title; for one file only.")] = None,
     category: Category = None,
     include: Annotated[
-        list[str] | None,
-        Option(metavar="PATTERN", help="In folders, only files like this; repeat for more.", show_default=False),
+        list[str] | None, Option(metavar="PATTERN", help="In folders, only files like this; repeat for more.")
     ] = None,
     exclude: Annotated[
-        list[str] | None,
-        Option(metavar="PATTERN", help="In folders, no files like this; repeat for more.", show_default=False),
+        list[str] | None, Option(metavar="PATTERN", help="In folders, no files like this; repeat for more.")
     ] = None,
     prune: Annotated[bool, Option("--prune", help="Remove documents whose file is no longer in the folder.")] = False,
     draft: Annotated[bool, Option("--draft", help="Ingest it without publishing it.")] = False,
     metadata: Metadata = None,
     secrets: Annotated[
-        DocumentSecrets | None,
-        Option(help="Remove what seems to be a secret (default), or refuse the document.", show_default=False),
+        DocumentSecrets | None, Option(help="Remove what seems to be a secret (default), or refuse the document.")
     ] = None,
 ) -> None:
     """Ingest documents: Markdown, text, HTML and PDF, as files or folders with their subfolders.
@@ -126,8 +120,8 @@ def _merge(parts: Sequence[IngestReport]) -> IngestReport:
 def list_(
     run: Run,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    after: Annotated[str, Option(metavar="ID", help="Continue after this one.", show_default=False)] = "",
-    category: Annotated[str | None, Option(help="Only documents of this category.", show_default=False)] = None,
+    after: Annotated[str, Option(metavar="ID", help="Continue after this one.")] = "",
+    category: Annotated[str | None, Option(help="Only documents of this category.")] = None,
     where: Where = None,
 ) -> None:
     """List the tenant's documents, by id."""
@@ -145,9 +139,7 @@ def edit(
     id: DocumentId,
     title: Title = None,
     category: Category = None,
-    publish: Annotated[
-        bool | None, Option("--publish/--hide", help="Let searches find it, or not.", show_default=False)
-    ] = None,
+    publish: Annotated[bool | None, Option("--publish/--hide", help="Let searches find it, or not.")] = None,
     metadata: Metadata = None,
 ) -> None:
     """Change a document's title, category or metadata, publish it or hide it."""
@@ -161,19 +153,15 @@ def edit(
 def delete(run: Run, id: DocumentId) -> None:
     """Delete a document and its passages for good."""
     run.tenant.delete_document(id)
-    run.show(render_forgotten(id))
+    run.show(confirm("Forgotten", id))
 
 
 def search(
     run: Run,
-    query: Annotated[str, Argument(help="A question in your own words.", show_default=False)],
-    category: Annotated[
-        list[str] | None, Option(help="Only documents of this category; repeat for more.", show_default=False)
-    ] = None,
+    query: Annotated[str, Argument(help="A question in your own words.")],
+    category: Annotated[list[str] | None, Option(help="Only documents of this category; repeat for more.")] = None,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 5,
-    min_score: Annotated[
-        float | None, Option(help="Lowest score, 0 to 1, instead of the default.", show_default=False)
-    ] = None,
+    min_score: Annotated[float | None, Option(help="Lowest score, 0 to 1, instead of the default.")] = None,
     where: Where = None,
 ) -> None:
     """Find the passages that answer a question best; with --agent, those the agent may see."""
@@ -182,9 +170,7 @@ def search(
     run.show(render_hits(Recalled(hits), is_explained=False))
 
 
-def skills(
-    run: Run, name: Annotated[str | None, Argument(help="Show this one in full.", show_default=False)] = None
-) -> None:
+def skills(run: Run, name: Annotated[str | None, Argument(help="Show this one in full.")] = None) -> None:
     """List the skills from SKILL.md files; with --agent, those of this agent.
 
     The setting `skills` names the folders with these files."""

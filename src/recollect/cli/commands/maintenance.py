@@ -43,8 +43,7 @@ def scan(run: Run) -> None:
 
 
 def allow(
-    run: Run,
-    text: Annotated[str, Argument(help="The text that holds no secret; - reads standard input.", show_default=False)],
+    run: Run, text: Annotated[str, Argument(help="The text that holds no secret; - reads standard input.")]
 ) -> None:
     """Allow a text that only looks like a secret, so that it can be stored.
 

@@ -24,7 +24,19 @@ from recollect.cli.options import (
     parse_metadata,
     read_text,
 )
-from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
+from recollect.cli.output import (
+    Cell,
+    Column,
+    Grid,
+    Indented,
+    Output,
+    OutputNote,
+    Styled,
+    Table,
+    confirm,
+    next_page,
+    tick,
+)
 from recollect.cli.parameters import Argument, Option, offer_words
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
@@ -35,11 +47,8 @@ from recollect.services.memories.similar import find_lookalikes
 ANY_STATE = "all"
 COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow", Kind.ITEM: "cyan"}
 
-Tags = Annotated[
-    list[str] | None,
-    Option("--tag", metavar="TAG", help="A tag; repeat for more (at most 5).", show_default=False),
-]
-Importance = Annotated[float | None, Option(help="From 0 to 1.", show_default=False)]
+Tags = Annotated[list[str] | None, Option("--tag", metavar="TAG", help="A tag; repeat for more (at most 5).")]
+Importance = Annotated[float | None, Option(help="From 0 to 1.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,25 +61,18 @@ class MemoryRow:
 
 def remember(
     run: Run,
-    text: Annotated[
-        str | None, Argument(help="The text to remember; - reads standard input.", show_default=False)
-    ] = None,
+    text: Annotated[str | None, Argument(help="The text to remember; - reads standard input.")] = None,
     kind: Annotated[Kind, Option(help="The kind of memory, which sets its rules.")] = Kind.NOTE,
     tag: Tags = None,
-    scope: Annotated[Scope | None, Option(help="Who or what it is about.", show_default=False)] = None,
+    scope: Annotated[Scope | None, Option(help="Who or what it is about.")] = None,
     importance: Importance = None,
-    session: Annotated[str | None, Option(help="The conversation it comes from.", show_default=False)] = None,
-    category: Annotated[
-        str | None, Option(help="The category of an episode, which sets its lifetime.", show_default=False)
-    ] = None,
-    supersedes: Annotated[
-        str | None, Option(metavar="ID", help="The memory this one corrects.", show_default=False)
-    ] = None,
+    session: Annotated[str | None, Option(help="The conversation it comes from.")] = None,
+    category: Annotated[str | None, Option(help="The category of an episode, which sets its lifetime.")] = None,
+    supersedes: Annotated[str | None, Option(metavar="ID", help="The memory this one corrects.")] = None,
     metadata: Metadata = None,
     secrets: Secrets = None,
     batch: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Store every line of this JSON Lines file, or none.", show_default=False),
+        Path | None, Option(metavar="FILE", help="Store every line of this JSON Lines file, or none.")
     ] = None,
 ) -> None:
     """Store one short text, or a file of them. It is on disk when the command ends."""
@@ -103,11 +105,10 @@ def list_(
         Option(
             help=f"{', '.join(State)} or {ANY_STATE}; by default live, unless --where names a state.",
             complete=offer_words([*State, ANY_STATE]),
-            show_default=False,
         ),
     ] = None,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    before: Annotated[str | None, Option(metavar="ID", help="Continue after this one.", show_default=False)] = None,
+    before: Annotated[str | None, Option(metavar="ID", help="Continue after this one.")] = None,
     as_of: AsOf = None,
     **filters: Unpack[FilterOptions],
 ) -> None:
@@ -116,7 +117,8 @@ def list_(
     found = run.memory.list(kind=kind, state=chosen, as_of=as_of, limit=limit, before=before, **name_options(filters))
     next_cursor = found[-1].id if len(found) == limit else None
     rows = read_states(run, found, at=as_of)
-    run.show(render_memories(rows, if_empty=_none_found(run), next_cursor=next_cursor))
+    none = f"Agent {run.memory.owner.agent} has none of these; recollect agents list shows who has memories."
+    run.show(render_memories(rows, if_empty=none, next_cursor=next_cursor))
 
 
 def show(run: Run, id: MemoryId) -> None:
@@ -128,15 +130,14 @@ def show(run: Run, id: MemoryId) -> None:
 def edit(
     run: Run,
     id: MemoryId,
-    text: Annotated[str | None, Option(help="The new text; - reads standard input.", show_default=False)] = None,
+    text: Annotated[str | None, Option(help="The new text; - reads standard input.")] = None,
     tag: Annotated[
-        list[str] | None,
-        Option("--tag", metavar="TAG", help="A tag that replaces the old ones; repeat for more.", show_default=False),
+        list[str] | None, Option("--tag", metavar="TAG", help="A tag that replaces the old ones; repeat for more.")
     ] = None,
     no_tags: Annotated[bool, Option("--no-tags", help="Remove all tags.")] = False,
     importance: Importance = None,
     metadata: Metadata = None,
-    version: Annotated[int | None, Option(help="Only if this is still its version.", show_default=False)] = None,
+    version: Annotated[int | None, Option(help="Only if this is still its version.")] = None,
     secrets: Secrets = None,
 ) -> None:
     """Change a memory. Its earlier versions stay in its history."""
@@ -155,7 +156,7 @@ def edit(
 def forget(run: Run, id: MemoryId) -> None:
     """Delete a memory and its history for good."""
     run.memory.forget(id)
-    run.show(render_forgotten(id))
+    run.show(confirm("Forgotten", id))
 
 
 def review(run: Run) -> None:
@@ -165,10 +166,7 @@ def review(run: Run) -> None:
 
 def approve(
     run: Run,
-    id: Annotated[
-        str | None,
-        Argument(metavar="ID", help="The memory's id.", show_default=False, complete=complete_memory),
-    ] = None,
+    id: Annotated[str | None, Argument(metavar="ID", help="The memory's id.", complete=complete_memory)] = None,
     workspace: Annotated[bool, Option("--workspace", help="All notes that came with the workspace's file.")] = False,
 ) -> None:
     """Approve a memory from the review, or the notes that came with a workspace."""
@@ -197,10 +195,6 @@ def read_states(run: Run, memories: Sequence[Memory], *, at: datetime | None = N
     return [MemoryRow(memory=memory, state=memory.state(moment)) for memory in memories]
 
 
-def _none_found(run: Run) -> str:
-    return f"Agent {run.memory.owner.agent} has none of these; recollect agents list shows who has memories."
-
-
 def _check_state(state: str) -> StateName:
     if state not in (*State, ANY_STATE):
         raise click.BadParameter(f"{state!r} is not one of {', '.join(State)}, {ANY_STATE}.", param_hint="--state")
@@ -218,13 +212,6 @@ def render_remembered(row: MemoryRow, similar: Sequence[Memory]) -> Output:
 
 def _render_changed(verb: str, row: MemoryRow) -> Output:
     return Output(json=_json(row), lines=[_line(row)], blocks=[_done(verb, row.memory)])
-
-
-def render_forgotten(id: str) -> Output:
-    """Confirm that a record was deleted."""
-    return Output(
-        json={"ok": True, "id": id}, lines=[f"Forgotten: {id}"], blocks=[(tick(True), f"Forgotten {safe(id)}")]
-    )
 
 
 def render_memories(rows: Sequence[MemoryRow], *, if_empty: str, next_cursor: str | None = None) -> Output:

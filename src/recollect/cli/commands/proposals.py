@@ -22,9 +22,9 @@ def consolidate(run: Run) -> None:
 
 def proposals(
     run: Run,
-    apply: Annotated[str | None, Option(metavar="ID", help="Apply a proposal.", show_default=False)] = None,
-    reject: Annotated[str | None, Option(metavar="ID", help="Reject a proposal.", show_default=False)] = None,
-    undo: Annotated[str | None, Option(metavar="ID", help="Undo an applied proposal.", show_default=False)] = None,
+    apply: Annotated[str | None, Option(metavar="ID", help="Apply a proposal.")] = None,
+    reject: Annotated[str | None, Option(metavar="ID", help="Reject a proposal.")] = None,
+    undo: Annotated[str | None, Option(metavar="ID", help="Undo an applied proposal.")] = None,
     state: Annotated[str, Option(help="open, applied, rejected, undone or all.")] = ProposalState.OPEN.value,
 ) -> None:
     """List proposals of consolidation, or decide on one."""

@@ -19,13 +19,9 @@ from recollect.model import Appearance, Explanation, Hit, Json, Kind, Outcome, R
 from recollect.policy.prompt.relevance import InjectMode
 from recollect.policy.recall.purposes import PURPOSES, check_purpose
 
-OnlyKinds = Annotated[
-    list[Kind] | None,
-    Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.", show_default=False),
-]
+OnlyKinds = Annotated[list[Kind] | None, Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.")]
 FromSource = Annotated[
-    list[Source] | None,
-    Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.", show_default=False),
+    list[Source] | None, Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.")
 ]
 
 
@@ -43,7 +39,6 @@ ForPurpose = Annotated[
         metavar="PURPOSE",
         parser=_parse_purpose,
         help=f"What it is for: {', '.join(PURPOSES)}.",
-        show_default=False,
         complete=offer_words(PURPOSES),
     ),
 ]
@@ -75,7 +70,7 @@ class QuestionOptions(FilterOptions):
 
 def recall(
     run: Run,
-    query: Annotated[str, Argument(help="A question in your own words.", show_default=False)],
+    query: Annotated[str, Argument(help="A question in your own words.")],
     limit: Annotated[int, Option(help="Maximum number of results.")] = 5,
     explain: Annotated[bool, Option("--explain", help="Explain each score.")] = False,
     **options: Unpack[QuestionOptions],
@@ -88,10 +83,9 @@ def recall(
 
 def explain(
     run: Run,
-    query: Annotated[str, Argument(help="The question, as it was asked.", show_default=False)],
+    query: Annotated[str, Argument(help="The question, as it was asked.")],
     id: Annotated[
-        str | None,
-        Option("--id", help="The record to explain, such as m-7 or a-12; all if not given.", show_default=False),
+        str | None, Option("--id", help="The record to explain, such as m-7 or a-12; all if not given.")
     ] = None,
     limit: Annotated[int, Option(help="Maximum number of results of that recall.")] = 5,
     **options: Unpack[QuestionOptions],
@@ -109,9 +103,7 @@ def similar(run: Run, id: MemoryId) -> None:
 def inject(
     run: Run,
     message: Annotated[str, Argument(help="The user's last message; - reads standard input.")],
-    mode: Annotated[
-        InjectMode | None, Option(help="How notes are chosen; by default as in the settings.", show_default=False)
-    ] = None,
+    mode: Annotated[InjectMode | None, Option(help="How notes are chosen; by default as in the settings.")] = None,
 ) -> None:
     """Show the notes that fit a message, as the block that goes into the next prompt."""
     run.show(_render_block(run.memory.inject(read_text(message), mode=mode)))

@@ -6,22 +6,13 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import click
 
 from recollect.cli.hosts import Host, HostConfig, check_url, read_text
-from recollect.cli.options import (
-    OpenaiBaseUrl,
-    OpenaiModel,
-    OpenaiSummaryBaseUrl,
-    OpenaiSummaryModel,
-    SummaryEnabled,
-    SummaryKeepLast,
-    SummaryThreshold,
-    parse_time,
-)
-from recollect.cli.output import Column, Output, Styled, Unwrapped, tick
+from recollect.cli.options import SummaryOptions, parse_time
+from recollect.cli.output import Column, Output, Styled, Unwrapped, confirm
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run, optional_module
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
@@ -33,48 +24,22 @@ from recollect.settings import use_one_thread_each
 
 def serve(
     run: Run,
-    host: Annotated[
-        str | None, Option(help="The address to listen on; 127.0.0.1 by default.", show_default=False)
-    ] = None,
-    port: Annotated[int | None, Option(help="The port to listen on; 8077 by default.", show_default=False)] = None,
+    host: Annotated[str | None, Option(help="The address to listen on; 127.0.0.1 by default.")] = None,
+    port: Annotated[int | None, Option(help="The port to listen on; 8077 by default.")] = None,
     public_host: Annotated[
-        list[str] | None,
-        Option(metavar="NAME", help="Another host name to accept, such as memory.example.org.", show_default=False),
+        list[str] | None, Option(metavar="NAME", help="Another host name to accept, such as memory.example.org.")
     ] = None,
     workers: Annotated[
-        int | None,
-        Option(
-            metavar="N",
-            help="Processes that serve; by default one per processor, up to 4.",
-            show_default=False,
-        ),
+        int | None, Option(metavar="N", help="Processes that serve; by default one per processor, up to 4.")
     ] = None,
     no_auth: Annotated[bool, Option("--no-auth", help="Require no key; only on a loopback address.")] = False,
-    summary_enabled: SummaryEnabled = None,
-    summary_threshold: SummaryThreshold = None,
-    summary_keep_last: SummaryKeepLast = None,
-    openai_model: OpenaiModel = None,
-    openai_base_url: OpenaiBaseUrl = None,
-    openai_summary_model: OpenaiSummaryModel = None,
-    openai_summary_base_url: OpenaiSummaryBaseUrl = None,
+    **options: Unpack[SummaryOptions],
 ) -> None:
     """Serve REST, MCP and the console over HTTP until Ctrl-C.
 
     The first start creates an admin key and shows it once. SIGHUP replaces the worker processes one by one.
     """
-    run.flags |= {
-        "host": host,
-        "port": port,
-        "workers": workers,
-        "public_hosts": public_host or None,
-        "summary_enabled": summary_enabled,
-        "summary_threshold": summary_threshold,
-        "summary_keep_last": summary_keep_last,
-        "openai_model": openai_model,
-        "openai_base_url": openai_base_url,
-        "openai_summary_model": openai_summary_model,
-        "openai_summary_base_url": openai_summary_base_url,
-    }
+    run.flags |= {"host": host, "port": port, "workers": workers, "public_hosts": public_host or None, **options}
     # Before the next line loads NumPy.
     use_one_thread_each()
     server = optional_module("recollect.server.run", needs="The server", extra="server")
@@ -96,10 +61,8 @@ class McpAction(StrEnum):
 def mcp(
     run: Run,
     action: Annotated[McpAction | None, Argument(help="Register the server in a host instead of running it.")] = None,
-    host: Annotated[Host | None, Argument(help="The host to register it in.", show_default=False)] = None,
-    sets: Annotated[
-        str | None, Option(help="The groups of tools to offer, such as notes,recall.", show_default=False)
-    ] = None,
+    host: Annotated[Host | None, Argument(help="The host to register it in.")] = None,
+    sets: Annotated[str | None, Option(help="The groups of tools to offer, such as notes,recall.")] = None,
     project: Annotated[bool, Option("--project", help="install: only for the project in this folder.")] = False,
     only_print: Annotated[bool, Option("--print", help="install: only show the entry.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="install: only show the change.")] = False,
@@ -173,23 +136,18 @@ def _render_change(config: HostConfig, is_written: bool, lines: Sequence[str]) -
 
 def create(
     run: Run,
-    scope: Annotated[
-        KeyScope, Option(help="What the key allows; each scope includes those before it.", show_default=False)
-    ],
-    name: Annotated[str, Option(help="A name for the key, shown in the list.", show_default=False)] = "",
+    scope: Annotated[KeyScope, Option(help="What the key allows; each scope includes those before it.")],
+    name: Annotated[str, Option(help="A name for the key, shown in the list.")] = "",
     expires_at: Annotated[
-        datetime | None,
-        Option(parser=parse_time, metavar="TIME", help="When the key expires.", show_default=False),
+        datetime | None, Option(parser=parse_time, metavar="TIME", help="When the key expires.")
     ] = None,
     agents: Annotated[
-        list[str] | None,
-        Option("--agent", metavar="ID", help="Limit it to this agent; may be repeated.", show_default=False),
+        list[str] | None, Option("--agent", metavar="ID", help="Limit it to this agent; may be repeated.")
     ] = None,
     trust: Annotated[
-        Origin | None,
-        Option(help="The most trusted origin it may give a memory; by default any.", show_default=False),
+        Origin | None, Option(help="The most trusted origin it may give a memory; by default any.")
     ] = None,
-    user: Annotated[str | None, Option(help="Limit it to this end user.", show_default=False)] = None,
+    user: Annotated[str | None, Option(help="Limit it to this end user.")] = None,
 ) -> None:
     """Create a key for the tenant and print it once: only its hash is stored."""
     made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust, user=user)
@@ -204,7 +162,7 @@ def list_(run: Run) -> None:
 def revoke(run: Run, id: Annotated[str, Argument(help="The key's id, as listed.")]) -> None:
     """Revoke a key."""
     run.tenant.revoke_key(id)
-    run.show(_render_revoked(id))
+    run.show(confirm("Revoked", id))
 
 
 COMMANDS = (
@@ -272,12 +230,6 @@ def _render_keys(keys: Sequence[ApiKey], *, now: datetime) -> Output:
             for each in keys
         ),
         if_empty="There is no key yet: recollect keys create --scope write",
-    )
-
-
-def _render_revoked(id: str) -> Output:
-    return Output(
-        json={"ok": True, "id": id}, lines=[f"Revoked: {safe(id)}"], blocks=[(tick(True), f"Revoked {safe(id)}")]
     )
 
 

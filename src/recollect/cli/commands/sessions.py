@@ -5,25 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import click
 
 from recollect.cli.completion import complete_session
-from recollect.cli.options import (
-    STANDARD_INPUT,
-    OpenaiBaseUrl,
-    OpenaiModel,
-    OpenaiSummaryBaseUrl,
-    OpenaiSummaryModel,
-    SummaryEnabled,
-    SummaryKeepLast,
-    SummaryThreshold,
-    Where,
-    decode_input,
-    read_text,
-)
-from recollect.cli.output import Block, Column, Output, OutputNote, Styled, next_page, tick
+from recollect.cli.options import STANDARD_INPUT, ModelOptions, SummaryOptions, Where, decode_input, read_text
+from recollect.cli.output import Block, Column, Output, OutputNote, Styled, confirm, next_page, tick
 from recollect.cli.parameters import Argument, Option
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
@@ -34,18 +22,13 @@ from recollect.services.memories.fact_requests import parse_conversation, parse_
 
 COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.value: "magenta"}
 
-SessionId = Annotated[
-    str,
-    Argument(metavar="SESSION", help="The session's id.", show_default=False, complete=complete_session),
-]
+SessionId = Annotated[str, Argument(metavar="SESSION", help="The session's id.", complete=complete_session)]
 
 
 def sessions(
     run: Run,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    before: Annotated[
-        str | None, Option(metavar="SESSION", help="Continue after this one.", show_default=False)
-    ] = None,
+    before: Annotated[str | None, Option(metavar="SESSION", help="Continue after this one.")] = None,
     where: Where = None,
 ) -> None:
     """List the agent's conversations, most recently used first."""
@@ -58,7 +41,7 @@ def messages(
     run: Run,
     session: SessionId,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
-    after: Annotated[int, Option(metavar="POSITION", help="Continue after this one.", show_default=False)] = 0,
+    after: Annotated[int, Option(metavar="POSITION", help="Continue after this one.")] = 0,
 ) -> None:
     """Show the messages of a conversation in order."""
     found = run.memory.messages(session, after=after, limit=limit)
@@ -68,16 +51,11 @@ def messages(
 def log(
     run: Run,
     session: SessionId,
-    user: Annotated[str, Option(help="The user's prompt; - reads standard input.", show_default=False)],
-    assistant: Annotated[str, Option(help="The final answer; - reads standard input.", show_default=False)],
-    remember: Annotated[
-        bool | None,
-        Option("--remember/--no-remember", help="Also remember both as episodes.", show_default=False),
-    ] = None,
-    category: Annotated[
-        str | None, Option(help="The category of the episodes, which sets their lifetime.", show_default=False)
-    ] = None,
-    user_id: Annotated[str | None, Option(help="The end user a new session belongs to.", show_default=False)] = None,
+    user: Annotated[str, Option(help="The user's prompt; - reads standard input.")],
+    assistant: Annotated[str, Option(help="The final answer; - reads standard input.")],
+    remember: Annotated[bool | None, Option("--remember/--no-remember", help="Also remember both as episodes.")] = None,
+    category: Annotated[str | None, Option(help="The category of the episodes, which sets their lifetime.")] = None,
+    user_id: Annotated[str | None, Option(help="The end user a new session belongs to.")] = None,
 ) -> None:
     """Store one turn of a conversation. The first turn creates the session. It is on disk when the command ends."""
     if user == assistant == STANDARD_INPUT:
@@ -95,21 +73,16 @@ def log(
 
 def add(
     run: Run,
-    file: Annotated[
-        str, Argument(metavar="FILE", help="The conversation; - reads standard input.", show_default=False)
-    ] = "",
-    session: Annotated[str | None, Option(metavar="ID", help="The conversation it is.", show_default=False)] = None,
+    file: Annotated[str, Argument(metavar="FILE", help="The conversation; - reads standard input.")] = "",
+    session: Annotated[str | None, Option(metavar="ID", help="The conversation it is.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show what would be stored.")] = False,
-    undo: Annotated[
-        str | None, Option(metavar="STEPS", help="Undo an earlier add, as it says.", show_default=False)
-    ] = None,
-    openai_model: OpenaiModel = None,
-    openai_base_url: OpenaiBaseUrl = None,
+    undo: Annotated[str | None, Option(metavar="STEPS", help="Undo an earlier add, as it says.")] = None,
+    **options: Unpack[ModelOptions],
 ) -> None:
     """Store the lasting facts of a conversation: JSON messages, or lines that begin with user: or assistant:.
 
     A configured model reads it; without one, rules do."""
-    run.flags |= {"openai_model": openai_model, "openai_base_url": openai_base_url}
+    run.flags |= options
     if (undo is None) == (not file):
         raise Invalid("Name the file of a conversation, - for standard input, or --undo with the steps to undo.")
     if undo is not None:
@@ -124,36 +97,20 @@ def add(
 def conversation(
     run: Run,
     session: SessionId,
-    limit: Annotated[
-        int | None, Option(help="Show at most this many messages, the newest.", show_default=False)
-    ] = None,
-    summary_enabled: SummaryEnabled = None,
-    summary_threshold: SummaryThreshold = None,
-    summary_keep_last: SummaryKeepLast = None,
-    openai_model: OpenaiModel = None,
-    openai_base_url: OpenaiBaseUrl = None,
-    openai_summary_model: OpenaiSummaryModel = None,
-    openai_summary_base_url: OpenaiSummaryBaseUrl = None,
+    limit: Annotated[int | None, Option(help="Show at most this many messages, the newest.")] = None,
+    **options: Unpack[SummaryOptions],
 ) -> None:
     """Show the part of a conversation that the next model call would get: its summary and the messages since.
 
     If summarising is on, a conversation that is too long is summarised first."""
-    run.flags |= {
-        "summary_enabled": summary_enabled,
-        "summary_threshold": summary_threshold,
-        "summary_keep_last": summary_keep_last,
-        "openai_model": openai_model,
-        "openai_base_url": openai_base_url,
-        "openai_summary_model": openai_summary_model,
-        "openai_summary_base_url": openai_summary_base_url,
-    }
+    run.flags |= options
     run.show(_render_conversation(run.memory.conversation(session, limit=limit)))
 
 
 def delete_session(run: Run, session: SessionId) -> None:
     """Delete a conversation and its messages for good. Memories from it stay."""
     run.memory.delete_session(session)
-    run.show(_render_deleted(session))
+    run.show(confirm("Deleted", session))
 
 
 COMMANDS = (
@@ -204,7 +161,10 @@ def _render_facts(result: AddedFacts) -> Output:
     ]
     return Output(
         json={
-            **{name: [_fact_json(each) for each in facts] for name, facts in changes.items()},
+            **{
+                name: [{"turn": each.turn, "replaces": each.replaces, **json_record(each.memory)} for each in facts]
+                for name, facts in changes.items()
+            },
             "dropped": [json_record(each) for each in result.dropped],
             "source": result.source,
             "problem": result.problem,
@@ -226,10 +186,6 @@ def _render_facts(result: AddedFacts) -> Output:
 
 def _describe_change(name: str, fact: Fact) -> str:
     return f"{name} {fact.replaces}" if fact.replaces else name
-
-
-def _fact_json(fact: Fact) -> Json:
-    return {"turn": fact.turn, "replaces": fact.replaces, **json_record(fact.memory)}
 
 
 def _advise(result: AddedFacts, undo: str) -> Iterator[OutputNote]:
@@ -306,10 +262,4 @@ def _render_conversation(conversation: Conversation) -> Output:
         lines=((each["role"], one_line(each["content"])) for each in messages),
         blocks=[_message_block(each["role"], each["content"]) for each in messages]
         or [Styled("Nothing was said.", "dim")],
-    )
-
-
-def _render_deleted(id: str) -> Output:
-    return Output(
-        json={"ok": True, "id": id}, lines=[f"Deleted: {safe(id)}"], blocks=[(tick(True), f"Deleted {safe(id)}")]
     )

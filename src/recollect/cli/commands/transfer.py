@@ -31,7 +31,7 @@ def export(
     path: Annotated[
         Path, Argument(metavar="PATH", help="The file; .gz or .zst compresses it, - is standard output.")
     ] = STREAM,
-    user: Annotated[str | None, Option(help="Only the records of this end user.", show_default=False)] = None,
+    user: Annotated[str | None, Option(help="Only the records of this end user.")] = None,
 ) -> None:
     """Write all data of the tenant, except keys, to a file that any store can import."""
     if path != STREAM:
@@ -48,12 +48,9 @@ def export(
 
 def import_(
     run: Run,
-    path: Annotated[Path, Argument(metavar="PATH", help="The file; - reads standard input.", show_default=False)],
+    path: Annotated[Path, Argument(metavar="PATH", help="The file; - reads standard input.")],
     from_: Annotated[
-        str | None,
-        Option(
-            "--from", metavar="FORMAT", help="The program that wrote it, if it cannot be detected.", show_default=False
-        ),
+        str | None, Option("--from", metavar="FORMAT", help="The program that wrote it, if it cannot be detected.")
     ] = None,
     merge: Annotated[
         bool, Option("--merge", help="Where ids conflict, keep what is in the store and skip the other.")
@@ -88,7 +85,7 @@ def import_(
 
 def backup(
     run: Run,
-    path: Annotated[Path, Argument(metavar="FILE", help="The backup to write or to check.", show_default=False)],
+    path: Annotated[Path, Argument(metavar="FILE", help="The backup to write or to check.")],
     verify: Annotated[bool, Option("--verify", help="Check an existing backup instead of making one.")] = False,
 ) -> None:
     """Write the whole store, all tenants, to one compressed file while it stays in use."""
@@ -101,12 +98,9 @@ def backup(
 def restore(
     run: Run,
     what: Annotated[
-        list[str] | None,
-        Argument(metavar="ID… | FILE", help="Ids of memories, or a file that backup wrote.", show_default=False),
+        list[str] | None, Argument(metavar="ID… | FILE", help="Ids of memories, or a file that backup wrote.")
     ] = None,
-    state: Annotated[
-        str | None, Option(help="All memories in this state: archived or expired.", show_default=False)
-    ] = None,
+    state: Annotated[str | None, Option(help="All memories in this state: archived or expired.")] = None,
     kind: OfKind = None,
     **filters: Unpack[FilterOptions],
 ) -> None:

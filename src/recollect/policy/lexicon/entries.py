@@ -183,7 +183,7 @@ def parse_cues(table: str, blockers: Collection[str], parts: Mapping[str, str] |
     """
     known, by_trigger, by_sign = frozenset(blockers), dict[str, list[Cue]](), list[tuple[str, Cue]]()
     for line in table.strip("\n").replace("\n    ", "").splitlines():
-        triggers, pattern = (_fill(part, parts or {}) for part in line.split(": ", 1))
+        triggers, pattern = (fill_parts(part, parts or {}) for part in line.split(": ", 1))
         cue = Cue(pattern, known)
         for trigger in triggers.split():
             if trigger.startswith(SIGN):
@@ -193,7 +193,8 @@ def parse_cues(table: str, blockers: Collection[str], parts: Mapping[str, str] |
     return CueTable(by_trigger, by_sign, frozenset(by_trigger))
 
 
-def _fill(template: str, parts: Mapping[str, str]) -> str:
+def fill_parts(template: str, parts: Mapping[str, str]) -> str:
+    """Replace each `<NAME>` by the part of this name."""
     # Twice, because parts contain parts.
     for name, part in (*parts.items(), *parts.items()):
         template = template.replace(f"<{name}>", part)

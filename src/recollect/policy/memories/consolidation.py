@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from recollect.errors import Invalid
@@ -214,10 +214,6 @@ def _group_same(memories: Sequence[Memory], is_same: IsSame) -> list[list[Memory
                 break
         else:
             leaders[number] = [memory]
-            _index_words(holding, words[number], number)
+            for word in words[number]:
+                holding.setdefault(word, []).append(number)
     return [group for group in leaders.values() if len(group) > 1]
-
-
-def _index_words(holding: dict[str, list[int]], words: Iterable[str], number: int) -> None:
-    for word in words:
-        holding.setdefault(word, []).append(number)

@@ -12,14 +12,17 @@ order, apart from articles and particles; in any other, exactly the same words.
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from recollect.policy.lexicon.languages import LEXICONS, find_language
 from recollect.policy.text import fold, terms
 
 ENGLISH = LEXICONS[0]
+_SOURCE = tomllib.loads(Path(__file__).with_name("duplicates.toml").read_text("utf-8"))
 
 
 def _group_words(groups: str) -> Mapping[str, str]:
@@ -31,33 +34,11 @@ def _group_words(groups: str) -> Mapping[str, str]:
 SURE_NEGATIONS = ENGLISH.negations - {"zero", "0"} | {"stopped", "refuses"}
 """Words that negate a statement; a number does not."""
 
-FACTS = _group_words("""
-    1 first 1st, 2 two second twice 2nd, 3 three third 3rd, 4 four fourth 4th, 5 five fifth 5th, 6 six sixth 6th, 7
-    seven seventh 7th, 8 eight eighth 8th, 9 nine ninth 9th, 10 ten tenth 10th, 11 eleven, 12 twelve dozen, 15
-    fifteen, 20 twenty, 30 thirty, 40 forty, 50 fifty, 100 hundred, 1000 thousand, million, billion, half, usd $
-    dollar dollars, eur € euro euros, gbp £, jpy ¥ yen, percent %, monday mondays mon, tuesday tuesdays tue tues,
-    wednesday wednesdays wed, thursday thursdays thu thurs, friday fridays fri, saturday saturdays, sunday sundays,
-    weekend weekends, january jan, february feb, march, april apr, june jun, july jul, august aug, september sep sept,
-    october oct, november nov, december dec, today, tomorrow, yesterday, hourly, daily, weekly, monthly, yearly
-    annually, morning mornings, noon, afternoon, evening evenings, night nights, midnight, only solely exclusively,
-    some sometimes occasionally partly, all, most mostly, rarely seldom, except unless, if, was were had used
-    formerly, will shall, maybe might could perhaps possibly probably, should must, before, after, until, since,
-    above, below, under, inside, outside, against, up, down, off, out, north, south, east, west, left, right, more,
-    less, least
-""")
+FACTS = _group_words(_SOURCE["facts"])
 """Words that are facts by themselves, in groups; texts with different ones do not say the same."""
 
-ALIASES = _group_words("""
-    postgresql postgr, javascript js, typescript ts, kubernet k8s, databas db, product prod, configur config,
-    repositori repo, applic app, document doc, develop dev, environ env, prefer favor favour, photo pictur photograph,
-    begin start, big larg, buy purchas, live resid, everi each, phone telephon, messag msg, email mail
-""")
-FILLERS = frozenset(
-    """
-    user also just really realli very quite please pleas current still kind actual well now henceforth correct sorri
-    updat anymor longer meanwhil note fact get got so then basic simpli general usual typic oh hi hello ok nowaday
-    """.split()
-)
+ALIASES = _group_words(_SOURCE["aliases"])
+FILLERS = frozenset(_SOURCE["fillers"].split())
 """Stems that do not change the meaning of a text."""
 
 DIRECTIONS = frozenset("over than to from before after by into instead but while whereas".split())

@@ -126,7 +126,8 @@ def select_notes(
     parsed_mode = parse_mode(mode)
     if parsed_mode is InjectMode.OFF:
         return []
-    newest = sorted((note for note in notes if note.state(now) is State.LIVE), key=_age_order, reverse=True)
+    live = (note for note in notes if note.state(now) is State.LIVE)
+    newest = sorted(live, key=lambda note: (note.created_at, memory_seq(note.id) or 0), reverse=True)
     if parsed_mode is InjectMode.RECENT_ONLY:
         return _take_fitting(map(judge, newest), max_chars=max_chars, max_count=max_count)
     if parsed_mode is InjectMode.HYBRID and meaning:
@@ -164,10 +165,6 @@ def _label(text: str) -> str:
 
 def _is_separator(character: str) -> bool:
     return unicodedata.category(character).startswith("P") and character not in _TAG_PUNCTUATION
-
-
-def _age_order(note: Memory) -> tuple[datetime, int]:
-    return note.created_at, memory_seq(note.id) or 0
 
 
 def _bonus(note: Memory, now: datetime) -> float:

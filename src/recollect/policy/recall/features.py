@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from recollect.lazy import LazyModule, dataclass
@@ -14,7 +15,7 @@ from recollect.model import Role
 from recollect.policy.recall.dates import Span
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.ranking import BM25_K1
-from recollect.policy.recall.similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, rarity
+from recollect.policy.recall.similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, length_norms, rarity
 from recollect.policy.text import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
 
 if TYPE_CHECKING:
@@ -64,10 +65,14 @@ def compute_features(evidence: Evidence, question: ParsedQuery) -> dict[str, Flo
         "near_cover": words.near_cover,
     }
     if evidence.cosines is not None:
-        meaning = _score_meaning(evidence.cosines, words.near_cover)
+        average = _average_cosine(evidence, evidence.cosines)
+        meaning = _score_meaning(evidence.cosines, average, words.near_cover)
         found["meaning"] = meaning
         found["near_meaning"] = _find_neighbours(meaning, evidence.conversations)
-        found["talk_meaning"] = np.maximum.reduceat(meaning, frame.talk_starts)[frame.talk]
+        population, of_talks = evidence.population, np.maximum.reduceat(meaning, frame.talk_starts)
+        if population is not None and population.talk_cosines is not None:
+            of_talks = np.maximum(of_talks, _score_meaning(population.talk_cosines, average, of_talks))
+        found["talk_meaning"] = of_talks[frame.talk]
     found |= _find_speakers(evidence, question)
     for name, spans in (
         ("other_day", [span for span in question.spans if span.days <= NAMED_DAYS]),
@@ -97,31 +102,38 @@ def shortness(evidence: Evidence) -> float:
 
 
 def _has(evidence: Evidence, trait: str) -> Floats:
-    return ((evidence.traits >> FIXED.index(trait)) & 1).astype(np.float32)
+    return _mark_trait(trait)[evidence.traits]
 
 
 def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> WordScores:
     """Score all words at once, because most of the time would go to calls on short arrays."""
-    total, talks = len(evidence.seqs), len(frame.talk_norms)
+    total, talks, population = len(evidence.seqs), len(frame.talk_norms), evidence.population
     found = list(merge_forms(evidence.occurrences, question.forms))
     held = [len(rows) for rows, _ in found]
     # A record of average length that holds the word once scores exactly its weight.
-    weights = [share * rarity(total, each) for share, each in zip(question.weights, held, strict=True)]
+    weights = weigh_words(question, *count_holders(evidence, question, held))
     if not any(held):
         return WordScores(*np.zeros((5, total), np.float32))
     rows, counts = np.concatenate([rows for rows, _ in found]), np.concatenate([counts for _, counts in found])
     word = np.repeat(np.arange(len(found)), held)
-    weight = np.array(weights)[word]
+    weight_of = np.array(weights)
+    weight = weight_of[word]
     full = 1 / sum(weights)
-    own, cover = weight * saturate(counts, frame.own_norms[rows]), weight
+    own, cover = weight * saturate(counts, length_norms(evidence.lengths[rows], frame.mean_length)), weight
     # The answer to a question follows it, so a question says nothing about what stands before it.
-    states = (evidence.traits[rows] >> FIXED.index(QUESTION) & 1) ^ 1
+    states = 1 - _mark_trait(QUESTION)[evidence.traits[rows]]
     lent_to, lent_word, lent = frame.beside.lend_words(rows, word, counts, total, back=counts * states)
-    lent_weight = np.array(weights)[lent_word]
-    talk, talk_word, talk_counts = _sum_pairs(frame.talk[rows], word, counts, talks)
-    holding = np.bincount(talk_word, minlength=len(found)).tolist()
-    shares = zip(question.weights, holding, strict=True)
-    talk_weight = np.array([share * rarity(talks, each) for share, each in shares])[talk_word]
+    lent_weight = weight_of[lent_word]
+    if population is None:
+        talk, talk_word, talk_counts = _sum_pairs(frame.talk[rows], word, counts, talks)
+        talk_weights = weigh_words(question, talks, np.bincount(talk_word, minlength=len(found)).tolist())
+    else:
+        of_words = list(merge_forms(population.in_talks, question.forms))
+        talk, talk_counts = (np.concatenate(each) for each in zip(*of_words, strict=True))
+        talk_word = np.repeat(np.arange(len(found)), [len(each) for each, _ in of_words])
+        holding = _sum_forms(population.talks_holding, question.forms, population.talks)
+        talk_weights = weigh_words(question, population.talks, holding)
+    talk_weight = np.array(talk_weights)[talk_word]
     around = _sum_rows(talk, talk_weight * saturate(talk_counts, frame.talk_norms[talk]), talks, full)
     return WordScores(
         own=_sum_rows(rows, own, total, full),
@@ -130,6 +142,25 @@ def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> Wor
         cover=_sum_rows(rows, cover, total, full),
         near_cover=_sum_rows(lent_to, lent_weight, total, full),
     )
+
+
+def count_holders(evidence: Evidence, question: ParsedQuery, held: Sequence[int]) -> tuple[int, Sequence[int]]:
+    """Return the number of all records of the owner and of those that hold each word; `held` are known ones."""
+    population = evidence.population
+    if population is None:
+        return len(evidence.seqs), held
+    return population.total, _sum_forms(population.holding, question.forms, population.total)
+
+
+def _sum_forms(counts: Sequence[int], forms: Sequence[int], most: int) -> Sequence[int]:
+    """Add up the counts of the forms of each word, as if no record held two of them."""
+    ends = list(accumulate(forms, initial=0))
+    return [min(sum(counts[first:last]), most) for first, last in pairwise(ends)]
+
+
+def weigh_words(question: ParsedQuery, total: int, holding: Sequence[int]) -> Sequence[float]:
+    """Return the weights of the words by their rarity among `total` records or conversations."""
+    return [share * rarity(total, each) for share, each in zip(question.weights, holding, strict=True)]
 
 
 def saturate(counts: Floats, norms: Floats) -> Floats:
@@ -166,19 +197,25 @@ def merge_forms(
         yield rows, np.bincount(places, counts).astype(np.float32)
 
 
-def _score_meaning(cosines: Floats, near_cover: Floats) -> Floats:
-    """Return the share of the way from the owner's average cosine to 1.
-
-    A record without a vector is rated by its words, as if its meaning agreed with them.
-    """
+def _average_cosine(evidence: Evidence, cosines: Floats) -> float:
+    """Return the average cosine of the owner's records that have a vector."""
+    if evidence.population is not None:
+        return evidence.population.average_cosine
     known, total = cosines, float(cosines.sum())
     # The sum is NaN if any record has no vector.
     if total != total:
         known = cosines[~np.isnan(cosines)]
         total = float(known.sum())
-    average = total / (len(known) + DOUBT)
+    return total / (len(known) + DOUBT)
+
+
+def _score_meaning(cosines: Floats, average: float, by_words: Floats) -> Floats:
+    """Return the share of the way from the owner's average cosine to 1.
+
+    A record without a vector is rated by its words, as if its meaning agreed with them.
+    """
     meaning: Floats = (cosines - np.float32(average)) / np.float32(max(1 - average, 1e-3))
-    return meaning if len(known) == len(cosines) else np.where(np.isnan(meaning), near_cover, meaning)
+    return np.where(np.isnan(meaning), by_words, meaning) if np.isnan(meaning.sum()) else meaning
 
 
 def _find_echoes(evidence: Evidence, cover: Floats, words: int) -> Floats:
@@ -190,7 +227,7 @@ def _find_echoes(evidence: Evidence, cover: Floats, words: int) -> Floats:
     return echoes
 
 
-def _find_neighbours(meaning: Floats, conversations: Numbers) -> Floats:
+def _find_neighbours(meaning: Floats, conversations: NDArray[np.int32] | Numbers) -> Floats:
     """Return the better meaning of the record before and the one after, at least 0."""
     best = np.zeros(len(meaning), np.float32)
     lent = np.where(conversations[1:] == conversations[:-1], np.float32(1), np.float32(0))
@@ -212,12 +249,23 @@ def _find_speakers(evidence: Evidence, question: ParsedQuery) -> Mapping[str, Fl
     named = [rows for rows, _ in evidence.occurrences[len(question.terms) :] if len(rows)]
     if named:
         rows, spoken = np.unique(np.concatenate(named)), _has(evidence, SPOKEN)
+        population = evidence.population
+        counts = (len(spoken), len(rows), int(np.count_nonzero(spoken)))
+        if population is not None:
+            counts = (population.total, sum(population.holding[len(question.terms) :]), population.spoken)
+        total, of_named, of_all = counts
         # A question that names every speaker says nothing about who said it.
-        if MIN_TURNS_SHARE * len(spoken) <= len(rows) < np.count_nonzero(spoken):
+        if MIN_TURNS_SHARE * total <= of_named < of_all:
             by_named = np.zeros(len(spoken), np.float32)
             by_named[rows] = 1
             found |= {"named": by_named, "other_name": spoken - by_named}
     return found
+
+
+@cache
+def _mark_trait(trait: str) -> Floats:
+    """Return 1 for each value of `Evidence.traits` with this trait, and 0 for the others."""
+    return ((np.arange(256) >> FIXED.index(trait)) & 1).astype(np.float32)
 
 
 @cache
@@ -227,7 +275,7 @@ def _count_traits() -> Floats:
     return np.array([bits.bit_count() for bits in range(256)], np.float32)
 
 
-def _find_distance(spans: Sequence[Span], since: NDArray[np.float64]) -> Floats:
+def _find_distance(spans: Sequence[Span], since: NDArray[np.floating | np.integer]) -> Floats:
     """Return 0 inside one of the spans and more, up to 1, the further away a record is."""
     days = since / 86_400 + FIRST_DAY
     distance: Floats = 1 - np.maximum.reduce([span.closeness(days) for span in spans])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.lazy import LazyModule
 from recollect.policy.recall import calibration
 from recollect.policy.recall.calibration import BestMatch
-from recollect.policy.recall.features import compute_features, merge_forms, shortness
+from recollect.policy.recall.features import compute_features, count_holders, merge_forms, shortness
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
 
@@ -82,6 +82,10 @@ def describe_match(
     """Return the properties of the best record that are comparable between questions."""
     # Records that match in no way say nothing about how far the best stands out.
     rated = scores if scores.min() > NO_MATCH else scores[scores > NO_MATCH]
+    if evidence.population is not None:
+        sampled = scores[evidence.population.sample]
+        # By words alone, few records match, and perhaps none of the sample.
+        rated = sampled[sampled > NO_MATCH] if (sampled > NO_MATCH).any() else rated
     values = {
         "constant": 1.0,
         "score": float(scores[best]),
@@ -97,7 +101,8 @@ def describe_match(
             "wordless_meaning": float(meaning[best]) * values["no_word"],
             **{name: float(features[name][best]) for name in ("near_meaning", "talk_meaning")},
         }
-    return BestMatch(values=values, records=len(scores), short=shortness(evidence))
+    records = len(scores) if evidence.population is None else evidence.population.total
+    return BestMatch(values=values, records=records, short=shortness(evidence))
 
 
 def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Mapping[str, float]:
@@ -105,17 +110,25 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
 
     The sums are of rarity: a record with three rare words of the question is more than one with a single one.
     """
-    total = len(evidence.seqs)
+    population, far = evidence.population, len(evidence.seqs) + len(NEIGHBOURS)
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
     first = int(frame.talk_starts[frame.talk[best]])
     last = int(np.searchsorted(frame.talk, frame.talk[best], side="right"))
-    held, around, unknown, far = 0.0, 0.0, 0.0, total + len(NEIGHBOURS)
+    held, around, unknown = 0.0, 0.0, 0.0
     words = missing = missing_near = unknown_words = names_near = unknown_names = 0
     merged = [rows for rows, _ in merge_forms(evidence.occurrences, question.forms)]
     distances = _find_distances(merged, best, range(first, last), far)
-    for share, is_name, rows, distance in zip(question.weights, question.is_name, merged, distances, strict=True):
-        weight = share * rarity(total + UNSEEN, len(rows))
-        is_near, is_unknown = distance <= len(NEIGHBOURS), not len(rows)
+    if population is not None:
+        # Words far away in the conversation are not among the selected records.
+        of_talk = [int(frame.talk[best]) in talks for talks, _ in merge_forms(population.in_talks, question.forms)]
+        distances = [
+            far - 1 if is_held and distance == far else distance
+            for is_held, distance in zip(of_talk, distances, strict=True)
+        ]
+    total, holders = count_holders(evidence, question, [*map(len, merged)])
+    for share, is_name, holding, distance in zip(question.weights, question.is_name, holders, distances, strict=True):
+        weight = share * rarity(total + UNSEEN, holding)
+        is_near, is_unknown = distance <= len(NEIGHBOURS), not holding
         held += weight * (not distance)
         around += weight * (distance < far)
         unknown += weight * is_unknown
@@ -160,6 +173,9 @@ def _find_distances(words: Sequence[Numbers], best: int, talk: range, far: int) 
 def _top_positions(scores: Floats, limit: int) -> Numbers:
     """Return the positions of the `limit` best matches, including ties of the last."""
     # Partitioning is slow if most are equal, as records that a filter leaves out are.
-    matches = np.flatnonzero(scores > NO_MATCH)
+    is_match = scores > NO_MATCH
+    if limit < len(scores) and is_match.all():
+        return np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
+    matches = is_match.nonzero()[0]
     found = scores[matches]
     return matches[found >= np.partition(found, -limit)[-limit]] if limit < len(found) else matches

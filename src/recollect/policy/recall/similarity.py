@@ -26,6 +26,9 @@ NEIGHBOURS = (0.4, 0.2)
 PAUSE = 1800
 """Seconds of silence that separate conversations of records without a session."""
 
+SPARSE = 32
+"""Places for each occurrence of a word above which only the neighbours of occurrences are read, not all places."""
+
 FLAT = 1e-6
 """Spread below which all vectors count as alike along an axis."""
 
@@ -36,6 +39,21 @@ Floats: TypeAlias = "NDArray[np.float32]"
 Numbers: TypeAlias = "NDArray[np.int64]"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """Statistics of all records of a large owner, of which `policy.recall.shortlist` selects some."""
+
+    total: int  # number of records
+    talks: int  # number of conversations
+    holding: Sequence[int]  # per query term: records that hold it
+    talks_holding: Sequence[int]  # the same of conversations
+    in_talks: Sequence[tuple[Numbers, Floats]]  # per query term: selected conversations that hold it, and its counts
+    average_cosine: float
+    talk_cosines: Floats | None  # highest cosine in each selected conversation
+    sample: Numbers  # selected rows that are evenly spread over all records
+    spoken: int  # records that begin with the name of a speaker
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Index data on one owner's records for one question, as parallel arrays.
@@ -44,18 +62,41 @@ class Evidence:
     """
 
     seqs: Numbers
-    conversations: Numbers  # equal numbers mean the same conversation
+    conversations: NDArray[np.int32] | Numbers  # equal numbers mean the same conversation
     lengths: Floats  # in words
-    since: NDArray[np.float64]  # seconds since 1970 when the record was said or became true
+    since: NDArray[np.floating | np.integer]  # seconds since 1970 when the record was said or became true
     speakers: NDArray[np.int8]  # an index into SPEAKERS
     traits: NDArray[np.uint8]  # a bit for each of `text.FIXED`
     cosines: Floats | None  # to the question; NaN without a vector
     occurrences: Sequence[tuple[Numbers, Floats]]  # per query term: the rows that hold it, and its counts there
     frame: Frame | None = None  # data that depends on the records alone, if cached by the index
     allowed: NDArray[np.bool_] | None = None  # records that may be found; None: all. The others count for comparison
+    population: Population | None = None  # statistics of all records if these are a selection
+
+    def with_question(
+        self,
+        occurrences: Sequence[tuple[Numbers, Floats]],
+        cosines: Floats | None,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> Evidence:
+        """Return the same records with what a question found. `dataclasses.replace` takes ten times as long."""
+        return Evidence(
+            self.seqs,
+            self.conversations,
+            self.lengths,
+            self.since,
+            self.speakers,
+            self.traits,
+            cosines,
+            occurrences,
+            self.frame,
+            allowed,
+        )
 
     def with_more(self, other: Evidence) -> Evidence:
-        """Append the records of another index; the two must not share conversations."""
+        """Append the records of another index, with conversations of its own."""
+        # Above all numbers of the first part; they are given from different counts.
+        shift = self.conversations.max(initial=0) - other.conversations.min(initial=0) + 1
         own_cosines, other_cosines = (each.cosines for each in (self, other))
         cosines = None if own_cosines is None or other_cosines is None else np.concatenate((own_cosines, other_cosines))
         shifted = [(rows + len(self.seqs), counts) for rows, counts in other.occurrences]
@@ -65,7 +106,7 @@ class Evidence:
         ]
         return Evidence(
             seqs=np.concatenate((self.seqs, other.seqs)),
-            conversations=np.concatenate((self.conversations, other.conversations)),
+            conversations=np.concatenate((self.conversations, other.conversations + shift)),
             lengths=np.concatenate((self.lengths, other.lengths)),
             since=np.concatenate((self.since, other.since)),
             speakers=np.concatenate((self.speakers, other.speakers)),
@@ -114,9 +155,9 @@ def number_conversations(
     return found
 
 
-def length_norms(lengths: Floats) -> Floats:
-    """Compute the length part of BM25's denominator."""
-    average = max(float(lengths.mean()), 1e-9)
+def length_norms(lengths: Floats, mean: float | None = None) -> Floats:
+    """Compute the length part of BM25's denominator; `mean` is the average length if these are not all records."""
+    average = max(float(lengths.mean()) if mean is None else mean, 1e-9)
     norms: Floats = BM25_K1 * (1 - BM25_B + BM25_B * lengths / np.float32(average))
     return norms
 
@@ -128,27 +169,26 @@ def rarity(total: int, holding: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NeighbourWeights:
-    """Weights that neighbouring records of a conversation lend each other, by distance.
+    """Shares of words that neighbouring records of a conversation lend each other, by distance.
 
-    For each distance there is one weight per record and its predecessor at that distance, padded at both ends.
+    For each distance there is a mark for each record and its predecessor at that distance, padded at both ends: True if
+    they belong to one conversation.
     """
 
-    weights: Mapping[int, Floats]
+    marks: Mapping[int, NDArray[np.bool_]]
 
     @classmethod
-    def of(cls, conversations: Numbers) -> NeighbourWeights:
-        shares = {
-            apart: np.float32(share) * (conversations[apart:] == conversations[:-apart])
-            for apart, share in enumerate(NEIGHBOURS, 1)
-        }
-        return cls({apart: np.pad(weights, apart) for apart, weights in shares.items() if weights.any()})
+    def of(cls, conversations: NDArray[np.int32] | Numbers) -> NeighbourWeights:
+        found = {apart: conversations[apart:] == conversations[:-apart] for apart in range(1, len(NEIGHBOURS) + 1)}
+        return cls({apart: np.pad(marks, apart) for apart, marks in found.items() if marks.any()})
 
     def lend(self, own: Floats) -> Floats:
         """Return `own` plus the words lent by neighbours."""
         lent = own.copy()
-        for apart, weights in self.weights.items():
-            lent[apart:] += weights[apart:-apart] * own[:-apart]
-            lent[:-apart] += weights[apart:-apart] * own[apart:]
+        for apart, marks in self.marks.items():
+            weights = np.float32(NEIGHBOURS[apart - 1]) * marks[apart:-apart]
+            lent[apart:] += weights * own[:-apart]
+            lent[:-apart] += weights * own[apart:]
         return lent
 
     def lend_words(
@@ -163,21 +203,27 @@ class NeighbourWeights:
         width = total + 2 * margin
         own = words * width + (rows + margin)
         places, gifts = [own], [counts]
-        for apart, weights in self.weights.items():
+        for apart, marks in self.marks.items():
+            share = np.float32(NEIGHBOURS[apart - 1])
             places += [own + apart, own - apart]
-            gifts += [weights[rows + apart] * counts, weights[rows] * back]
+            gifts += [share * marks[rows + apart] * counts, share * marks[rows] * back]
         # Untouched pages of new zeros take neither time nor memory.
         sums = np.zeros((int(words[-1]) + 1) * width, np.float32)
-        for at, gift in zip(places, gifts, strict=True):
-            sums[at] += gift
-        kept = list[tuple[Numbers, Floats]]()
-        for at in places:
+        for place, gift in zip(places, gifts, strict=True):
+            sums[place] += gift
+        if len(sums) <= SPARSE * len(rows):
+            at = (sums > 0).nonzero()[0]
             lent = sums[at]
-            # What was read once is 0 for the next of the five neighbours that lend to the same pair.
-            sums[at] = 0
-            kept.append((at[lent > 0], lent[lent > 0]))
-        at, lent = np.concatenate([at for at, _ in kept]), np.concatenate([lent for _, lent in kept])
-        return at % width - margin, at // width, lent
+        else:
+            kept = list[tuple[Numbers, Floats]]()
+            for place in places:
+                lent = sums[place]
+                # What was read once is 0 for the next of the five neighbours that lend to the same pair.
+                sums[place] = 0
+                kept.append((place[lent > 0], lent[lent > 0]))
+            at, lent = np.concatenate([at for at, _ in kept]), np.concatenate([lent for _, lent in kept])
+        word, row = np.divmod(at, width)
+        return row - margin, word, lent
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,25 +231,23 @@ class Frame:
     """Data derived from an owner's records alone; an index may cache it across questions."""
 
     beside: NeighbourWeights
-    own_norms: Floats  # BM25 length norm of each record
-    norms: Floats  # the same, including words lent by neighbours
-    talk: Numbers  # conversation number of each record, from 0
+    norms: Floats  # BM25 length norm of each record, including words lent by neighbours
+    talk: NDArray[np.int32]  # conversation number of each record, from 0
     talk_starts: Numbers  # first record of each conversation
     talk_norms: Floats  # BM25 length norm of each conversation
     log_lengths: Floats  # natural logarithm of each record's number of words plus 1
     mean_length: float
 
     @classmethod
-    def of(cls, conversations: Numbers, lengths: Floats) -> Frame:
+    def of(cls, conversations: NDArray[np.int32] | Numbers, lengths: Floats) -> Frame:
         beside = NeighbourWeights.of(conversations)
         begins = np.r_[True, conversations[1:] != conversations[:-1]]
         talk = np.cumsum(begins) - 1
         talk_lengths = np.bincount(talk, lengths).astype(np.float32)
         return cls(
             beside=beside,
-            own_norms=length_norms(lengths),
             norms=length_norms(beside.lend(lengths)),
-            talk=talk,
+            talk=talk.astype(np.int32),
             talk_starts=np.flatnonzero(begins),
             talk_norms=length_norms(talk_lengths),
             log_lengths=np.log1p(lengths),
@@ -212,8 +256,8 @@ class Frame:
 
     @property
     def nbytes(self) -> int:
-        weights = sum(int(each.nbytes) for each in self.beside.weights.values())
-        arrays = (self.own_norms, self.norms, self.talk, self.talk_starts, self.talk_norms, self.log_lengths)
+        weights = sum(int(each.nbytes) for each in self.beside.marks.values())
+        arrays = (self.norms, self.talk, self.talk_starts, self.talk_norms, self.log_lengths)
         return weights + sum(int(each.nbytes) for each in arrays)
 
 

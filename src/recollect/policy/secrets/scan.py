@@ -1,7 +1,7 @@
 """Find and redact credentials in text.
 
 Most texts contain none of the several hundred words and prefixes that rules start from. One automaton finds all of
-them in the time that Python needs to search for a few, so only suspects reach the rules.
+them in a single pass, and a small one the signs of a disguise. A text without any is not looked at again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import re2
 
@@ -54,40 +55,49 @@ class SecretFinding:
     end: int
 
 
-class PatternSet:
-    """Set of regular expressions that are searched together. Each has a name; several may share one."""
+Span = tuple[str, int, int]
+RUN, SPELLED, KEY = "RUN", "SPELLED", "KEY"
+"""Names of the signs that a text may need the more expensive readings. Keys of rules have no capitals."""
 
-    def __init__(self, patterns: Iterable[tuple[str, str]]) -> None:
+_LONGER = {
+    ".": r"\.\S{6}\.",
+    "/": r"/\S{4}",
+    "sk": "(?i)sk[0-9a-f]{4}",
+    "ac": "(?i)ac[0-9a-f]{4}",
+    "pat": "(?i)pat[a-z0-9]{4}",
+    "://": r"://[^\s/]*@",
+    ":": r"(?i)[a-z]:\S{5}",
+}
+"""Keys that many texts contain, with what follows them in every credential."""
+
+
+class PatternSet:
+    """Set of keys, and of patterns by name, that are searched together, whatever their case."""
+
+    def __init__(self, keys: Iterable[str], patterns: Mapping[str, str] = MappingProxyType({})) -> None:
         options = re2.Options()
         options.log_errors = False
         self._set = re2.Set.SearchSet(options)
-        self._names: list[str] = []
-        for name, pattern in patterns:
-            self._set.Add(pattern)
-            self._names.append(name)
+        sources = {**{key: _LONGER.get(key) or f"(?i){re2.escape(key)}" for key in keys}, **patterns}
+        self._names = list(sources)
+        for source in sources.values():
+            self._set.Add(source)
         self._set.Compile()
 
-    @classmethod
-    def of_literals(cls, texts: Iterable[str]) -> PatternSet:
-        """Build a set that finds each of `texts` literally, by its own name."""
-        return cls((text, re2.escape(text)) for text in dict.fromkeys(texts))
-
     def find(self, text: str) -> frozenset[str]:
-        """Return the names of the patterns that occur in `text`.
+        """Return the keys that occur in `text`, and the names of the patterns that do.
 
-        >>> sorted(PatternSet([("digit", "[0-9]"), ("dash", "-"), ("dot", "[.]")]).find("2026-11-17"))
-        ['dash', 'digit']
+        >>> sorted(PatternSet(["key", "dash"], {"digit": "[0-9]"}).find("KEY 2026"))
+        ['digit', 'key']
         """
         # Half of a surrogate pair cannot be encoded, and is part of no credential.
         found: Sequence[int] | None = self._set.Match(text.encode(errors="replace"))
-        return frozenset(self._names[index] for index in found or ())
+        return frozenset([self._names[index] for index in found]) if found else _NOTHING
 
 
-Span = tuple[str, int, int]
-_HINTS = PatternSet([("run", RUN_HINT), ("spelled", SPELLED_HINT), ("key", KEY_HINT)])
-"""Cheap signs that a text may need the more expensive readings."""
-
-_MARK = re.compile(r"\[secret removed: ([a-z0-9-]{1,40})\]")
+_NOTHING: frozenset[str] = frozenset()
+_MARK_START = "[secret removed: "
+_MARK = re.compile(rf"{re.escape(_MARK_START)}([a-z0-9-]{{1,40}})\]")
 _OTHER_RULES = ("password", "token", "pin", "login", "random-run", "secrets")
 RULE_NAMES = frozenset(rule.name for rule in RULES) | frozenset(_OTHER_RULES)
 
@@ -163,24 +173,30 @@ def _to_original(fresh: Sequence[SecretFinding], found: Sequence[SecretFinding])
 
 def _scan(text: str) -> list[SecretFinding]:
     """Scan `text` once."""
-    masked = _MARK.sub(lambda mark: REMOVED * len(mark[0]) if mark[1] in RULE_NAMES else mark[0], text)
-    if "run" in _HINTS.find(masked):
-        masked = hide_public(masked)
-    found: list[SecretFinding] = []
-    for view, spans in _readings(fold_view(masked)):
-        for rule, start, end in spans:
-            found.append(SecretFinding(rule, *view.span(start, end)))
-    return _merge(found)
+    masked = text
+    if _MARK_START in text:
+        masked = _MARK.sub(lambda mark: REMOVED * len(mark[0]) if mark[1] in RULE_NAMES else mark[0], text)
+    view = fold_view(masked)
+    if RUN in (hints := _HINTS.find(view.text)):
+        view = fold_view(hide_public(masked))
+    signs = _SIGNS.find(view.text)
+    if SPELLED in hints:
+        signs |= hints
+    if not signs:
+        return []
+    readings = _readings(view, signs)
+    return _merge(
+        [SecretFinding(rule, *view.span(start, end)) for view, spans in readings for rule, start, end in spans]
+    )
 
 
-def _readings(plain: TextView) -> Iterator[tuple[TextView, Iterator[Span]]]:
+def _readings(plain: TextView, signs: frozenset[str]) -> Iterator[tuple[TextView, Iterator[Span]]]:
     """Yield every reading of a text with the findings in it."""
-    yield plain, _scan_all(plain)
-    hints = _HINTS.find(plain.text)
-    letters = join_spelled(plain) if "spelled" in hints else None
+    yield plain, _scan_all(plain, signs)
+    letters = join_spelled(plain) if SPELLED in signs else None
     if letters:
         yield letters, _scan_all(letters)
-    keyed = find_busy(plain) if "key" in hints else None
+    keyed = find_busy(plain) if KEY in signs else None
     if not keyed:
         return
     yield keyed, random_runs(keyed)
@@ -194,11 +210,11 @@ def _readings(plain: TextView) -> Iterator[tuple[TextView, Iterator[Span]]]:
             yield view, _scan_all(view)
             yield view, split_keys(view)
     for transformed in (reverse_view(keyed), apply_rot13(keyed)):
-        yield transformed, _scan_shapes(transformed, _DISTINCT_BY_KEY, _DISTINCT_KEYS.find(transformed.lower))
+        yield transformed, _scan_shapes(transformed, _DISTINCT_BY_KEY, _DISTINCT_KEYS.find(transformed.text))
 
 
-def _scan_all(view: TextView) -> Iterator[Span]:
-    keys = _KEYS.find(view.lower)
+def _scan_all(view: TextView, signs: frozenset[str] | None = None) -> Iterator[Span]:
+    keys = _SIGNS.find(view.text) if signs is None else signs
     if keys:
         yield from _scan_shapes(view, _RULES_BY_KEY, keys)
         yield from find_described(view, keys)
@@ -206,9 +222,11 @@ def _scan_all(view: TextView) -> Iterator[Span]:
 
 _RULES_BY_KEY = {key: [rule for rule in RULES if key in rule.keys] for rule in RULES for key in rule.keys}
 _ORDER = {key: number for number, key in enumerate(_RULES_BY_KEY)}
-_KEYS = PatternSet.of_literals([*_RULES_BY_KEY, *DESCRIBING_WORDS])
+_SIGNS = PatternSet([*_RULES_BY_KEY, *DESCRIBING_WORDS], {KEY: KEY_HINT})
+# On their own, because they multiply the states of the automaton for the keys, which then no longer fit its memory.
+_HINTS = PatternSet((), {RUN: RUN_HINT, SPELLED: SPELLED_HINT})
 _DISTINCT_BY_KEY = {key: rules for key, rules in _RULES_BY_KEY.items() if rules[0].name != "url-password"}
-_DISTINCT_KEYS = PatternSet.of_literals(_DISTINCT_BY_KEY)
+_DISTINCT_KEYS = PatternSet(_DISTINCT_BY_KEY)
 
 
 def _scan_shapes(view: TextView, rules: Mapping[str, Sequence[SecretRule]], keys: frozenset[str]) -> Iterator[Span]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Form, Request
 from fastapi.responses import Response
@@ -31,6 +31,7 @@ COPIED = """text kind tags scope role session_id importance category origin crea
 """Fields that a memory keeps when it is stored again."""
 
 TIMES = ("created_at", "expires_at", "valid_from")
+NO_UNDO = "This is no undo of the console; open the page that offered it again."
 NO_ITEM = "an item; delete it under its key"
 
 router = page_router("/agents/{agent}/bulk")
@@ -83,11 +84,13 @@ ACTIONS: Mapping[str, Action] = {
     "restore": Action(
         label="Restore",
         done="restored",
+        undo="archives them again",
         refuse=lambda memory, state, value: "" if state in (State.ARCHIVED, State.EXPIRED) else f"it is {state.value}",
     ),
     "approve": Action(
         label="Approve",
         done="approved",
+        undo="holds them for review again; what they corrected stays corrected",
         refuse=lambda memory, state, value: "" if memory.flag or memory.held_at else "it does not wait for a review",
     ),
     "move": Action(
@@ -151,12 +154,16 @@ def run_action(request: Request, tenant: CurrentTenant, memory: CurrentAgent, fo
 @router.post("/undo", scope=WRITE)
 def undo_action(request: Request, tenant: CurrentTenant, memory: CurrentAgent, form: SentForm) -> Response:
     """Undo an action, as far as its report says."""
+    _find_action(request, form.action)
     steps, refused = _parse_undo(form.undo), []
     for each in steps:
         try:
             _revert(tenant, memory, form.action, form.value.strip(), each)
         except RecollectError as error:
             refused.append((str(each.get("id", "")), str(error)))
+        except (TypeError, ValueError):
+            # Somebody changed the form.
+            refused.append((str(each.get("id", "")), NO_UNDO))
     done = Action(label="Undo", done="brought back")
     return _report(request, tenant, memory, form, done, done=len(steps) - len(refused), refused=refused)
 
@@ -193,24 +200,26 @@ def _apply(tenant: CurrentTenant, memory: CurrentAgent, action: str, value: str,
         updated = memory.update(record.id, tags=[*kept, value] if action == "tag" else kept, version=record.version)
         return {"id": record.id, "tags": record.tags, "version": updated.version}
     if action == "restore":
-        memory.restore(record.id)
-    elif action == "approve":
-        memory.approve(record.id)
-    elif action == "move":
+        return {"id": record.id, "version": memory.restore(record.id)[0].version}
+    if action == "approve":
+        return {"id": record.id, "version": memory.approve(record.id).version, "flag": record.flag}
+    if action == "move":
         moved = tenant.agent(value).remember(**_copy(record))
         memory.forget(record.id)
         # If the other agent had a note of this text, an undo must not take that one away.
         return {"id": moved.id} if moved.created_at == record.created_at else {"id": "", **_copy(record)}
-    else:
-        memory.forget(record.id)
-        return {"id": record.id, **_copy(record)}
-    return {}
+    memory.forget(record.id)
+    return {"id": record.id, **_copy(record)}
 
 
 def _revert(tenant: CurrentTenant, memory: CurrentAgent, action: str, value: str, undo: Mapping[str, Any]) -> None:
     """Raises: RecollectError."""
     if action in ("tag", "untag"):
         memory.update(str(undo.get("id")), tags=undo.get("tags"), version=undo.get("version"))
+    elif action in ("restore", "approve"):
+        state: Literal["held", "archived"] = "held" if action == "approve" else "archived"
+        flag = str(undo.get("flag") or "")
+        memory.set_aside(str(undo.get("id")), state, version=undo.get("version", 0), flag=flag)
     elif action == "move" and undo.get("id"):
         there = tenant.agent(value)
         record = there.get(str(undo.get("id")))
@@ -232,7 +241,7 @@ def _parse_undo(text: str) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         steps = None
     if not isinstance(steps, list) or not all(isinstance(each, dict) for each in steps):
-        raise Invalid("This is no undo of the console; open the page that offered it again.")
+        raise Invalid(NO_UNDO)
     return steps[:MAX_SELECTED]
 
 

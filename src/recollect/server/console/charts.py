@@ -11,7 +11,7 @@ from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 1000, 200
 TICKS = 4
-ROUND = (1, 2, 2.5, 4, 5, 8, 10)
+ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 GAP = 0.25
 """Share of a column's place that stays empty."""
 
@@ -54,9 +54,7 @@ def stack_areas(series: Mapping[str, Sequence[int]]) -> Chart:
     for name, values in series.items():
         above = [low + value for low, value in zip(below, values, strict=True)]
         edges = [_line(above, top), _line(below, top, is_reversed=True)]
-        layers.append(
-            Layer(name=name, path=f"M{'L'.join(edges)}Z", last=values[-1] if values else 0, total=sum(values))
-        )
+        layers.append(_make_layer(name, values, f"M{'L'.join(edges)}Z"))
         below = above
     return Chart(top=top, ticks=_tick_labels(top), layers=tuple(layers))
 
@@ -74,11 +72,8 @@ def stack_columns(labels: Sequence[str], series: Mapping[str, Sequence[int]]) ->
             parts.append((name, round(y, 1), round(height, 1), values[index]))
         x, width = round(place * (index + GAP / 2), 1), round(place * (1 - GAP), 1)
         columns.append(ChartColumn(label=label, x=x, width=width, parts=tuple(parts)))
-    totals = tuple(
-        Layer(name=name, path="", last=values[-1] if values else 0, total=sum(values))
-        for name, values in series.items()
-    )
-    return Chart(top=top, ticks=_tick_labels(top), columns=tuple(columns), layers=totals)
+    totals = [_make_layer(name, values) for name, values in series.items()]
+    return Chart(top=top, ticks=_tick_labels(top), columns=tuple(columns), layers=tuple(totals))
 
 
 def _make_layer(name: str, values: Sequence[int], path: str = "") -> Layer:
@@ -111,9 +106,7 @@ def _round_up(value: int) -> int:
         return TICKS
     step = value / TICKS
     unit = 10 ** floor(log10(step))
-    return TICKS * int(
-        next(each for each in (1, 2, 2.5, 4, 5, 8, 10) if each * unit >= step and each * unit % 1 == 0) * unit
-    )
+    return TICKS * int(next(each for each in ROUND if each * unit >= step and each * unit % 1 == 0) * unit)
 
 
 def _tick_labels(top: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -24,7 +24,7 @@ from recollect.server.rest.agent_runs import CurrentRunner
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SESSIONS = 50
-MESSAGES = 100
+MESSAGES = 50
 CALLS = 200
 """Latest prompts of a conversation that are assigned to its turns."""
 
@@ -208,7 +208,7 @@ def find_turns(memory: CurrentAgent, id: str, messages: Sequence[Message], since
         is_here = since is None or at > since
         return next((each for each in answers if at <= each.message.created_at), None) if is_here else None
 
-    for call in reversed(memory.context_calls(session_id=id, limit=CALLS)):
+    for call in _find_calls(memory, id, find_answer):
         # A prompt precedes its answer.
         if turn := find_answer(call.at):
             turn.add_call(call)
@@ -217,6 +217,17 @@ def find_turns(memory: CurrentAgent, id: str, messages: Sequence[Message], since
             turn.written.append(each)
     _add_unnamed(memory, [turn for turn in answers if turn.calls])
     return turns
+
+
+def _find_calls(memory: CurrentAgent, id: str, find_answer: Callable[[datetime], Turn | None]) -> list[ContextCall]:
+    """Return the prompts of answers, oldest first. Their items are large, so only those of the page are read."""
+    newer, found = "", []
+    for call in memory.context_calls(session_id=id, limit=CALLS, item=""):
+        if find_answer(call.at):
+            found.append(call)
+        elif not found:
+            newer = call.id
+    return [*reversed(memory.context_calls(session_id=id, before=newer, limit=len(found)))] if found else []
 
 
 def _add_unnamed(memory: CurrentAgent, answers: Sequence[Turn]) -> None:

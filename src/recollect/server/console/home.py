@@ -26,16 +26,20 @@ SHOWN_AGENTS = 8
 CHOICES = (7, 30, 90)
 """Days that the charts may cover."""
 
-ADDED, CHANGED, REFUSED, SHORTENED = "written", "changed", "refused", "prompts shortened"
+ADDED, CHANGED, REFUSED, SHORTENED = "written", "changed", "refused", "truncated"
 GROUPS: Mapping[str, str] = {
-    "memory.add": ADDED,
     "memory.refuse": REFUSED,
     "secret.refuse": REFUSED,
     "context.truncate": SHORTENED,
 }
-"""Series of the chart of activity, by action of the event; other events of memories are changes."""
+"""Series of the chart of activity, by action of the event; other events of memories are changes.
 
-PROMPTS = "prompts"
+One event may stand for a batch of new memories, so those are counted themselves.
+"""
+
+PROMPTS, RECALLS = "prompts", "recalls"
+STRIPS = ((RECALLS,), (ADDED, CHANGED, REFUSED), (PROMPTS, SHORTENED))
+"""Series of the charts of activity."""
 
 router = page_router()
 
@@ -67,7 +71,8 @@ def show_home(
 ) -> Response:
     """Show the tenant at a glance."""
     # A key of one user has no numbers of the whole tenant.
-    stats = tenant.stats(days=days) if request.state.access.user is None else None
+    is_whole = request.state.access.user is None
+    stats = tenant.peek_stats(days=days) if is_whole else None
     agents = tenant.list_agents(limit=AGENTS)
     counts = {} if stats is None else count_agents(stats)
     names = {agent.id: agent for agent in agents}
@@ -76,7 +81,9 @@ def show_home(
         request,
         "home.html",
         stats=stats,
+        is_counting=is_whole and stats is None,
         counts=counts,
+        users=() if stats is None else count_users(stats),
         agents=busiest[:SHOWN_AGENTS],
         names=names,
         has_more=len(agents) > SHOWN_AGENTS,
@@ -104,11 +111,13 @@ def list_agents(request: Request, tenant: CurrentTenant, after: Annotated[str, Q
         at_once=READ_LARGE_AT_ONCE,
     )
     is_user = request.state.access.user is not None
+    stats = None if is_user else tenant.peek_stats()
     return page(
         request,
         "agents.html",
         agents=found.items,
-        counts={} if is_user else count_agents(tenant.stats()),
+        counts={} if stats is None else count_agents(stats),
+        is_counting=not is_user and stats is None,
         more=found.end or "",
         is_first=not after,
     )
@@ -127,6 +136,16 @@ def count_agents(stats: TenantStats) -> dict[str, AgentCounts]:
         for id, count in waiting.items():
             setattr(counts.setdefault(id, AgentCounts(days=[0] * len(places))), name, count)
     return counts
+
+
+def count_users(stats: TenantStats) -> list[tuple[str, int, str]]:
+    """Return the users who wrote most: id, number of memories, and the line of their days."""
+    days, written = list_days(stats), dict[str, list[DayCount]]()
+    for each in stats.users:
+        written.setdefault(each.name, []).append(each)
+    lines = {user: _sum_days(counts, days) for user, counts in written.items()}
+    busiest = sorted(lines, key=lambda user: (-sum(lines[user]), user))[:SHOWN_AGENTS]
+    return [(user, sum(lines[user]), draw_line(lines[user], max(lines[user]))) for user in busiest]
 
 
 def list_days(stats: TenantStats) -> Sequence[date]:
@@ -151,18 +170,20 @@ def draw_growth(stats: TenantStats) -> Chart:
     return stack_areas(series)
 
 
-def draw_activity(stats: TenantStats) -> Chart:
-    """Return the events and prompts of each day."""
+def draw_activity(stats: TenantStats) -> list[Chart]:
+    """Return recalls, writes and prompts of each day, each in a chart of its own scale."""
     days = list_days(stats)
-    groups: dict[str, list[DayCount]] = {ADDED: [], CHANGED: [], PROMPTS: [], SHORTENED: [], REFUSED: []}
+    groups: dict[str, list[DayCount]] = {name: [] for name in (ADDED, CHANGED, RECALLS, PROMPTS, SHORTENED, REFUSED)}
     for each in stats.events:
-        name = GROUPS.get(each.name) or (CHANGED if each.name.startswith("memory.") else None)
+        is_change = each.name.startswith("memory.") and each.name != "memory.add"
+        name = GROUPS.get(each.name) or (CHANGED if is_change else None)
         if name is not None:
             groups[name].append(each)
     groups[PROMPTS] += [each for each in stats.prompts if each.name == PROMPTS]
-    return stack_columns(
-        [f"{day:%-d %b}" for day in days], {name: _sum_days(counts, days) for name, counts in groups.items()}
-    )
+    groups[RECALLS] += stats.recalls
+    groups[ADDED] += stats.memories
+    labels, counted = [f"{day:%-d %b}" for day in days], {name: _sum_days(each, days) for name, each in groups.items()}
+    return [stack_columns(labels, {name: counted[name] for name in names}) for names in STRIPS]
 
 
 def _sum_days(counts: Sequence[DayCount], days: Sequence[date]) -> list[int]:

@@ -50,7 +50,7 @@ async def open_link(request: Request, code: Code) -> Response:
     try:
         return _set_cookie(request, await run_sync(_logins(request).redeem, code), "")
     except Unauthorized as error:
-        _keys(request).count_failure(request.scope)
+        await _keys(request).count_failure(request.scope)
         return page(request, "open.html", status=401, code=code, problem=str(error))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -146,8 +146,9 @@ def list_memories(
         asked=asked,
         listing=listing,
         problem=problem,
-        counts=_count_kinds(request, tenant, agent.id),
+        counts=count_kinds(request, tenant, agent.id),
         suggestions=suggest_filters(shown, asked),
+        times=suggest_times(asked, request.app.state.recollect.now()) if shown else [],
         sorts=[NEWEST, *SORTS],
         all_memories=ANY_STATE,
     )
@@ -208,6 +209,13 @@ def _find_near(
     return [(hit.memory, hit.parts["similarity"]) for hit in hits if hit.memory is not None and hit.id not in known]
 
 
+def suggest_times(asked: ListQuery, now: datetime) -> list[tuple[str, str]]:
+    """Return filters by time, unless there is one: label and filter."""
+    if any(each.startswith("created_at") for each in asked.filters):
+        return []
+    return [(f"last {days} days", f"created_at >= {now - timedelta(days=days):%Y-%m-%d}") for days in (7, 30)]
+
+
 def suggest_filters(shown: Sequence[Memory], asked: ListQuery) -> list[tuple[str, str, int]]:
     """Return filters that narrow what is shown: label, filter and number of memories, most frequent first."""
     counts = Counter(pair for memory in shown for pair in _describe(memory))
@@ -240,12 +248,14 @@ def quote_value(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def _count_kinds(request: Request, tenant: CurrentTenant, agent: str) -> Mapping[str, int]:
-    """Count an agent's memories of each kind; large stores are not counted anew for each page."""
+def count_kinds(request: Request, tenant: CurrentTenant, agent: str) -> Mapping[str, int] | None:
+    """Count an agent's memories of each kind; None while a large store is counted."""
     if request.state.access.user is not None:
         return {kind.value: count for kind, count in tenant.count_memories(agent).items()}
-    counts = Counter[str]()
-    for each in tenant.stats().memories:
+    counts, stats = Counter[str](), tenant.peek_stats()
+    if stats is None:
+        return None
+    for each in stats.memories:
         if each.agent == agent:
             counts[each.name] += each.count
     return counts

@@ -22,6 +22,7 @@ from recollect.model import KeyScope, Kind, Memory, MemoryVersion, Origin, Outco
 from recollect.policy.items import unwrap_value
 from recollect.policy.keys import is_allowed
 from recollect.policy.memories.trust import is_within
+from recollect.server.console.charts import describe_bytes
 from recollect.server.console.logins import PATH
 from recollect.server.http.auth import Access
 from recollect.server.http.routing import Router
@@ -89,6 +90,12 @@ def _compile_all() -> None:
         _PAGES.get_template(name)
 
 
+def compile_frame() -> None:
+    """Compile what every page needs, ahead of the first visitor."""
+    for name in ("frame.html", "agent_frame.html", "parts.html", "charts.html"):
+        _PAGES.get_template(name)
+
+
 def render(template: str, *, access: Access | None, **values: Any) -> str:
     """Return the HTML of a page."""
     return _PAGES.get_template(template).render(access=access, **values)
@@ -126,7 +133,7 @@ def age(at: datetime, now: datetime) -> str:
         count = abs(now - at) // length
         if count:
             return f"{count} {unit} ago" if at < now else f"in {count} {unit}"
-    return "now"
+    return "now" if at <= now else "soon"
 
 
 def clip(text: str, most: int) -> str:
@@ -200,6 +207,7 @@ _PAGES.globals |= {
     "moment": moment,
     "age": age,
     "clip": clip,
+    "describe_bytes": describe_bytes,
     "is_colour": _is_colour,
     "may": _may,
     "may_decide": _may_decide,

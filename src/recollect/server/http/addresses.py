@@ -25,8 +25,8 @@ from starlette.types import Scope
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid, Unauthorized
 from recollect.model import ApiKey
-from recollect.server.http.buckets import Buckets
 from recollect.server.http.metrics import Metrics
+from recollect.server.http.shared_limits import SharedBuckets
 
 MAX_SUSPECTS = 8
 """Concurrent look-ups of unknown keys for addresses that have sent too many wrong ones."""
@@ -142,10 +142,12 @@ class KeyCheck:
     """
 
     def __init__(self, recollect: Recollect, metrics: Metrics, failures: Path | None = None) -> None:
-        """Count failures together with the other processes that name the same file `failures`."""
+        """Count failures together with the other processes that name the same file, or use the same database."""
         self._recollect = recollect
         per_minute = recollect.settings.max_failed_keys
-        self._failures = Buckets(rate=per_minute / 60, burst=per_minute, path=failures)
+        self._failures = SharedBuckets(
+            "address", rate=per_minute / 60, burst=per_minute, path=failures, lease=recollect.lease_tokens
+        )
         self._failed = metrics.failed_keys
         self._suspects = 0
         self._good: dict[bytes, None] = {}  # hashes, the oldest first
@@ -160,15 +162,15 @@ class KeyCheck:
         if recent is not None:
             return recent
         digest = hashlib.sha256(sent.encode()).digest()
-        is_suspect = digest not in self._good and self._failures.is_empty(_address(scope))
+        is_suspect = digest not in self._good and await self._failures.is_empty(_address(scope))
         if is_suspect and self._suspects >= MAX_SUSPECTS:
-            self.count_failure(scope)
+            await self.count_failure(scope)
         self._suspects += is_suspect
         try:
             key = await run_sync(self._recollect.verify_key, sent)
         except Unauthorized:
             self._good.pop(digest, None)
-            self.count_failure(scope)
+            await self.count_failure(scope)
             raise
         finally:
             self._suspects -= is_suspect
@@ -177,11 +179,11 @@ class KeyCheck:
         self._good[digest] = None
         return key
 
-    def count_failure(self, scope: Scope) -> None:
+    async def count_failure(self, scope: Scope) -> None:
         """Count a wrong key of this request's address. Raises: HTTPException (429) when there were too many."""
         address = _address(scope)
         self._failed.inc()
-        pause = self._failures.take(address)
+        pause = await self._failures.take(address)
         if pause:
             scope["state"]["refused"] = "failures"
             self._report.add(address)

@@ -31,11 +31,11 @@ from recollect.policy.keys import is_allowed
 from recollect.policy.names import check_user
 from recollect.server.console.logins import COOKIE
 from recollect.server.http.addresses import KeyCheck
-from recollect.server.http.buckets import Buckets
 from recollect.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
 from recollect.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
 from recollect.server.http.requests import USER, USER_HEADER, header, parse_query
 from recollect.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
+from recollect.server.http.shared_limits import SharedBuckets
 from recollect.server.threads import Threads
 from recollect.services.access.logins import Logins
 
@@ -87,7 +87,7 @@ class AuthMiddleware:
         no_auth: bool,
         rates: FilePath | None,
     ) -> None:
-        """Count requests together with the other processes that name the same file `rates`."""
+        """Count requests together with the other processes that name the same file, or use the same database."""
         self._app = app
         self._recollect = recollect
         self._keys = keys
@@ -96,7 +96,9 @@ class AuthMiddleware:
         self._operator = Access(tenant=recollect.settings.tenant, scope=KeyScope.OPERATOR) if no_auth else None
         self._checks = Threads(most=SPARE)
         settings = recollect.settings
-        self._buckets = Buckets(rate=settings.rate_limit, burst=settings.rate_burst, path=rates)
+        self._buckets = SharedBuckets(
+            "key", rate=settings.rate_limit, burst=settings.rate_burst, path=rates, lease=recollect.lease_tokens
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -139,7 +141,7 @@ class AuthMiddleware:
             tenant=key.tenant, scope=key.scope, key_id=key.id, agents=key.agents, trust=key.trust, user=key.user
         )
         state["holder"] = key.tenant
-        pause = self._buckets.take(f"{key.tenant}/{key.id}")
+        pause = await self._buckets.take(f"{key.tenant}/{key.id}")
         if pause and route.scope is not None:
             state["refused"] = "rate"
             return error_response(429, TOO_FAST, "rate_limited", headers={"Retry-After": str(math.ceil(pause))})
@@ -187,7 +189,7 @@ class AuthMiddleware:
             except (StoreError, TimeoutError):
                 key = self._recollect.recent_key(sent, at_any_age=True)
             except Unauthorized:
-                self._keys.count_failure(scope)
+                await self._keys.count_failure(scope)
                 raise
             scope["state"]["waited"] = asyncio.get_running_loop().time() - began
         if key is None:

@@ -32,24 +32,30 @@ class Buckets:
     thread may use them. The clock counts from the start of the machine, so all processes agree on it.
     """
 
-    def __init__(self, *, rate: float, burst: int, path: Path | None = None) -> None:
+    def __init__(self, *, rate: float, burst: float, path: Path | None = None) -> None:
         self._rate = rate
-        self._burst = float(max(burst, 1))
+        self._burst = float(burst)
         self._file = -1 if path is None else _open_sized(path)
         # A fresh mapping is all zero.
         self._memory = mmap.mmap(self._file, SLOTS * SLOT.size)
         if path is not None:
             weakref.finalize(self, os.close, self._file)
 
-    def take(self, key: str) -> float:
-        """Take a token; return the seconds to wait if there is none."""
+    def take(self, key: str) -> tuple[float, float]:
+        """Take a token; return the seconds to wait if there is none, and the tokens that are left."""
         if not self._rate:
-            return 0.0
+            return 0.0, self._burst
         with self._locked():
             offset, hash, tokens, now = self._find(key)
             is_taken = tokens >= 1
             SLOT.pack_into(self._memory, offset, hash, tokens - is_taken, now)
-        return 0.0 if is_taken else (1 - tokens) / self._rate
+        return 0.0 if is_taken else (1 - tokens) / self._rate, tokens - is_taken
+
+    def add(self, key: str, count: int) -> None:
+        """Add tokens, also above `burst`."""
+        with self._locked():
+            offset, hash, tokens, now = self._find(key)
+            SLOT.pack_into(self._memory, offset, hash, tokens + count, now)
 
     def is_empty(self, key: str) -> bool:
         """Return True if the next `take` would have to wait."""
@@ -65,8 +71,8 @@ class Buckets:
         for probe in range(PROBES):
             offset = (hash + probe) % SLOTS * SLOT.size
             other, tokens, then = SLOT.unpack_from(self._memory, offset)
-            # Refilled at `rate` a second since it was counted, up to `burst`.
-            tokens = min(self._burst, tokens + (now - then) * self._rate)
+            # Refilled at `rate` a second since it was counted, up to `burst`. Those that were added stay.
+            tokens = max(tokens, min(self._burst, tokens + (now - then) * self._rate))
             if other == hash:
                 return offset, hash, tokens, now
             if free < 0 and (not other or tokens >= self._burst):

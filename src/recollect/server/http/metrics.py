@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -22,7 +21,7 @@ from prometheus_client.registry import Collector
 from recollect.api.recollect import Recollect
 from recollect.errors import RecollectError
 from recollect.meter import Meter
-from recollect.model import Kind, MaintenanceRun, Source, State
+from recollect.model import Source, StoreReport
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 TOKEN_BUCKETS = (250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -174,23 +173,12 @@ class Metrics(Meter):
         self._lookups[outcome].inc()
 
 
-@dataclass(frozen=True, slots=True)
-class _StoreCounts:
-    """Values read from the store at one time."""
-
-    at: datetime
-    size: int
-    waiting: int
-    memories: Mapping[tuple[Kind, State], int]
-    maintenance: MaintenanceRun | None
-
-
 class _StoreGauges(Collector):
     """Size of the store, texts without a vector and memories; left out while the store does not answer."""
 
     def __init__(self, recollect: Recollect) -> None:
         self._recollect = recollect
-        self._known: _StoreCounts | None = None
+        self._known: tuple[datetime, StoreReport] | None = None
 
     def describe(self) -> list[GaugeMetricFamily]:
         # Registering must not query the store.
@@ -199,39 +187,33 @@ class _StoreGauges(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         # Read once: a concurrent scrape may reset it.
         recollect, now, known = self._recollect, self._recollect.now(), self._known
-        if known is None or not timedelta() <= now - known.at < STORE_EVERY:
+        if known is None or not timedelta() <= now - known[0] < STORE_EVERY:
             try:
-                known = _StoreCounts(
-                    now,
-                    recollect.count_bytes(),
-                    recollect.count_waiting(),
-                    recollect.maintenance.count_memories(),
-                    recollect.maintenance.refresh().last,
-                )
+                known = (now, recollect.maintenance.read_totals())
             except RecollectError:
                 known = None
             self._known = known
         if known is not None:
-            yield from _describe_store(known)
+            yield from _describe_store(known[1])
         problem = 1 if recollect.embedder_problem() else 0
         yield GaugeMetricFamily(
             "recollect_embedder_failing", "1 if the embedder failed when last asked.", value=problem
         )
 
 
-def _describe_store(known: _StoreCounts) -> Iterator[GaugeMetricFamily]:
-    yield GaugeMetricFamily("recollect_store_bytes", "How large the database is.", value=known.size)
+def _describe_store(known: StoreReport) -> Iterator[GaugeMetricFamily]:
+    yield GaugeMetricFamily("recollect_store_bytes", "How large the database is.", value=known.bytes)
     yield GaugeMetricFamily("recollect_waiting_vectors", "Texts without a vector yet.", value=known.waiting)
     counted = "Memories of all tenants, as the last maintenance counted them."
     memories = GaugeMetricFamily("recollect_memories", counted, labels=["kind", "state"])
     for (kind, state), count in known.memories.items():
         memories.add_metric([kind.value, state.value], count)
     yield memories
-    if known.maintenance is not None:
+    if known.last is not None:
         ended = "When the last maintenance of the whole store ended, in seconds since 1970."
-        at, failed = known.maintenance.at.timestamp(), "1 if the last maintenance failed."
+        at, failed = known.last.at.timestamp(), "1 if the last maintenance failed."
         yield GaugeMetricFamily("recollect_maintenance_timestamp_seconds", ended, value=at)
-        yield GaugeMetricFamily("recollect_maintenance_failed", failed, value=bool(known.maintenance.error))
+        yield GaugeMetricFamily("recollect_maintenance_failed", failed, value=bool(known.last.error))
 
 
 BACKGROUND: Mapping[str, tuple[str, GaugeMode]] = {

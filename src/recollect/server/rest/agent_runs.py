@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import logging
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from anyio import create_task_group
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -29,7 +29,15 @@ from recollect.runner import AgentRunner
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant
 from recollect.server.http.errors import located
 from recollect.server.http.routing import WRITE, Router
-from recollect.server.rest.shapes import FORM, RequestBody, is_form
+from recollect.server.rest.shapes import (
+    FILE_FIELD,
+    FLAG_FIELD,
+    TEXT_FIELD,
+    RecordBody,
+    RequestBody,
+    describe_form,
+    is_form,
+)
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 
@@ -60,11 +68,7 @@ class VisionBody(RunBody):
     ]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
-
-class UsageBody(_Record):
+class UsageBody(RecordBody):
     """Cost of an answer."""
 
     requests: Annotated[int, Field(description="Number of model calls.")]
@@ -73,7 +77,7 @@ class UsageBody(_Record):
     output_tokens: int
 
 
-class RecalledBody(_Record):
+class RecalledBody(RecordBody):
     """A memory that the model was shown at its first call."""
 
     id: str
@@ -89,7 +93,7 @@ class ToolUseBody(BaseModel):
     ok: Annotated[bool, Field(description="True if the call succeeded.")]
 
 
-class AnswerBody(BaseModel):
+class AnswerBody(RecordBody):
     """The answer of an agent. The turn is on disk."""
 
     response: str
@@ -101,18 +105,6 @@ class AnswerBody(BaseModel):
     recalled: list[RecalledBody]
     tools: list[ToolUseBody]
     purposes: Annotated[list[str], Field(description="Purposes of the recalls before the first call.")]
-
-    @classmethod
-    def of(cls, answer: AgentAnswer) -> Self:
-        copied: dict[str, Any] = {name: getattr(answer, name) for name in ("response", "session_id", "agent", "model")}
-        return cls(
-            **copied,
-            usage=UsageBody.model_validate(answer.usage),
-            call_id=answer.call_id,
-            recalled=[RecalledBody.model_validate(each) for each in answer.recalled],
-            tools=[ToolUseBody(name=each.name, ok=each.is_ok) for each in answer.tools],
-            purposes=list(answer.purposes),
-        )
 
 
 EVENT_STREAM = "text/event-stream"
@@ -155,7 +147,7 @@ class RunResponse(Response):
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = await self._runner.run(self._question)
-        await JSONResponse(AnswerBody.of(answer).model_dump(mode="json"))(scope, receive, send)
+        await JSONResponse(_render(answer))(scope, receive, send)
 
     async def _stream(self, send: Send) -> None:
         events = _Events(send)
@@ -167,8 +159,13 @@ class RunResponse(Response):
             log.error("A streamed answer failed: %s", error)
             await events.send("error", {"ok": False, "error": str(error), "code": error.code})
         else:
-            await events.send("done", AnswerBody.of(answer).model_dump(mode="json"))
+            await events.send("done", _render(answer))
         await events.end()
+
+
+def _render(answer: AgentAnswer) -> dict[str, Any]:
+    tools = [ToolUseBody(name=each.name, ok=each.is_ok) for each in answer.tools]
+    return AnswerBody.of(answer, tools=tools).model_dump(mode="json")
 
 
 class _Events:
@@ -208,27 +205,15 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
         "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
     }
 }
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": VisionBody.model_json_schema()},
-            FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["prompt", IMAGES],
-                    "properties": {
-                        "prompt": {"type": "string"},
-                        "agent": {"type": "string"},
-                        "session_id": {"type": "string"},
-                        "stream": {"type": "boolean"},
-                        IMAGES: {"type": "array", "items": {"type": "string", "format": "binary"}},
-                    },
-                }
-            },
-        },
-    }
-}
+_BODY = describe_form(
+    {
+        **dict.fromkeys(("prompt", "agent", "session_id"), TEXT_FIELD),
+        "stream": FLAG_FIELD,
+        IMAGES: {"type": "array", "items": FILE_FIELD},
+    },
+    ["prompt", IMAGES],
+    {"application/json": {"schema": VisionBody.model_json_schema()}},
+)
 
 
 async def current_runner(request: Request) -> AgentRunner:

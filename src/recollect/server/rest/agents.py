@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict, create_model
@@ -15,8 +15,8 @@ from recollect.model import Agent, Kind
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS, AgentFields
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
-from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, next_cursor, read_page
-from recollect.server.rest.shapes import Paging, Patch, RecordBody
+from recollect.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
+from recollect.server.rest.shapes import Page, Paging, Patch, RecordBody
 
 
 class AgentPatch(Patch):
@@ -75,19 +75,12 @@ class AgentBody(RecordBody):
     updated_at: datetime
     memories_count: MemoriesCount  # type: ignore[valid-type]
 
-    @classmethod
-    def of(cls, agent: Agent, count: BaseModel) -> Self:
-        return cls._of(agent, memories_count=count, active=agent.is_active)
 
-
-class AgentPage(BaseModel):
+class AgentPage(Page[AgentBody]):
     """Agents by id."""
 
-    items: list[AgentBody]
-    next_cursor: str | None
 
-
-LISTING = "agents"
+LISTING = PagedList("agents", decode_cursor, "", READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/agents", tags=["agents"])
 AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])]
@@ -96,15 +89,10 @@ AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])
 @router.get("", scope=READ)
 def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> AgentPage:
     """List all agents, by id."""
-    after = decode_cursor(LISTING, paging.cursor) if paging.cursor else ""
-    page = read_page(
-        lambda after, limit: tenant.list_agents(after=after, limit=limit),
-        attrgetter("id"),
-        after,
-        limit=paging.limit,
-        at_once=READ_LARGE_AT_ONCE,
+    found, cursor = LISTING.read(
+        lambda after, limit: tenant.list_agents(after=after, limit=limit), attrgetter("id"), paging
     )
-    return AgentPage(items=_bodies(tenant, page.items), next_cursor=next_cursor(LISTING, page.end))
+    return AgentPage(items=_bodies(tenant, found), next_cursor=cursor)
 
 
 @router.post("", scope=WRITE, status_code=201)
@@ -139,7 +127,4 @@ def _body(tenant: TenantMemory, agent: Agent) -> AgentBody:
 
 def _bodies(tenant: TenantMemory, agents: Sequence[Agent]) -> list[AgentBody]:
     counts = tenant.count_memories_by_agent([agent.id for agent in agents])
-    return [
-        AgentBody.of(agent, MemoriesCount(**{kind.value: count for kind, count in counts[agent.id].items()}))
-        for agent in agents
-    ]
+    return [AgentBody.of(each, memories_count=counts[each.id], active=each.is_active) for each in agents]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from recollect.model import AuditEvent, AuditReport
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import decode_number, next_cursor, read_page
-from recollect.server.rest.shapes import Paging, RecordBody, RequestBody, WhereText
+from recollect.server.paging import PagedList, decode_number
+from recollect.server.rest.shapes import Page, Paging, RecordBody, RequestBody, WhereText
 
 
 class EventFilter(Paging):
@@ -47,26 +46,19 @@ class EventBody(RecordBody):
     previous_hash: str
     is_damaged: Annotated[bool, Field(description="The row was changed outside recollect; this is what can be read.")]
 
-    @classmethod
-    def of(cls, event: AuditEvent) -> Self:
-        return cls._of(event)
 
-
-class EventPage(BaseModel):
+class EventPage(Page[EventBody]):
     """Audit events, newest first."""
 
-    items: list[EventBody]
-    next_cursor: str | None
 
-
-class HeadBody(BaseModel):
+class HeadBody(RecordBody):
     """The last event of the audit log."""
 
     id: Annotated[int, Field(description="0: there is none yet.")]
     hash: str
 
 
-class VerifyAnswer(BaseModel):
+class VerifyAnswer(RecordBody):
     """Result of a verification."""
 
     ok: bool
@@ -77,13 +69,8 @@ class VerifyAnswer(BaseModel):
     head: Annotated[HeadBody, Field(description="The last event: keep it elsewhere and compare it later.")]
     keyed_from: Annotated[int | None, Field(description="The first event whose hash is keyed (`audit_key`).")]
 
-    @classmethod
-    def of(cls, report: AuditReport) -> Self:
-        fields = asdict(report)
-        return cls(ok=fields.pop("is_intact"), **fields)
 
-
-LISTING = "audit"
+LISTING = PagedList[int | None]("audit", decode_number, None)
 
 router = Router(prefix="/api/audit", tags=["audit"])
 
@@ -91,14 +78,9 @@ router = Router(prefix="/api/audit", tags=["audit"])
 @router.get("", scope=READ)
 def list_events(tenant: CurrentTenant, filters: Annotated[EventFilter, Query()]) -> EventPage:
     """List audit events, newest first."""
-    before = decode_number(LISTING, filters.cursor) if filters.cursor else None
-    page = read_page(
-        lambda before, limit: tenant.audit.search(filters.q, where=filters.where, before=before, limit=limit),
-        attrgetter("id"),
-        before,
-        limit=filters.limit,
-    )
-    return EventPage(items=[EventBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
+    search = partial(tenant.audit.search, filters.q, where=filters.where)
+    found, cursor = LISTING.read(lambda before, limit: search(before=before, limit=limit), attrgetter("id"), filters)
+    return EventPage(items=[EventBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.post("", scope=WRITE, status_code=201)
@@ -110,4 +92,5 @@ def record_event(tenant: CurrentTenant, body: NewEvent) -> EventBody:
 @router.get("/verify", scope=READ)
 def verify_audit(tenant: CurrentTenant) -> VerifyAnswer:
     """Verify the whole log: find events that were changed or are missing."""
-    return VerifyAnswer.of(tenant.audit.verify())
+    report = tenant.audit.verify()
+    return VerifyAnswer.of(report, ok=report.is_intact)

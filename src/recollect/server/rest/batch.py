@@ -76,7 +76,7 @@ def _store_all(memory: AgentMemory, items: Sequence[object], now: datetime | Non
         kept = memory.remember_many(drafts)
         if now is None:
             return [StoredItem(id=each.id) for each in kept]
-        return [StoredRecord(id=each.id, memory=MemoryBody.of(each, now)) for each in kept]
+        return [StoredRecord(id=each.id, memory=MemoryBody.at(each, now)) for each in kept]
     except REFUSALS as error:
         # An item that was refused here never became a draft.
         position = error.item if len(drafts) == len(items) else len(drafts)

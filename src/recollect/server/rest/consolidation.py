@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from typing import Annotated
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from recollect.api.agent_details import ANY_STATE
 from recollect.model import Kind, Origin, ProposalState
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
-from recollect.server.paging import decode_cursor, next_cursor, read_page
-from recollect.server.rest.shapes import Paging
+from recollect.server.paging import PagedList, decode_cursor
+from recollect.server.rest.shapes import Page, Paging, RecordBody
 
-LISTING = "proposals"
+LISTING = PagedList[str | None]("proposals", decode_cursor, None)
 
 router = Router(prefix="/api/agents/{agent}", tags=["consolidation"])
 ProposalId = Annotated[str, Path(description="The proposal's id.", examples=["p-1"])]
 
 
-class FoldBody(BaseModel):
+class FoldBody(RecordBody):
     """A memory that a proposal replaces, and the version it must still have."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     id: Annotated[str, Field(examples=["m-7"])]
     version: int
@@ -33,10 +32,8 @@ class FoldBody(BaseModel):
     valid_to: Annotated[datetime | None, Field(description="The end of its validity before applying.")]
 
 
-class ProposalBody(BaseModel):
+class ProposalBody(RecordBody):
     """A proposal to replace several memories by one."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     id: Annotated[str, Field(examples=["p-1"])]
     kind: Kind
@@ -53,11 +50,8 @@ class ProposalBody(BaseModel):
     user: Annotated[str | None, Field(description="The end user whose memories it replaces; null: of none.")]
 
 
-class ProposalPage(BaseModel):
+class ProposalPage(Page[ProposalBody]):
     """Proposals, newest first."""
-
-    items: list[ProposalBody]
-    next_cursor: str | None = None
 
 
 class ProposalFilter(Paging):
@@ -70,36 +64,30 @@ class ProposalFilter(Paging):
 def consolidate(memory: CurrentAgent) -> ProposalPage:
     """Look for memories that one could replace, and return the new proposals: open, or already applied if the settings
     allow it and they are trusted enough."""
-    return ProposalPage(items=[ProposalBody.model_validate(each) for each in memory.consolidate()])
+    return ProposalPage(items=[ProposalBody.of(each) for each in memory.consolidate()])
 
 
 @router.get("/proposals", scope=READ)
 def list_proposals(memory: CurrentAgent, filters: Annotated[ProposalFilter, Query()]) -> ProposalPage:
     """List proposals, newest first."""
-    before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
-    page = read_page(
-        lambda before, limit: memory.proposals(state=filters.state, before=before, limit=limit),
-        attrgetter("id"),
-        before,
-        limit=filters.limit,
-    )
-    items = [ProposalBody.model_validate(each) for each in page.items]
-    return ProposalPage(items=items, next_cursor=next_cursor(LISTING, page.end))
+    listed = partial(memory.proposals, state=filters.state)
+    found, cursor = LISTING.read(lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), filters)
+    return ProposalPage(items=[ProposalBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.post("/proposals/{id}/apply", scope=ADMIN)
 def apply_proposal(memory: CurrentAgent, id: ProposalId) -> ProposalBody:
     """Apply a proposal if its memories are unchanged. They are archived, not deleted."""
-    return ProposalBody.model_validate(memory.apply_proposal(id))
+    return ProposalBody.of(memory.apply_proposal(id))
 
 
 @router.post("/proposals/{id}/reject", scope=ADMIN)
 def reject_proposal(memory: CurrentAgent, id: ProposalId) -> ProposalBody:
     """Reject a proposal. It is not proposed again."""
-    return ProposalBody.model_validate(memory.reject_proposal(id))
+    return ProposalBody.of(memory.reject_proposal(id))
 
 
 @router.post("/proposals/{id}/undo", scope=ADMIN)
 def undo_proposal(memory: CurrentAgent, id: ProposalId) -> ProposalBody:
     """Undo an applied proposal: restore the memories it replaced and delete the one it created."""
-    return ProposalBody.model_validate(memory.undo_proposal(id))
+    return ProposalBody.of(memory.undo_proposal(id))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import Field, Strict
 
 from recollect.api.agent import CALLS_PAGE, MAX_CALLS
 from recollect.policy.numbers import MAX_TOKENS
 from recollect.policy.prompt.window import Layout
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, next_cursor, read_page
-from recollect.server.rest.shapes import MinScore, RequestBody, UserName, Where
+from recollect.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
+from recollect.server.rest.shapes import MinScore, Page, RecordBody, RequestBody, UserName, Where
 from recollect.services.recall.recall import check_limit
 
 LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
@@ -64,15 +65,7 @@ class CallFilter(RequestBody):
     item: Annotated[str | None, Field(description="List only this id in the blocks; empty: no items.")] = None
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
-    @classmethod
-    def of(cls, record: Any) -> Self:
-        return cls.model_validate(record)
-
-
-class ItemBody(_Record):
+class ItemBody(RecordBody):
     """An item that a block shows, or left out."""
 
     id: str
@@ -91,7 +84,7 @@ class SeenItemBody(ItemBody):
     since: Annotated[str, Field(description="Change since that call: changed, gone, or empty.")]
 
 
-class BlockBody(_Record):
+class BlockBody(RecordBody):
     """A part of a prompt."""
 
     name: str
@@ -99,7 +92,7 @@ class BlockBody(_Record):
     items: list[ItemBody]
 
 
-class SeenBlockBody(_Record):
+class SeenBlockBody(RecordBody):
     """A part of an earlier prompt, with current texts."""
 
     name: str
@@ -107,7 +100,7 @@ class SeenBlockBody(_Record):
     items: list[SeenItemBody]
 
 
-class TruncationBody(_Record):
+class TruncationBody(RecordBody):
     """A step that made a prompt fit its budget."""
 
     step: Annotated[str, Field(examples=["fold", "drop", "reference"])]
@@ -119,7 +112,7 @@ class TruncationBody(_Record):
     dropped_references: Annotated[list[str], Field(description="Keys the prompt no longer mentions.")]
 
 
-class ContextBody(_Record):
+class ContextBody(RecordBody):
     """A prompt for a model."""
 
     id: str
@@ -132,7 +125,7 @@ class ContextBody(_Record):
     truncations: list[TruncationBody]
 
 
-class _Call(_Record):
+class _Call(RecordBody):
     id: str
     session_id: str
     user: Annotated[str | None, Field(description="The end user it was for; null: none.")]
@@ -155,14 +148,11 @@ class SeenCallBody(_Call):
     blocks: list[SeenBlockBody]
 
 
-class CallPage(BaseModel):
+class CallPage(Page[CallBody]):
     """Calls, newest first."""
 
-    items: list[CallBody]
-    next_cursor: str | None
 
-
-LISTING = "context-calls"
+LISTING = PagedList("context-calls", decode_cursor, "", READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/agents/{agent}", tags=["working memory"])
 
@@ -171,37 +161,16 @@ router = Router(prefix="/api/agents/{agent}", tags=["working memory"])
 @router.post("/context", scope=WRITE)
 def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
     """Build the prompt for a message: chat messages that fit the budget."""
-    results = body.tool_results
-    made = memory.context(
-        body.session_id,
-        body.message,
-        system_prompt=body.system_prompt,
-        budget=body.budget,
-        layout=body.layout,
-        tool_results=None
-        if results is None
-        else [each if isinstance(each, str) else {"content": each.content, "name": each.name} for each in results],
-        min_score=body.min_score,
-        where=body.where,
-        user=body.user,
-    )
-    return ContextBody.of(made)
+    return ContextBody.of(memory.context(**body.model_dump()))
 
 
 @router.get("/context-calls", scope=READ)
 def list_context_calls(memory: CurrentAgent, filters: Annotated[CallFilter, Query()]) -> CallPage:
     """List the latest prompts of the agent, newest first, by ids and digests."""
-    before = decode_cursor(LISTING, filters.cursor) if filters.cursor else ""
-    page = read_page(
-        lambda before, limit: memory.context_calls(
-            session_id=filters.session_id, before=before, limit=limit, item=filters.item
-        ),
-        attrgetter("id"),
-        before,
-        limit=check_limit(filters.limit, most=MAX_CALLS),
-        at_once=READ_LARGE_AT_ONCE,
-    )
-    return CallPage(items=[CallBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
+    check_limit(filters.limit, most=MAX_CALLS)
+    listed = partial(memory.context_calls, session_id=filters.session_id, item=filters.item)
+    found, cursor = LISTING.read(lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), filters)
+    return CallPage(items=[CallBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.get("/context-calls/{id}", scope=READ)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 from functools import partial
 from operator import attrgetter, itemgetter
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
 from recollect.api.recollect import AgentMemory
-from recollect.model import Detail, DetailPage, Json
+from recollect.model import Detail
 from recollect.policy.details.keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
 from recollect.policy.details.references import reference
 from recollect.policy.numbers import MAX_SECONDS
+from recollect.ports import Place
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import decode_number, decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import Number, Paging, Patch, RequestBody
+from recollect.server.paging import PagedList, decode_number, decode_place
+from recollect.server.rest.shapes import Number, Page, Paging, Patch, RecordBody, RequestBody
 from recollect.services.details.capture import COMMAND_OUTPUT
 
 
@@ -85,7 +86,7 @@ class PartFilter(RequestBody):
     json_path: Annotated[str | None, Field(description="RFC 9535.", examples=["$.items[*].name"])] = None
 
 
-class DetailBody(BaseModel):
+class DetailBody(RecordBody):
     """A big text, without its content."""
 
     memory_key: str
@@ -103,20 +104,12 @@ class DetailBody(BaseModel):
     created_at: datetime
     user: Annotated[str | None, Field(description="The end user it belongs to; null: none.")]
 
-    @classmethod
-    def of(cls, detail: Detail) -> Self:
-        named: Json = {"memory_key": detail.key, "reference": reference(detail.key, detail.description)}
-        return cls(**named, **{name: getattr(detail, name) for name in cls.model_fields if name not in named})
 
-
-class DetailList(BaseModel):
+class DetailList(Page[DetailBody]):
     """Details: by relevance if words were given, otherwise newest first."""
 
-    items: list[DetailBody]
-    next_cursor: str | None
 
-
-class PartBody(BaseModel):
+class PartBody(RecordBody):
     """A part of a big text."""
 
     memory_key: str
@@ -131,10 +124,6 @@ class PartBody(BaseModel):
     total_lines: int
     matches: Annotated[int | None, Field(description="With grep and json_path, the number of matches in the content.")]
     remaining: Annotated[str, Field(description="What follows, and how to read it.")]
-
-    @classmethod
-    def of(cls, page: DetailPage) -> Self:
-        return cls(memory_key=page.key, **{n: getattr(page, n) for n in cls.model_fields if n != "memory_key"})
 
 
 class CaptureBody(RequestBody):
@@ -160,8 +149,8 @@ class CapturedBody(BaseModel):
 
 
 VISIBLE = {"shown": True, "hidden": False, "all": None}
-LISTING = "details"
-SEARCH = "found details"
+LISTING = PagedList[Place | None]("details", decode_place, None)
+SEARCH = PagedList("found details", decode_number, 0)
 
 router = Router(prefix="/api/agents/{agent}", tags=["details"])
 Key = Annotated[str, Path(description="The detail's key.", examples=["npm-install-x7k2m9qp"])]
@@ -171,10 +160,11 @@ Key = Annotated[str, Path(description="The detail's key.", examples=["npm-instal
 def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
     """Store a big text. When this route answers, it is on disk. The text is stored unchanged; credentials are removed
     from its description and metadata."""
-    stored = memory.store_detail(
-        body.content, description=body.description, type=body.type, session_id=body.session_id, metadata=body.metadata
-    )
-    return DetailBody.of(stored)
+    return _body(memory.store_detail(**dict(body)))
+
+
+def _body(detail: Detail) -> DetailBody:
+    return DetailBody.of(detail, memory_key=detail.key, reference=reference(detail.key, detail.description))
 
 
 @router.get("/details", scope=READ)
@@ -182,58 +172,40 @@ def list_details(memory: CurrentAgent, filters: Annotated[DetailFilter, Query()]
     """List details, newest first; with `q`, by the number of its words they have."""
     if filters.q.strip():
         return _search(memory, filters)
-    page = read_page(
-        lambda before, limit: memory.list_details(
-            session_id=filters.session_id, is_active=VISIBLE[filters.visible], before=before, limit=limit
-        ),
-        attrgetter("created_at", "key"),
-        decode_place(LISTING, filters.cursor) if filters.cursor else None,
-        limit=filters.limit,
+    listed = partial(memory.list_details, session_id=filters.session_id, is_active=VISIBLE[filters.visible])
+    found, cursor = LISTING.read(
+        lambda before, limit: listed(before=before, limit=limit), attrgetter("created_at", "key"), filters
     )
-    return DetailList(items=[DetailBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
+    return DetailList(items=[_body(each) for each in found], next_cursor=cursor)
 
 
 def _search(memory: AgentMemory, filters: DetailFilter) -> DetailList:
     """Return a page of a search; the cursor counts the items before it."""
     search = partial(memory.search_details, filters.q, session_id=filters.session_id)
-    page = read_page(
-        lambda start, limit: enumerate(search(offset=start, limit=limit), start + 1),
-        itemgetter(0),
-        decode_number(SEARCH, filters.cursor) if filters.cursor else 0,
-        limit=filters.limit,
+    found, cursor = SEARCH.read(
+        lambda start, limit: enumerate(search(offset=start, limit=limit), start + 1), itemgetter(0), filters
     )
-    return DetailList(items=[DetailBody.of(each) for _, each in page.items], next_cursor=next_cursor(SEARCH, page.end))
+    return DetailList(items=[_body(each) for _, each in found], next_cursor=cursor)
 
 
 @router.get("/details/{key}", scope=READ)
 def read_detail(memory: CurrentAgent, key: Key, filters: Annotated[PartFilter, Query()]) -> PartBody:
     """Return a part of a big text: a range of characters or lines, its head or tail, matches, or values of its JSON."""
-    page = memory.read_detail(
-        key,
-        offset=filters.offset,
-        limit=filters.limit,
-        lines=filters.lines,
-        head=filters.head,
-        tail=filters.tail,
-        grep=filters.grep,
-        context=filters.context,
-        json_path=filters.json_path,
-    )
-    return PartBody.of(page)
+    return PartBody.of(memory.read_detail(key, **dict(filters)), memory_key=key)
 
 
 @router.get("/details/{key}/record", scope=READ)
 def get_detail(memory: CurrentAgent, key: Key) -> DetailBody:
     """Return what is known about a big text, even a hidden one, without its content."""
-    return DetailBody.of(memory.get_detail(key))
+    return _body(memory.get_detail(key))
 
 
 @router.patch("/details/{key}", scope=WRITE)
 def hide_detail(memory: CurrentAgent, key: Key, body: DetailPatch) -> DetailBody:
     """Hide a big text, so that it is neither found nor read, or show it again."""
     if "is_active" not in body.model_fields_set:
-        return DetailBody.of(memory.get_detail(key))
-    return DetailBody.of(memory.hide_detail(key, is_hidden=not body.is_active))
+        return _body(memory.get_detail(key))
+    return _body(memory.hide_detail(key, is_hidden=not body.is_active))
 
 
 @router.delete("/details/{key}", scope=WRITE, status_code=204)
@@ -245,13 +217,5 @@ def delete_detail(memory: CurrentAgent, key: Key) -> None:
 @router.post("/capture", scope=WRITE)
 def capture(memory: CurrentAgent, body: CaptureBody) -> CapturedBody:
     """Store an output that is too long for a prompt. When this route answers, it is on disk."""
-    kept = memory.capture_output(
-        body.output,
-        source=body.source,
-        status=body.status,
-        type=body.type,
-        session_id=body.session_id,
-        duration=body.duration,
-        metadata=body.metadata,
-    )
+    kept = memory.capture_output(**dict(body))
     return CapturedBody(text=kept.text, captured=kept.is_captured, memory_key=kept.memory_key)

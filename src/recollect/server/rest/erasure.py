@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, Router
-from recollect.server.rest.shapes import RequestBody
+from recollect.server.rest.shapes import RecordBody, RequestBody
 
 router = Router(prefix="/api", tags=["erasure"])
 
@@ -42,10 +42,8 @@ class EraseBody(RequestBody):
     ] = None
 
 
-class FindingBody(BaseModel):
+class FindingBody(RecordBody):
     """An item that a dry run found."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     table: str
     agent: Annotated[str, Field(description="Its agent; empty: none.")]
@@ -54,10 +52,8 @@ class FindingBody(BaseModel):
     excerpt: str
 
 
-class ReceiptBody(BaseModel):
+class ReceiptBody(RecordBody):
     """Receipt of an erasure. It holds nothing of what was erased."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     tenant: str
     subject: Annotated[str, Field(description="Such as agent:atlas; the words of a text are left out.")]
@@ -76,6 +72,4 @@ class ReceiptBody(BaseModel):
 @router.post("/erase", scope=ADMIN)
 def erase(tenant: CurrentTenant, body: EraseBody) -> ReceiptBody:
     """Erase a subject permanently from every table, file and cache, and return a receipt."""
-    return ReceiptBody.model_validate(
-        tenant.erase(body.subject, dry_run=body.dry_run, compact=body.compact, with_agents=body.with_agents)
-    )
+    return ReceiptBody.of(tenant.erase(**dict(body)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -12,13 +11,13 @@ from recollect.model import AddedFacts, Fact, Kind, Origin
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import WRITE, Router
 from recollect.server.rest.memories import MemoryBody
-from recollect.server.rest.shapes import RequestBody, UserName
+from recollect.server.rest.shapes import RecordBody, RequestBody, UserName
 from recollect.services.memories.fact_requests import MAX_MESSAGES
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
 
 
-class FactStepBody(BaseModel):
+class FactStepBody(RecordBody):
     """A change that `add` made."""
 
     change: Literal["added", "updated", "ended"]
@@ -57,7 +56,7 @@ class UndoFacts(RequestBody):
     ]
 
 
-class FactBody(BaseModel):
+class FactBody(RecordBody):
     """A memory that was stored, edited or ended."""
 
     id: Annotated[str, Field(description="Empty in a dry run, if it is new.", examples=["m-7"])]
@@ -69,21 +68,6 @@ class FactBody(BaseModel):
     version: int
     replaces: Annotated[str | None, Field(description="The memory it supersedes.")]
 
-    @classmethod
-    def of(cls, fact: Fact, **more: Any) -> Self:
-        memory = fact.memory
-        return cls(
-            id=memory.id,
-            text=memory.text,
-            turn=fact.turn,
-            kind=memory.kind,
-            category=memory.category,
-            origin=memory.origin,
-            version=memory.version,
-            replaces=fact.replaces,
-            **more,
-        )
-
 
 class WholeFact(FactBody):
     """A memory that was stored, edited or ended, for requests with `records`."""
@@ -94,7 +78,7 @@ class WholeFact(FactBody):
 AnyFact: TypeAlias = WholeFact | FactBody
 
 
-class DroppedBody(BaseModel):
+class DroppedBody(RecordBody):
     """A statement that was not stored. Secrets in it are replaced by a mark."""
 
     text: str
@@ -102,7 +86,7 @@ class DroppedBody(BaseModel):
     reason: str
 
 
-class FactsAnswer(BaseModel):
+class FactsAnswer(RecordBody):
     """Changes to the memories, and what was left out."""
 
     added: list[AnyFact]
@@ -118,20 +102,15 @@ class FactsAnswer(BaseModel):
     undo: Annotated[list[FactStepBody], Field(description="Send it to `add/undo` to undo all of this.")]
 
     @classmethod
-    def of(cls, result: AddedFacts, now: datetime | None) -> Self:
+    def at(cls, result: AddedFacts, now: datetime | None) -> Self:
         def body(fact: Fact) -> FactBody:
-            return FactBody.of(fact) if now is None else WholeFact.of(fact, memory=MemoryBody.of(fact.memory, now))
+            change = {"turn": fact.turn, "replaces": fact.replaces}
+            if now is None:
+                return FactBody.of(fact.memory, **change)
+            return WholeFact.of(fact.memory, **change, memory=MemoryBody.at(fact.memory, now))
 
-        return cls(
-            added=[body(each) for each in result.added],
-            updated=[body(each) for each in result.updated],
-            superseded=[body(each) for each in result.superseded],
-            dropped=[DroppedBody(text=each.text, turn=each.turn, reason=each.reason) for each in result.dropped],
-            source=result.source,
-            problem=result.problem,
-            dry_run=result.is_dry_run,
-            undo=[FactStepBody(**asdict(step)) for step in result.steps],
-        )
+        facts = {name: [body(each) for each in getattr(result, name)] for name in ("added", "updated", "superseded")}
+        return cls.of(result, **facts, dry_run=result.is_dry_run, undo=result.steps)
 
 
 class UndoneFacts(BaseModel):
@@ -144,10 +123,8 @@ class UndoneFacts(BaseModel):
 def add_facts(recollect: CurrentRecollect, memory: CurrentAgent, body: NewFacts) -> FactsAnswer:
     """Store the lasting facts of a conversation. When this route answers, they are on disk. A configured model reads
     the messages; without one, or when it fails, rules do."""
-    added = memory.add(
-        body.messages, session_id=body.session_id, dry_run=body.dry_run, user=body.user, metadata=body.metadata
-    )
-    return FactsAnswer.of(added, recollect.now() if body.records else None)
+    added = memory.add(**body.model_dump(exclude={"records"}))
+    return FactsAnswer.at(added, recollect.now() if body.records else None)
 
 
 @router.post("/add/undo", scope=WRITE)

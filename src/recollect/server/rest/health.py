@@ -148,6 +148,8 @@ def _check(recollect: Recollect, tenant: TenantMemory) -> list[str]:
     """Raises: StoreError."""
     tenant.list_agents(limit=1)
     recollect.maintenance.refresh()
+    # Asks every node of a cluster, so that `find_problems` names those that are away.
+    recollect.count_bytes()
     return find_problems(recollect, tenant)
 
 

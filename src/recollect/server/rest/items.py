@@ -7,13 +7,12 @@ path is encoded for the URL.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from fastapi import Query
 from pydantic import BaseModel, Field, Strict
 
 from recollect.errors import Invalid, NotFound
-from recollect.model import Item
 from recollect.policy.items import MAX_KEY_CHARS, MAX_NAMES
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
@@ -114,10 +113,6 @@ class KeyedItem(RecordBody):
     user: Annotated[str | None, Field(description="End user it belongs to.")]
     score: Annotated[float | None, Field(description="How well it fits the query; null without one.")]
 
-    @classmethod
-    def of(cls, item: Item) -> Self:
-        return cls._of(item)
-
 
 class FoundItems(BaseModel):
     """Items, in the order of the search."""
@@ -170,15 +165,7 @@ def search_items(memory: CurrentAgent, body: ItemSearch) -> FoundItems:
     """Search the items of a namespace and of all below it: the best for a query first, as recall ranks them, otherwise
     the last written first. A page has fewer items than the limit if they are long; `next_offset` continues it."""
     check_limit(body.limit, most=MAX_FOUND)
-    found = memory.search_items(
-        body.namespace,
-        query=body.query,
-        where=body.where,
-        limit=body.limit,
-        offset=body.offset,
-        refresh=body.refresh,
-        user=body.user,
-    )
+    found = memory.search_items(body.namespace, **body.model_dump(exclude={"namespace"}))
     items = fit_page(found)
     is_end = len(found) < body.limit and len(items) == len(found)
     return FoundItems(

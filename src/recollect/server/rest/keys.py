@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, Self
+from typing import Annotated
 
 from fastapi import Path, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from recollect.model import ApiKey, KeyScope, Origin
+from recollect.model import KeyScope, Origin
 from recollect.policy.keys import MAX_AGENTS
+from recollect.ports import Place
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, Router
-from recollect.server.paging import decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import KeyScopeName, Moment, OriginName, Paging, RecordBody, RequestBody
+from recollect.server.paging import PagedList, decode_place
+from recollect.server.rest.shapes import KeyScopeName, Moment, OriginName, Page, Paging, RecordBody, RequestBody
 
 
 class NewKey(RequestBody):
@@ -48,10 +49,6 @@ class KeyBody(RecordBody):
     trust: Annotated[Origin | None, Field(description="The most trusted origin it may claim; null: any")]
     user: Annotated[str | None, Field(description="The end user it is limited to; null: all")]
 
-    @classmethod
-    def of(cls, record: ApiKey, **more: Any) -> Self:
-        return cls._of(record, agents=list(record.agents), **more)
-
 
 class IssuedKeyBody(KeyBody):
     """A key that was just created."""
@@ -59,14 +56,11 @@ class IssuedKeyBody(KeyBody):
     key: Annotated[str, Field(description="The value for Authorization: Bearer …; it is not shown again.")]
 
 
-class KeyPage(BaseModel):
+class KeyPage(Page[KeyBody]):
     """Keys, oldest first."""
 
-    items: list[KeyBody]
-    next_cursor: str | None = None
 
-
-LISTING = "keys"
+LISTING = PagedList[Place | None]("keys", decode_place, None)
 
 router = Router(prefix="/api/keys", tags=["keys"])
 KeyId = Annotated[str, Path(description="The key's id: the part of it between tenant and secret.")]
@@ -75,27 +69,16 @@ KeyId = Annotated[str, Path(description="The key's id: the part of it between te
 @router.get("", scope=ADMIN)
 def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyPage:
     """List the tenant's keys, oldest first, with revoked and expired ones, never their secrets."""
-    after = decode_place(LISTING, paging.cursor) if paging.cursor else None
-    page = read_page(
-        lambda after, limit: tenant.list_keys(after=after, limit=limit),
-        attrgetter("created_at", "id"),
-        after,
-        limit=paging.limit,
+    found, cursor = LISTING.read(
+        lambda after, limit: tenant.list_keys(after=after, limit=limit), attrgetter("created_at", "id"), paging
     )
-    return KeyPage(items=[KeyBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
+    return KeyPage(items=[KeyBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.post("", scope=ADMIN, status_code=201)
 def create_key(tenant: CurrentTenant, body: NewKey) -> IssuedKeyBody:
     """Create a key for this tenant, with at most the rights of yours. It is shown once; only its hash is stored."""
-    issued = tenant.add_key(
-        body.scope,
-        name=body.name,
-        expires_at=body.expires_at,
-        agents=body.agents,
-        trust=body.trust,
-        user=body.user,
-    )
+    issued = tenant.add_key(**dict(body))
     return IssuedKeyBody.of(issued.record, key=issued.key)
 
 

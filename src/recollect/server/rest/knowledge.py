@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
 from recollect.errors import Invalid
@@ -24,20 +24,25 @@ from recollect.policy.documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant, readable_agent
 from recollect.server.http.errors import located
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import decode_cursor, next_cursor, read_page
+from recollect.server.paging import PagedList, decode_cursor
 from recollect.server.rest.shapes import (
-    FORM,
+    FILE_FIELD,
+    FLAG_FIELD,
     NO_FILE,
+    TEXT_FIELD,
     Metadata,
+    Page,
     Paging,
     Patch,
+    RecordBody,
     RequestBody,
     Where,
     WhereText,
+    describe_form,
     is_form,
 )
 from recollect.server.threads import BodyReader
-from recollect.services.knowledge.report import Change, IngestedDocument, IngestReport
+from recollect.services.knowledge.report import Change, IngestReport
 from recollect.services.recall.recall import MAX_LIMIT
 
 Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_TITLE_CHARS})]
@@ -89,10 +94,8 @@ class KnowledgeQuestion(RequestBody):
     ] = None
 
 
-class DocumentBody(BaseModel):
+class DocumentBody(RecordBody):
     """A document, without its text."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     id: Annotated[str, Field(examples=["d-0f343b0931126a20"])]
     title: str
@@ -106,7 +109,7 @@ class DocumentBody(BaseModel):
     metadata: dict[str, Any]
 
 
-class RemovedSecretBody(BaseModel):
+class RemovedSecretBody(RecordBody):
     """A secret that was removed from a document."""
 
     place: Annotated[str, Field(examples=["line 6"])]
@@ -120,17 +123,9 @@ class IngestedBody(DocumentBody):
     passages: Annotated[int, Field(description="Number of passages.")]
     removed_secrets: Annotated[list[RemovedSecretBody], Field(description="What was replaced by a mark.")]
 
-    @classmethod
-    def of(cls, ingested: IngestedDocument) -> Self:
-        fields = DocumentBody.model_validate(ingested.document).model_dump()
-        removed = [RemovedSecretBody(place=each.place, rule=each.rule) for each in ingested.removed_secrets]
-        return cls(**fields, change=ingested.change, passages=ingested.passages, removed_secrets=removed)
 
-
-class PassageBody(BaseModel):
+class PassageBody(RecordBody):
     """A passage, with the headings above it."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     position: Annotated[int, Field(description="0 is the first.")]
     text: str
@@ -142,11 +137,8 @@ class WholeDocument(DocumentBody):
     passages: list[PassageBody]
 
 
-class DocumentPage(BaseModel):
+class DocumentPage(Page[DocumentBody]):
     """Documents by id."""
-
-    items: list[DocumentBody]
-    next_cursor: str | None
 
 
 class PassageHit(BaseModel):
@@ -167,7 +159,7 @@ class PassageHit(BaseModel):
     def of(cls, hit: Hit) -> Self:
         assert hit.document is not None
         document: dict[str, Any] = {"document_id": hit.document.id, "category": hit.document.category}
-        document["document"] = DocumentBody.model_validate(hit.document)
+        document["document"] = DocumentBody.of(hit.document)
         return cls.model_validate(document | {n: getattr(hit, n) for n in cls.model_fields if n not in document})
 
 
@@ -192,10 +184,8 @@ class SkillFilter(RequestBody):
     agent: Annotated[str, Field(description="Only skills of this agent.", examples=["atlas"])] = ""
 
 
-class SkillBody(BaseModel):
+class SkillBody(RecordBody):
     """A skill: instructions from one file."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     name: str
     description: str
@@ -204,41 +194,29 @@ class SkillBody(BaseModel):
     meta: Annotated[dict[str, Any], Field(description="Further fields of the front matter.")]
 
 
-class SkillPage(BaseModel):
+class SkillPage(Page[SkillBody]):
     """Skills by name."""
 
-    items: list[SkillBody]
-    next_cursor: str | None = None
     problems: Annotated[list[str], Field(description="Problems of the files; the last valid versions stay in use.")]
 
 
-LISTING = "documents"
+LISTING = PagedList("documents", decode_cursor, "")
 FORM_FIELDS = ("file", "title", "category", "is_published", "metadata", "secrets")
 
 router = Router(prefix="/api", tags=["knowledge"])
 DocumentId = Annotated[str, Path(description="The document's id.", examples=["d-0f343b0931126a20"])]
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": NewDocument.model_json_schema()},
-            FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        "title": {"type": "string"},
-                        "category": {"type": "string"},
-                        "is_published": {"type": "boolean"},
-                        "metadata": {"type": "string", "description": "A JSON object."},
-                        "secrets": {"type": "string", "enum": ["redact", "reject"]},
-                    },
-                }
-            },
-        },
-    }
-}
+_BODY = describe_form(
+    {
+        "file": FILE_FIELD,
+        "title": TEXT_FIELD,
+        "category": TEXT_FIELD,
+        "is_published": FLAG_FIELD,
+        "metadata": {**TEXT_FIELD, "description": "A JSON object."},
+        "secrets": {**TEXT_FIELD, "enum": ["redact", "reject"]},
+    },
+    ["file"],
+    {"application/json": {"schema": NewDocument.model_json_schema()}},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +280,7 @@ def create_document(
     ingested = _ingest(tenant, submitted).documents[0]
     if ingested.change != "added":
         response.status_code = 200
-    return IngestedBody.of(ingested)
+    return IngestedBody.of(ingested, **dict(DocumentBody.of(ingested.document)))
 
 
 def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestReport:
@@ -314,30 +292,21 @@ def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestRep
 @router.get("/kb/documents", scope=READ)
 def list_documents(tenant: CurrentTenant, filters: Annotated[DocumentFilter, Query()]) -> DocumentPage:
     """List documents, by id."""
-    after = decode_cursor(LISTING, filters.cursor) if filters.cursor else ""
-    page = read_page(
-        lambda after, limit: tenant.list_documents(
-            category=filters.category, where=filters.where, after=after, limit=limit
-        ),
-        attrgetter("id"),
-        after,
-        limit=filters.limit,
-    )
-    items = [DocumentBody.model_validate(each) for each in page.items]
-    return DocumentPage(items=items, next_cursor=next_cursor(LISTING, page.end))
+    listed = partial(tenant.list_documents, category=filters.category, where=filters.where)
+    found, cursor = LISTING.read(lambda after, limit: listed(after=after, limit=limit), attrgetter("id"), filters)
+    return DocumentPage(items=[DocumentBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.get("/kb/documents/{id}", scope=READ)
 def get_document(tenant: CurrentTenant, id: DocumentId) -> WholeDocument:
     """Return a document with its passages."""
-    fields = DocumentBody.model_validate(tenant.get_document(id)).model_dump()
-    return WholeDocument(**fields, passages=[PassageBody.model_validate(each) for each in tenant.list_passages(id)])
+    return WholeDocument.of(tenant.get_document(id), passages=tenant.list_passages(id))
 
 
 @router.patch("/kb/documents/{id}", scope=WRITE)
 def update_document(tenant: CurrentTenant, id: DocumentId, body: DocumentPatch) -> DocumentBody:
     """Change the title, category or metadata of a document, publish or unpublish it."""
-    return DocumentBody.model_validate(tenant.update_document(id, **body.model_dump(exclude_unset=True)))
+    return DocumentBody.of(tenant.update_document(id, **body.model_dump(exclude_unset=True)))
 
 
 @router.delete("/kb/documents/{id}", scope=WRITE, status_code=204)
@@ -360,6 +329,4 @@ def list_skills(
 ) -> SkillPage:
     """List all skills by name, with their text; with `agent`, those of this agent. Changed files are read again."""
     found = readable_agent(tenant, filters.agent).skills() if filters.agent else recollect.skills()
-    return SkillPage(
-        items=[SkillBody.model_validate(each) for each in found], problems=list(recollect.skill_problems())
-    )
+    return SkillPage(items=[SkillBody.of(each) for each in found], problems=list(recollect.skill_problems()))

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Self
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
-from recollect.model import Kind, Memory, MemoryVersion, Origin, Role, Scope, State
+from recollect.model import Kind, Memory, Origin, Role, Scope, State
 from recollect.policy.memories.kinds import MAX_TAGS, RULES
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
-from recollect.server.paging import decode_cursor, decode_number, fit_page, next_cursor, read_page
+from recollect.server.paging import PagedList, decode_cursor, decode_number, fit_page
 from recollect.server.rest.shapes import (
     FilterFields,
     KindName,
@@ -26,6 +26,7 @@ from recollect.server.rest.shapes import (
     Moment,
     Number,
     OriginName,
+    Page,
     Paging,
     Patch,
     RecordBody,
@@ -136,8 +137,9 @@ class MemoryBody(RecordBody):
     item_key: Annotated[str | None, Field(description="Key of an item in its namespace.")]
 
     @classmethod
-    def of(cls, memory: Memory, now: datetime, **more: Any) -> Self:
-        return cls._of(memory, state=memory.state(now), **more)
+    def at(cls, memory: Memory, now: datetime, **more: Any) -> Self:
+        """Return the body of a memory in the state it has at a time."""
+        return cls.of(memory, state=memory.state(now), **more)
 
 
 class SimilarBody(BaseModel):
@@ -164,16 +166,9 @@ class VersionBody(RecordBody):
     metadata: dict[str, Any]
     replaced_at: datetime
 
-    @classmethod
-    def of(cls, version: MemoryVersion) -> Self:
-        return cls._of(version)
 
-
-class MemoryPage(BaseModel):
+class MemoryPage(Page[MemoryBody]):
     """Memories, in the order of the route."""
-
-    items: list[MemoryBody]
-    next_cursor: str | None = None
 
 
 class RestoreAnswer(BaseModel):
@@ -184,11 +179,8 @@ class RestoreAnswer(BaseModel):
     items: Annotated[list[MemoryBody], Field(description="The first of them, as many as fit into a page.")]
 
 
-class VersionPage(BaseModel):
+class VersionPage(Page[VersionBody]):
     """Previous versions of a memory, newest first."""
-
-    items: list[VersionBody]
-    next_cursor: str | None = None
 
 
 class ApprovedWorkspace(BaseModel):
@@ -197,8 +189,8 @@ class ApprovedWorkspace(BaseModel):
     approved: Annotated[int, Field(description="Number of approved notes.")]
 
 
-LISTING = "memories"
-VERSIONS = "versions"
+LISTING = PagedList[str | None]("memories", decode_cursor, None)
+VERSIONS = PagedList[int | None]("versions", decode_number, None)
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=["m-7"])]
@@ -209,15 +201,11 @@ def list_memories(
     recollect: CurrentRecollect, memory: CurrentAgent, filters: Annotated[MemoryFilter, Query()]
 ) -> MemoryPage:
     """List memories, newest first. An unknown agent has none."""
-    before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
     chosen: dict[str, Any] = {"kind": filters.kind or None, "state": filters.state or None, **filters.filters()}
     listed = partial(memory.list, query=filters.q, as_of=filters.as_of, user=filters.user, **chosen)
-    page = read_page(
-        lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=filters.limit
-    )
+    found, cursor = LISTING.read(lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), filters)
     moment = filters.as_of or recollect.now()
-    items = [MemoryBody.of(each, moment) for each in page.items]
-    return MemoryPage(items=items, next_cursor=next_cursor(LISTING, page.end))
+    return MemoryPage(items=[MemoryBody.at(each, moment) for each in found], next_cursor=cursor)
 
 
 def draft_fields(body: NewMemory) -> dict[str, Any]:
@@ -233,28 +221,20 @@ def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMe
     than the key."""
     kept = memory.remember(**draft_fields(body))
     similar = [SimilarBody(id=each.id, text=each.text) for each in find_lookalikes(memory.similar, kept)]
-    return KeptMemory.of(kept, recollect.now(), similar=similar)
+    return KeptMemory.at(kept, recollect.now(), similar=similar)
 
 
 @router.get("/memories/{id}", scope=READ)
 def get_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
     """Return a memory."""
-    return MemoryBody.of(memory.get(id), recollect.now())
+    return MemoryBody.at(memory.get(id), recollect.now())
 
 
 @router.patch("/memories/{id}", scope=WRITE)
 def update_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId, body: MemoryPatch) -> MemoryBody:
     """Edit a memory; the previous text, tags and metadata are kept as history. With `version`, only if that is
     still the current one."""
-    edited = memory.update(
-        id,
-        text=body.text if "text" in body.model_fields_set else None,
-        tags=body.tags if "tags" in body.model_fields_set else None,
-        importance=body.importance if "importance" in body.model_fields_set else None,
-        metadata=body.metadata if "metadata" in body.model_fields_set else None,
-        version=body.version if "version" in body.model_fields_set else None,
-    )
-    return MemoryBody.of(edited, recollect.now())
+    return MemoryBody.at(memory.update(id, **body.model_dump(exclude_unset=True)), recollect.now())
 
 
 @router.delete("/memories/{id}", scope=WRITE, status_code=204)
@@ -266,34 +246,30 @@ def delete_memory(memory: CurrentAgent, id: MemoryId) -> None:
 @router.get("/memories/{id}/history", scope=READ)
 def list_versions(memory: CurrentAgent, id: MemoryId, paging: Annotated[Paging, Query()]) -> VersionPage:
     """List previous versions of a memory, newest first."""
-    newest = decode_number(VERSIONS, paging.cursor) if paging.cursor else None
-    page = read_page(
-        lambda before, limit: memory.history(id, before=before, limit=limit),
-        attrgetter("version"),
-        newest,
-        limit=paging.limit,
+    found, cursor = VERSIONS.read(
+        lambda before, limit: memory.history(id, before=before, limit=limit), attrgetter("version"), paging
     )
-    return VersionPage(items=[VersionBody.of(each) for each in page.items], next_cursor=next_cursor(VERSIONS, page.end))
+    return VersionPage(items=[VersionBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.get("/memories/{id}/similar", scope=READ)
 def list_similar(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryPage:
     """List live memories that are similar to this one, most similar first."""
     now = recollect.now()
-    return MemoryPage(items=[MemoryBody.of(each, now) for each in memory.similar(id)])
+    return MemoryPage(items=[MemoryBody.at(each, now) for each in memory.similar(id)])
 
 
 @router.get("/review", scope=READ)
 def list_for_review(recollect: CurrentRecollect, memory: CurrentAgent) -> MemoryPage:
     """List memories to review, newest first: `held` memories are not used; `flag` is the reason."""
     now = recollect.now()
-    return MemoryPage(items=[MemoryBody.of(each, now) for each in fit_page(memory.review())])
+    return MemoryPage(items=[MemoryBody.at(each, now) for each in fit_page(memory.review())])
 
 
 @router.post("/memories/{id}/approve", scope=ADMIN)
 def approve_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
     """Approve a memory for use. One that needs no approval is returned unchanged."""
-    return MemoryBody.of(memory.approve(id), recollect.now())
+    return MemoryBody.at(memory.approve(id), recollect.now())
 
 
 @router.post("/memories/restore", scope=WRITE)
@@ -303,7 +279,7 @@ def restore_memories(recollect: CurrentRecollect, memory: CurrentAgent, body: Re
     has restored some; repeat it."""
     named: dict[str, Any] = {"ids": body.ids, "state": body.state, "kind": body.kind, **body.filters()}
     restored = memory.restore(**named)
-    items = [MemoryBody.of(each, recollect.now()) for each in fit_page(restored)]
+    items = [MemoryBody.at(each, recollect.now()) for each in fit_page(restored)]
     return RestoreAnswer(restored=len(restored), ids=[each.id for each in restored], items=items)
 
 
@@ -312,7 +288,7 @@ def restore_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: Memory
     """Make an archived or expired memory live again. Its end is renewed by the lifetime of its category and its decay
     starts again. A live one is returned unchanged; 409 if it was corrected or a live memory has its text."""
     (restored,) = memory.restore(id)
-    return MemoryBody.of(restored, recollect.now())
+    return MemoryBody.at(restored, recollect.now())
 
 
 @router.post("/workspace/approve", scope=ADMIN)

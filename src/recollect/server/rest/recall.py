@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import BaseModel, Field, Strict
 
 import recollect.model
-from recollect.model import Appearance, Explanation, Hit, Kind, Outcome, Source
+from recollect.model import Explanation, Hit, Kind, Outcome, Source
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import READ, Router
 from recollect.server.rest.knowledge import DocumentBody
@@ -78,15 +78,11 @@ class HitBody(RecordBody):
     page: Annotated[int | None, Field(description="Page of a PDF on which a passage begins.")]
 
     @classmethod
-    def of(cls, hit: Hit, now: datetime | None = None) -> HitBody:
+    def at(cls, hit: Hit, now: datetime | None = None) -> HitBody:
         """Return the body of a hit; with its record, as of `now`, if that is given."""
         if now is None:
-            return cls._of(hit)
-        return WholeHit._of(
-            hit,
-            memory=None if hit.memory is None else MemoryBody.of(hit.memory, now),
-            document=None if hit.document is None else DocumentBody.model_validate(hit.document),
-        )
+            return cls.of(hit)
+        return WholeHit.of(hit, memory=None if hit.memory is None else MemoryBody.at(hit.memory, now))
 
 
 class WholeHit(HitBody):
@@ -115,9 +111,9 @@ class RecallAnswer(BaseModel):
     heading: Annotated[str, Field(description="Heading for the hits, if there is a purpose.")]
 
     @classmethod
-    def of(cls, recalled: recollect.model.Recalled, now: datetime | None, **more: Any) -> Self:
-        missing = [MissingBody._of(each) for each in recalled.unanswered]
-        hits = [HitBody.of(hit, now) for hit in recalled]
+    def at(cls, recalled: recollect.model.Recalled, now: datetime | None, **more: Any) -> Self:
+        missing = [MissingBody.of(each) for each in recalled.unanswered]
+        hits = [HitBody.at(hit, now) for hit in recalled]
         return cls(hits=hits, missing=missing, heading=recalled.heading, **more)
 
 
@@ -141,12 +137,8 @@ class AppearanceBody(RecordBody):
         ),
     ]
 
-    @classmethod
-    def of(cls, appearance: Appearance) -> Self:
-        return cls._of(appearance)
 
-
-class ExplainedItem(BaseModel):
+class ExplainedItem(RecordBody):
     """Reason an item was recalled or not."""
 
     id: str
@@ -161,21 +153,10 @@ class ExplainedItem(BaseModel):
     prompts: Annotated[list[AppearanceBody], Field(description="Those of the agent's latest 20 prompts that had it.")]
 
     @classmethod
-    def of(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:
+    def at(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:
         hit, rival = explanation.hit, explanation.rival
-        return cls(
-            id=explanation.id,
-            text=explanation.text,
-            outcome=explanation.outcome,
-            sentence=explanation.sentence,
-            rank=explanation.rank,
-            hit=None if hit is None else HitBody.of(hit, now),
-            words=list(explanation.words),
-            rival=None if rival is None else HitBody.of(rival, now),
-            missing=[MissingBody._of(each) for each in explanation.unanswered],
-            prompts=[AppearanceBody.of(each) for each in explanation.prompts],
-            **more,
-        )
+        shown = {"hit": hit and HitBody.at(hit, now), "rival": rival and HitBody.at(rival, now)}
+        return cls.of(explanation, missing=explanation.unanswered, **shown, **more)
 
 
 class ExplainAnswer(ExplainedItem):
@@ -186,8 +167,8 @@ class ExplainAnswer(ExplainedItem):
     ] = []
 
     @classmethod
-    def of(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:
-        return super().of(explanation, now, items=[ExplainedItem.of(each, now) for each in explanation.items], **more)
+    def at(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:
+        return super().at(explanation, now, items=[ExplainedItem.at(each, now) for each in explanation.items], **more)
 
 
 class WholeExplanation(ExplainAnswer):
@@ -232,8 +213,8 @@ def recall(recollect: CurrentRecollect, memory: CurrentAgent, body: RecallBody) 
     if body.block:
         # Not of `found`: without a user, a block shows only what belongs to no user.
         block = memory.recall_block(body.query, purpose=body.purpose, limit=body.limit)
-        return RenderedRecall.of(found, now, block=block)
-    return RecallAnswer.of(found, now)
+        return RenderedRecall.at(found, now, block=block)
+    return RecallAnswer.at(found, now)
 
 
 @router.post("/explain", scope=READ)
@@ -242,9 +223,9 @@ def explain(recollect: CurrentRecollect, memory: CurrentAgent, body: ExplainBody
     each hit and the best of what was left out are explained."""
     explained = memory.explain(body.query, body.id, **_recall_options(body))
     if not body.records:
-        return ExplainAnswer.of(explained, None)
+        return ExplainAnswer.at(explained, None)
     now = recollect.now()
-    return WholeExplanation.of(explained, now, hits=[HitBody.of(each, now) for each in explained.hits])
+    return WholeExplanation.at(explained, now, hits=[HitBody.at(each, now) for each in explained.hits])
 
 
 def _recall_options(body: RecallBody) -> dict[str, Any]:

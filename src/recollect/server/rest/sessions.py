@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.errors import Invalid
-from recollect.model import Conversation, Message, Role, Session
+from recollect.model import Role, Session
 from recollect.policy.names import MAX_SESSION_CHARS
-from recollect.ports import place_of
+from recollect.ports import Place, place_of
 from recollect.server.http.auth import CurrentTenant, readable_agent
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import READ_LARGE_AT_ONCE, decode_number, decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import Metadata, Moment, Paging, RequestBody, UserName, WhereText
+from recollect.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_number, decode_place
+from recollect.server.rest.shapes import Metadata, Moment, Page, Paging, RecordBody, RequestBody, UserName, WhereText
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
@@ -84,7 +84,7 @@ class NewTurn(RequestBody):
     user_id: Annotated[UserName | None, Field(description="The end user a session that is started belongs to.")] = None
 
 
-class SessionBody(BaseModel):
+class SessionBody(RecordBody):
     """A conversation."""
 
     id: str
@@ -97,29 +97,12 @@ class SessionBody(BaseModel):
     user: Annotated[str | None, Field(description="The end user who talks; null: nobody in particular.")]
     metadata: dict[str, Any]
 
-    @classmethod
-    def of(cls, session: Session) -> Self:
-        return cls(
-            id=session.id,
-            agent_id=session.owner.agent,
-            summary=session.summary,
-            summarized_count=session.summarized_count,
-            message_count=session.message_count,
-            created_at=session.created_at,
-            updated_at=session.updated_at,
-            user=session.user,
-            metadata=dict(session.metadata),
-        )
 
-
-class SessionPage(BaseModel):
+class SessionPage(Page[SessionBody]):
     """Conversations, most recently used first."""
 
-    items: list[SessionBody]
-    next_cursor: str | None
 
-
-class MessageBody(BaseModel):
+class MessageBody(RecordBody):
     """A message."""
 
     session_id: str
@@ -128,22 +111,9 @@ class MessageBody(BaseModel):
     content: str
     created_at: datetime
 
-    @classmethod
-    def of(cls, message: Message) -> Self:
-        return cls(
-            session_id=message.session_id,
-            position=message.position,
-            role=Role.USER if message.role is Role.USER else Role.ASSISTANT,
-            content=message.content,
-            created_at=message.created_at,
-        )
 
-
-class MessagePage(BaseModel):
+class MessagePage(Page[MessageBody]):
     """Messages, in order."""
-
-    items: list[MessageBody]
-    next_cursor: str | None = None
 
 
 class PromptMessage(BaseModel):
@@ -153,7 +123,7 @@ class PromptMessage(BaseModel):
     content: str
 
 
-class ConversationBody(BaseModel):
+class ConversationBody(RecordBody):
     """The part of a conversation for the next model call."""
 
     session_id: str
@@ -166,17 +136,6 @@ class ConversationBody(BaseModel):
         list[PromptMessage], Field(description="A system message with the summary, if any, and the messages after it.")
     ]
 
-    @classmethod
-    def of(cls, conversation: Conversation, **more: Any) -> Self:
-        return cls(
-            session_id=conversation.session_id,
-            summary=conversation.summary,
-            summarized_count=conversation.summarized_count,
-            omitted_count=conversation.omitted_count,
-            messages=[PromptMessage(**each) for each in conversation.messages],
-            **more,
-        )
-
 
 class WholeConversation(ConversationBody):
     """A conversation with its messages as they are stored, for requests with `records`."""
@@ -184,7 +143,8 @@ class WholeConversation(ConversationBody):
     turns: list[MessageBody]
 
 
-SESSIONS, MESSAGES = "sessions", "messages"
+SESSIONS = PagedList[Place | None]("sessions", decode_place, None)
+MESSAGES = PagedList("messages", decode_number, 0, READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/chat/sessions", tags=["conversations"])
 SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"])]
@@ -200,27 +160,26 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
     if filters.agent:
         agent = readable_agent(tenant, filters.agent)
         listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions
-    page = read_page(
-        lambda before, limit: listed(where=filters.where, before=before, limit=limit),
-        place_of,
-        decode_place(SESSIONS, filters.cursor) if filters.cursor else None,
-        limit=filters.limit,
+    found, cursor = SESSIONS.read(
+        lambda before, limit: listed(where=filters.where, before=before, limit=limit), place_of, filters
     )
-    items = [SessionBody.of(each) for each in page.items]
-    return SessionPage(items=items, next_cursor=next_cursor(SESSIONS, page.end))
+    return SessionPage(items=[_body(each) for each in found], next_cursor=cursor)
+
+
+def _body(session: Session) -> SessionBody:
+    return SessionBody.of(session, agent_id=session.owner.agent)
 
 
 @router.post("", scope=WRITE, status_code=201)
 def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
     """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
-    session = tenant.agent(body.agent_id).add_session(body.id, user=body.user, metadata=body.metadata)
-    return SessionBody.of(session)
+    return _body(tenant.agent(body.agent_id).add_session(body.id, user=body.user, metadata=body.metadata))
 
 
 @router.get("/{id}", scope=READ)
 def get_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> SessionBody:
     """Return a conversation, with its running summary and the number of messages that covers."""
-    return SessionBody.of((readable_agent(tenant, of.agent) if of.agent else tenant).session(id))
+    return _body((readable_agent(tenant, of.agent) if of.agent else tenant).session(id))
 
 
 @router.delete("/{id}", scope=WRITE, status_code=204)
@@ -233,15 +192,10 @@ def delete_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> None:
 def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[SessionFilter, Query()]) -> MessagePage:
     """List messages, in order."""
     owner = _owner(tenant, id, paging.agent)
-    page = read_page(
-        lambda after, limit: owner.messages(id, after=after, limit=limit),
-        attrgetter("position"),
-        decode_number(MESSAGES, paging.cursor) if paging.cursor else 0,
-        limit=paging.limit,
-        at_once=READ_LARGE_AT_ONCE,
+    found, cursor = MESSAGES.read(
+        lambda after, limit: owner.messages(id, after=after, limit=limit), attrgetter("position"), paging
     )
-    items = [MessageBody.of(each) for each in page.items]
-    return MessagePage(items=items, next_cursor=next_cursor(MESSAGES, page.end))
+    return MessagePage(items=[MessageBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.post("/{id}/messages", scope=WRITE, status_code=201)
@@ -249,15 +203,7 @@ def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage
     """Store a turn: a user's prompt and the final answer to it. When this route answers, both are on disk. Secrets in
     them are replaced by a mark."""
     agent = tenant.agent(body.agent_id) if body.agent_id is not None else _owner(tenant, id)
-    logged = agent.log_turn(
-        id,
-        user=body.user,
-        assistant=body.assistant,
-        remember=body.remember,
-        category=body.category,
-        expires_at=body.expires_at,
-        user_id=body.user_id,
-    )
+    logged = agent.log_turn(id, **body.model_dump(exclude={"agent_id"}))
     return MessagePage(items=[MessageBody.of(each) for each in logged])
 
 
@@ -269,9 +215,7 @@ def get_conversation(
     say so and it has become too long, a model call first folds its oldest turns into the summary. With `agent`, an
     unknown conversation is empty."""
     conversation = _owner(tenant, id, options.agent).conversation(id, limit=options.limit)
-    if options.records:
-        return WholeConversation.of(conversation, turns=[MessageBody.of(each) for each in conversation.turns])
-    return ConversationBody.of(conversation)
+    return (WholeConversation if options.records else ConversationBody).of(conversation)
 
 
 def _owner(tenant: TenantMemory, id: str, agent: str = "") -> AgentMemory:

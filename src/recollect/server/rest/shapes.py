@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
@@ -55,6 +55,7 @@ PurposeName = Annotated[str, one_of(PURPOSES)]
 ModeName = Annotated[str, one_of(InjectMode)]
 
 
+Body = TypeVar("Body")
 FORM = "multipart/form-data"
 NO_FILE = "The form has no file; send it as the field `file`, with its name."
 
@@ -62,6 +63,16 @@ NO_FILE = "The form has no file; send it as the field `file`, with its name."
 def is_form(request: Request) -> bool:
     """Return True if the body is a form."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
+
+
+TEXT_FIELD, FLAG_FIELD = {"type": "string"}, {"type": "boolean"}
+FILE_FIELD = {"type": "string", "format": "binary"}
+
+
+def describe_form(fields: Mapping[str, Any], required: Sequence[str], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a body that is a form with these fields, or of another media type."""
+    form = {"type": "object", "required": required, "properties": fields}
+    return {"requestBody": {"required": True, "content": {**other, FORM: {"schema": form}}}}
 
 
 class RequestBody(BaseModel):
@@ -136,6 +147,16 @@ Metadata = Annotated[
 ]
 
 
+class Page(BaseModel, Generic[Body]):
+    """A part of a list."""
+
+    # Answers always have a cursor, so their schema requires it.
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    items: list[Body]
+    next_cursor: str | None = None
+
+
 class FilterFields(RequestBody):
     """Filters of memories, which all have to hold. `where` is a text in a query, and a text or JSON in a body."""
 
@@ -154,8 +175,13 @@ class FilterFields(RequestBody):
 class RecordBody(BaseModel):
     """An answer with the fields of a record, by the same names."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     @classmethod
-    def _of(cls, record: object, **computed: Any) -> Self:
+    def of(cls, record: object, **computed: Any) -> Self:
+        """Return the body of a record; `computed` are the fields that it has not."""
+        if not computed:
+            return cls.model_validate(record)
         names, read = _fields(cls, *computed)
         return cls(**dict(zip(names, read(record), strict=True)), **computed)
 

@@ -10,23 +10,21 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated, Any, ClassVar, Self, cast
+from typing import IO, Annotated, Any, ClassVar, cast
 
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.datastructures import FormData, UploadFile
 
 from recollect.errors import DiskFull, Invalid
-from recollect.model import ImportReport
 from recollect.providers.archives import open_compressed
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, Router
-from recollect.server.rest.shapes import FORM, NO_FILE, RequestBody, is_form
+from recollect.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, is_form
 
 
 class Compression(StrEnum):
@@ -62,14 +60,14 @@ class ImportParameters(RequestBody):
     dry_run: Annotated[bool, Field(description="Write nothing, and report what would happen.")] = False
 
 
-class RefusedBody(BaseModel):
+class RefusedBody(RecordBody):
     """An item of the file that was not imported, or imported and flagged."""
 
     place: Annotated[str, Field(examples=["line 7"])]
     reason: str
 
 
-class ImportedBody(BaseModel):
+class ImportedBody(RecordBody):
     """Result of an import, or of a dry run."""
 
     format: Annotated[str, Field(examples=["recollect"])]
@@ -86,11 +84,6 @@ class ImportedBody(BaseModel):
     flagged_count: int
     problems: list[str]
 
-    @classmethod
-    def of(cls, imported: ImportReport) -> Self:
-        fields = asdict(imported)
-        return cls(dry_run=fields.pop("is_dry_run"), **fields)
-
 
 PIECE_BYTES = 1024 * 1024
 SPOOLED_BYTES = 16 * 1024 * 1024
@@ -106,22 +99,8 @@ MEDIA = {
     Compression.ZSTD: "application/zstd",
 }
 SUFFIXES = {Compression.NONE: ".jsonl", Compression.GZIP: ".jsonl.gz", Compression.ZSTD: ".jsonl.zst"}
-BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/octet-stream": BINARY,
-            FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}},
-                }
-            },
-        },
-    }
-}
+BINARY: dict[str, Any] = {"schema": FILE_FIELD}
+_BODY = describe_form({"file": FILE_FIELD}, ["file"], {"application/octet-stream": BINARY})
 
 router = Router(prefix="/api", tags=["transfer"])
 
@@ -190,15 +169,5 @@ def import_file(
 ) -> ImportedBody:
     """Import a file, sent as the body or as the field `file` of a form: an export, or the memories of another program.
     Existing items stay unchanged, so sending it twice changes nothing. 409 where ids clash, unless `merge`."""
-    return ImportedBody.of(
-        tenant.import_(
-            path,
-            format=options.format,
-            agent=options.agent,
-            merge=options.merge,
-            remember=options.remember,
-            trusted=options.trusted,
-            with_erased=options.with_erased,
-            dry_run=options.dry_run,
-        )
-    )
+    imported = tenant.import_(path, **dict(options))
+    return ImportedBody.of(imported, dry_run=imported.is_dry_run)

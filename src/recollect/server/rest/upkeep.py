@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant
 from recollect.server.http.routing import ADMIN, OPERATOR, Router
-from recollect.server.rest.shapes import RequestBody
+from recollect.server.rest.shapes import RecordBody, RequestBody
 
 
 class AllowSecretBody(RequestBody):
@@ -18,7 +17,7 @@ class AllowSecretBody(RequestBody):
     text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["AKIAIOSFODNN7EXAMPLE"])]
 
 
-class MaintenanceAnswer(BaseModel):
+class MaintenanceAnswer(RecordBody):
     """Result of a maintenance run."""
 
     agents: int
@@ -34,7 +33,7 @@ class MaintenanceAnswer(BaseModel):
     embedding_problem: Annotated[str, Field(description="Reason for missing vectors, if any.")]
 
 
-class SightingBody(BaseModel):
+class SightingBody(RecordBody):
     """A record that seems to contain a secret; never the secret."""
 
     shelf: Annotated[str, Field(description="Where it is stored.", examples=["memories"])]
@@ -62,16 +61,14 @@ router = Router(prefix="/api", tags=["upkeep"])
 def maintain(recollect: CurrentRecollect) -> MaintenanceAnswer:
     """Run maintenance on the whole store: archive expired, decayed and excess memories, and create missing vectors.
     Requires an operator key. 409 while another process runs it."""
-    report = recollect.maintain()
-    return MaintenanceAnswer(archived=report.archived, **asdict(report))
+    return MaintenanceAnswer.of(recollect.maintain())
 
 
 @router.post("/secrets/scan", scope=ADMIN)
 def scan_for_secrets(tenant: CurrentTenant) -> ScanAnswer:
     """Scan everything the tenant has stored for secrets: memories and their versions, conversations, details,
     documents, workflows, logged prompts, audit events and agents."""
-    found = [SightingBody(**asdict(each)) for each in tenant.scan()]
-    return ScanAnswer(items=found)
+    return ScanAnswer(items=[SightingBody.of(each) for each in tenant.scan()])
 
 
 @router.post("/secrets/allow", scope=ADMIN)

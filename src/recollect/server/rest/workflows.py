@@ -7,13 +7,13 @@ from operator import attrgetter
 from typing import Annotated
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from recollect.policy.history import COMPLETED
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import READ, WRITE, Router
-from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, decode_number, next_cursor, read_page
-from recollect.server.rest.shapes import Paging, RequestBody
+from recollect.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor, decode_number
+from recollect.server.rest.shapes import Page, Paging, RecordBody, RequestBody
 
 
 class NewWorkflow(RequestBody):
@@ -32,27 +32,20 @@ class NewStep(RequestBody):
     is_new: Annotated[bool, Field(description="The path may have a name, and an unknown workflow is started.")] = False
 
 
-class WorkflowBody(BaseModel):
+class WorkflowBody(RecordBody):
     """A workflow."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     id: Annotated[str, Field(examples=["refund-run"])]
     name: str
     created_at: datetime
 
 
-class WorkflowPage(BaseModel):
+class WorkflowPage(Page[WorkflowBody]):
     """Workflows by id."""
 
-    items: list[WorkflowBody]
-    next_cursor: str | None
 
-
-class StepBody(BaseModel):
+class StepBody(RecordBody):
     """A step of a workflow."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     id: Annotated[str, Field(description="The id that recall returns.", examples=["refund-run/1"])]
     workflow_id: str
@@ -65,14 +58,12 @@ class StepBody(BaseModel):
     completed_at: datetime
 
 
-class StepPage(BaseModel):
+class StepPage(Page[StepBody]):
     """The steps of a workflow, in order."""
 
-    items: list[StepBody]
-    next_cursor: str | None
 
-
-LISTING, STEPS = "workflows", "steps"
+LISTING = PagedList("workflows", decode_cursor, "")
+STEPS = PagedList("steps", decode_number, 0, READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/workflows", tags=["workflows"])
 WorkflowId = Annotated[str, Path(description="The workflow's id.", examples=["refund-run"])]
@@ -81,42 +72,31 @@ WorkflowId = Annotated[str, Path(description="The workflow's id.", examples=["re
 @router.get("", scope=READ)
 def list_workflows(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> WorkflowPage:
     """List all workflows, by id."""
-    after = decode_cursor(LISTING, paging.cursor) if paging.cursor else ""
-    page = read_page(
-        lambda after, limit: tenant.list_workflows(after=after, limit=limit),
-        attrgetter("id"),
-        after,
-        limit=paging.limit,
+    found, cursor = LISTING.read(
+        lambda after, limit: tenant.list_workflows(after=after, limit=limit), attrgetter("id"), paging
     )
-    items = [WorkflowBody.model_validate(each) for each in page.items]
-    return WorkflowPage(items=items, next_cursor=next_cursor(LISTING, page.end))
+    return WorkflowPage(items=[WorkflowBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.post("", scope=WRITE, status_code=201)
 def create_workflow(tenant: CurrentTenant, body: NewWorkflow) -> WorkflowBody:
     """Start a workflow. Its id is derived from its name."""
-    return WorkflowBody.model_validate(tenant.add_workflow(body.name))
+    return WorkflowBody.of(tenant.add_workflow(body.name))
 
 
 @router.get("/{id}", scope=READ)
 def get_workflow(tenant: CurrentTenant, id: WorkflowId) -> WorkflowBody:
     """Return a workflow."""
-    return WorkflowBody.model_validate(tenant.get_workflow(id))
+    return WorkflowBody.of(tenant.get_workflow(id))
 
 
 @router.get("/{id}/steps", scope=READ)
 def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[Paging, Query()]) -> StepPage:
     """List the steps of a workflow, in order."""
-    after = decode_number(STEPS, paging.cursor) if paging.cursor else 0
-    page = read_page(
-        lambda after, limit: tenant.list_steps(id, after=after, limit=limit),
-        attrgetter("position"),
-        after,
-        limit=paging.limit,
-        at_once=READ_LARGE_AT_ONCE,
+    found, cursor = STEPS.read(
+        lambda after, limit: tenant.list_steps(id, after=after, limit=limit), attrgetter("position"), paging
     )
-    items = [StepBody.model_validate(each) for each in page.items]
-    return StepPage(items=items, next_cursor=next_cursor(STEPS, page.end))
+    return StepPage(items=[StepBody.of(each) for each in found], next_cursor=cursor)
 
 
 @router.post("/{id}/steps", scope=WRITE, status_code=201)
@@ -125,4 +105,4 @@ def record_step(tenant: CurrentTenant, id: WorkflowId, body: NewStep) -> StepBod
     step = tenant.record_step(
         workflow=id, step=body.step, output=body.output, agent=body.agent_id, status=body.status, is_new=body.is_new
     )
-    return StepBody.model_validate(step)
+    return StepBody.of(step)

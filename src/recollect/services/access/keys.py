@@ -184,7 +184,14 @@ class ApiKeys:
     def is_any_valid(self) -> bool:
         """Return True if any tenant has a valid key."""
         now = self._now()
-        return any(is_valid(key, now) for tenant in self._store.list_tenants() for key in self._store.list_keys(tenant))
+        for tenant in self._store.list_tenants_with_keys():
+            keys = self._store.list_keys(tenant)
+            if any(is_valid(key, now) for key in keys):
+                return True
+            # A database of an earlier version does not know which tenants have keys.
+            if not keys:
+                self._store.note_no_key(tenant)
+        return False
 
     def status(self) -> BackgroundStatus:
         """Return the state of the background writer."""

@@ -20,9 +20,10 @@ from typing import cast
 
 from recollect.errors import ModelError, ModelRefused, RecollectError, SchemaMismatch, StoreError
 from recollect.model import BackgroundStatus, RefusedText
-from recollect.ports import Clock, Embedder, EmbeddingStore, Unembedded, Vector
+from recollect.ports import Clock, Embedder, Store, Unembedded, Vector
 from recollect.services.background.refusals import Key, Refusals, text_key
 from recollect.services.background.resting import CircuitBreaker
+from recollect.services.background.vector_queue import VectorQueue
 
 BATCH = 64
 """Number of texts per call of the embedder."""
@@ -55,7 +56,7 @@ log = logging.getLogger("recollect")
 class Embedding:
     """Embedder of one store, if any, and the background thread that fills in missing vectors."""
 
-    def __init__(self, store: EmbeddingStore, embedder: Embedder | None, now: Clock) -> None:
+    def __init__(self, store: Store, embedder: Embedder | None, now: Clock) -> None:
         """Set up; a local embedder is already registered in the store, a remote one is with its first vectors."""
         self._store = store
         self._embedder = embedder
@@ -75,6 +76,7 @@ class Embedding:
         self._hurry = threading.Event()
         self._pid = os.getpid()
         self._refusals = Refusals()
+        self.queue = VectorQueue(store, self._refusals, now)
         # Tenants that failed in the last pass.
         self._failed: set[str] = set()
         # Notified after each batch and at the end of a pass.
@@ -158,7 +160,7 @@ class Embedding:
             return 0
         if problem := self._breaker.problem:
             raise ModelError(problem)
-        before = self._count(tenant)
+        before = self.queue.count(tenant)
         with self._changed:
             awaited = self._passes_started + 1
         self.wake()
@@ -169,7 +171,7 @@ class Embedding:
             error = self._error if self._passes_ended >= awaited else ModelError(EMBEDDER_HANGS)
         if isinstance(error, ModelError | StoreError):
             raise error
-        return max(0, before - self._count(tenant))
+        return max(0, before - self.queue.count(tenant))
 
     def find_refused(self) -> Sequence[RefusedText]:
         """Embed some waiting texts without storing the vectors, and return all refused texts.
@@ -177,7 +179,7 @@ class Embedding:
         Raises: ModelError; StoreError.
         """
         left = 0 if self._embedder is None else MAX_EXAMINED
-        for tenant in self._store.list_tenants():
+        for tenant in self.queue.list_tenants() if left else ():
             texts = self._store.list_unembedded(tenant, limit=left) if left else ()
             self._try_each(texts, lambda texts, vectors: 0)
             left -= len(texts)
@@ -205,10 +207,6 @@ class Embedding:
             idle_seconds=None if self._success_at is None else now - self._success_at,
         )
 
-    def count_waiting(self) -> int:
-        """Return the number of texts without a vector, in all tenants."""
-        return self._count(None)
-
     def close(self) -> None:
         """Stop the thread, without waiting long for an embedder that does not answer."""
         self._closed.set()
@@ -228,23 +226,20 @@ class Embedding:
                 self._is_used = True
                 self.wake()
 
-    def _count(self, tenant: str | None) -> int:
-        return sum(map(self._store.count_unembedded, [tenant] if tenant else self._store.list_tenants()))
-
     def _embed_all(self, tenants: Sequence[str] | None, *, is_eager: bool) -> int:
         """Embed the waiting texts of each tenant; a failure in one does not stop the others.
 
-        With `is_eager`, also retry refused texts that are not yet due.
+        With `is_eager`, also embed texts that are not yet due, or that another process is about to embed.
         """
         done, errors = 0, list[Exception]()
         if tenants is None:
-            tenants = self._store.list_tenants()
-            self._refusals.keep_tenants(tenants)
+            tenants = self.queue.list_tenants(is_eager=is_eager)
         # Tenants that failed last time come last, so that they cannot end every pass before the others.
         for tenant in sorted(tenants, key=self._failed.__contains__):
             self._failed.discard(tenant)
             try:
-                done += self._embed_tenant(tenant, is_eager=is_eager)
+                with self.queue.hold(tenant, is_eager=is_eager) as is_held:
+                    done += self._embed_tenant(tenant, is_eager=is_eager) if is_held else 0
             except (ModelError, SchemaMismatch):
                 raise
             except Exception as error:  # noqa: BLE001  raised again after the other tenants
@@ -265,7 +260,9 @@ class Embedding:
                 0 if self._closed.is_set() else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
             )
 
-        for page in self._pages(tenant):
+        for number, page in enumerate(self._pages(tenant)):
+            if number and not is_eager:
+                self.queue.renew(tenant)
             done += self._try_each([text for text in page if text_key(text) not in before], store)
             seen.update(before.intersection(map(text_key, page)))
         if self._closed.is_set():
@@ -363,7 +360,7 @@ class Embedding:
     def _run(self) -> None:
         pause = FIRST_RETRY
         while True:
-            self._wakeup.wait(self._refusals.seconds_to_next())
+            self._wakeup.wait(self.queue.seconds_to_next())
             self._wakeup.clear()
             if self._closed.is_set():
                 return

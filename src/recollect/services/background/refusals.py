@@ -57,6 +57,12 @@ class Refusals:
             for key in keys:
                 self._known.pop(key, None)
 
+    def list_due_tenants(self) -> set[str]:
+        """Return the tenants with texts that are due for a retry."""
+        now = time.monotonic()
+        with self._lock:
+            return {key[0] for key, each in self._known.items() if each.due_at <= now}
+
     def keep_tenants(self, tenants: Collection[str]) -> None:
         """Drop the refusals of all other tenants, which were erased."""
         with self._lock:

@@ -89,34 +89,11 @@ class Details:
         finally:
             draft.close()
 
-    def read(
-        self,
-        owner: Owner,
-        key: str,
-        *,
-        offset: int = 0,
-        limit: int | None = None,
-        lines: str | None = None,
-        head: int | None = None,
-        tail: int | None = None,
-        grep: str | None = None,
-        context: int = 2,
-        json_path: str | None = None,
-    ) -> DetailPage:
+    def read(self, owner: Owner, key: str, part: rules.PartRequest) -> DetailPage:
         """Return a part of the text, and a note on the rest.
 
         Raises: NotFound; Invalid; StoreError when the text is missing or damaged.
         """
-        part = rules.parse_part(
-            offset=offset,
-            limit=limit,
-            lines=lines,
-            head=head,
-            tail=tail,
-            grep=grep,
-            context=context,
-            json_path=json_path,
-        )
         if not self.get(owner, key).is_active:
             raise NotFound(NO_SUCH_DETAIL)
         text = StoredText(self._store.open_content(owner, key))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import compress
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from recollect.lazy import dataclass
 from recollect.model import Chunk, Document, Hit, Owner, Source
@@ -78,14 +78,7 @@ class PassageSearch:
         return found
 
     def for_agent(
-        self,
-        owner: Owner,
-        query: str,
-        vector: Vector | None,
-        *,
-        categories: Collection[str] = (),
-        where: Condition | None = None,
-        limit: int,
+        self, owner: Owner, query: str, vector: Vector | None, *, categories: Collection[str] = (), **options: Any
     ) -> Sequence[Passage]:
         """Return the best passages within the categories the agent is limited to."""
         agent = self._store.find_agent(owner)
@@ -94,7 +87,7 @@ class PassageSearch:
             categories = limits.intersection(categories) if categories else limits
             if not categories:
                 return ()
-        return self.find(owner.tenant, query, vector, categories=categories, where=where, limit=limit)
+        return self.find(owner.tenant, query, vector, categories=categories, **options)
 
 
 FindPassages = Callable[..., Sequence[Passage]]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.caller import current_caller
@@ -170,14 +170,24 @@ def find_identity(memory: Memory, position: int) -> object:
     return memory.kind, memory.user, memory.held_at is None, content_hash(memory.text)
 
 
-@contextmanager
-def naming_item(position: int) -> Iterator[None]:
+class _ItemNaming:
+    """Context manager that names the item of an error. A generator would take as long as the checks inside it."""
+
+    __slots__ = ("_position",)
+
+    def __init__(self, position: int) -> None:
+        self._position = position
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if isinstance(error, RecollectError):
+            error.item = self._position
+
+
+def naming_item(position: int) -> AbstractContextManager[None]:
     """Set `item` of an error to the position of the draft that causes it."""
-    try:
-        yield
-    except RecollectError as error:
-        error.item = position
-        raise
+    return _ItemNaming(position)
 
 
 class DraftChecker:
@@ -192,20 +202,22 @@ class DraftChecker:
 
         Raises: Invalid.
         """
-        checked = []
-        of_session = cache(partial(find_session_user, self._store, owner))
+        checked: list[Memory] = []
+        users: dict[str, str | None] = {}
         for place, draft in enumerate(drafts):
-            if draft.user is None and draft.session_id is not None:
-                draft = replace(draft, user=of_session(draft.session_id))
-            is_answer = partial(self._is_answer, owner, draft, drafts[max(0, place - LOOK_BACK) : place])
+            if draft.user is None and (session_id := draft.session_id) is not None:
+                if session_id not in users:
+                    users[session_id] = find_session_user(self._store, owner, session_id)
+                draft = replace(draft, user=users[session_id])
+            is_answer = partial(self._is_answer, owner, draft, drafts, place)
             with naming_item(place):
                 checked.append(check_draft(draft, owner, now, lifetimes=self._lifetimes, is_answer=is_answer))
         return checked
 
-    def _is_answer(self, owner: Owner, draft: Draft, earlier: Sequence[Draft]) -> bool:
+    def _is_answer(self, owner: Owner, draft: Draft, drafts: Sequence[Draft], place: int) -> bool:
         """Return True if the message before a draft is a question of another speaker."""
         role = draft.role or Role.USER
-        for other in reversed(earlier):
+        for other in reversed(drafts[max(0, place - LOOK_BACK) : place]):
             if other.session_id == draft.session_id:
                 return (other.role or Role.USER) != role and is_question(other.text)
         if draft.session_id is None:

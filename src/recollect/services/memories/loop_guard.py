@@ -45,6 +45,9 @@ BLOCK_MARK = lazy_pattern(
 )
 """Mark of a block that memory put into a prompt. Most texts have none, and looking closer takes far longer."""
 
+_MARK_SIGNS = ("[", '"', "(", "memor", "journal")
+"""Texts of which such a mark holds one. The pattern ignores case, so it takes far longer than looking for these."""
+
 ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
 
 
@@ -112,7 +115,9 @@ class LoopGuard:
     def is_echo(self, memory: Memory) -> bool:
         """Return True if a program only repeats text it was recently shown, or anybody a whole block of a prompt."""
         if memory.origin not in GUARDED_ORIGINS:
-            return BLOCK_MARK.search(memory.text) is not None and loop_guard.is_echo(memory.text, ())
+            lowered = memory.text.lower()
+            is_marked = any(sign in lowered for sign in _MARK_SIGNS) and BLOCK_MARK.search(memory.text)
+            return bool(is_marked) and loop_guard.is_echo(memory.text, ())
         if loop_guard.is_echo(memory.text, self._latest(memory.home)):
             return True
         choices = [_add_user(memory.user, each) for each in loop_guard.list_echo_hashes(memory.text)]

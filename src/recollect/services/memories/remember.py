@@ -23,7 +23,7 @@ from recollect.policy.memories.lifetime import summarise_expired
 from recollect.policy.names import is_step_reached
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
-from recollect.ports import Clock, Store, Vector
+from recollect.ports import Clock, Encoded, Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.memories.drafts import Draft, DraftChecker, check_own, find_identity, make_room, naming_item
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
@@ -35,7 +35,7 @@ AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]
 CORE_NOT_CORRECTED = (
     "A memory from a tool, an import or a model cannot correct a core memory; store it as core, to be reviewed."
 )
-
+SAME_TEXT = "Memory {} has the same text; keep it and forget {}, or change the text."
 CORRECTS_OTHER_USER = "A correction belongs to the user of the memory it corrects, or like it to none; name that user."
 MAX_NAMED = 100
 """Maximum number of corrected or deleted memories that an audit event names."""
@@ -90,10 +90,10 @@ class Remember:
         return self.apply(owner, drafts, (), also=lambda added, changed: added)
 
     def check(
-        self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory] = ()
+        self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory] = (), *, now: datetime | None = None
     ) -> tuple[Sequence[Memory], Sequence[Memory]]:
         """Return the memories that drafts would become, and the corrected and edited ones. Raises: see `apply`."""
-        now, memories, screened = self._now(), list[Memory](), list[Memory]()
+        now, memories, screened = now or self._now(), list[Memory](), list[Memory]()
         for position, memory in enumerate(self._check(owner, drafts, now)):
             with naming_item(position):
                 memories.append(self._admit(memory, now))
@@ -118,19 +118,21 @@ class Remember:
         Raises: see `__call__`, with `item` counting the drafts and then the edits; Conflict when an edited memory
         changed since it was read.
         """
-        (memories, changed), now = self.check(owner, drafts, edits), self._now()
+        now = self._now()
+        memories, changed = self.check(owner, drafts, edits, now=now)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *changed)])
+        encoded = self._store.encode_memories(memories, vectors[: len(memories)])
 
         def write() -> T:
             written = self._end(changed, vectors[len(memories) :], now)
-            return also(self._add(owner, memories, vectors[: len(memories)], now), written)
+            return also(self._add(owner, memories, encoded, now), written)
 
         return self._run_transaction(owner, write, vectors)
 
     def run_with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
         """Run `work` and store the drafts in one transaction; return its result. Drafts that echo memory are skipped.
 
-        Of an old message that would have become a gist by now, the gist is stored; `work` stores the whole.
+        An old message that would have become a gist by now becomes one at once.
 
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
@@ -138,13 +140,14 @@ class Remember:
             return self._run_transaction(owner, work, ())
         now = self._now()
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
-        if self._keeps_gist:
-            new = [summarise_expired(memory, now, self._lifetimes) or memory for memory in new]
         memories = [self.screen(memory, now) for memory in new]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
+        encoded = self._store.encode_memories(memories, vectors)
 
         def write() -> T:
-            self._add(owner, memories, vectors, now)
+            for memory in self._add(owner, memories, encoded, now):
+                if self._keeps_gist and (gist := summarise_expired(memory, now, self._lifetimes)) is not None:
+                    self._store.update_memory(gist, replaced_at=now, whole=memory.text)
             return work()
 
         return self._run_transaction(owner, write, vectors)
@@ -296,19 +299,18 @@ class Remember:
         return admitted
 
     def _add(
-        self, owner: Owner, memories: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime
+        self, owner: Owner, memories: Sequence[Memory], vectors: Sequence[Encoded], now: datetime
     ) -> Sequence[Memory]:
         same = [self._find_same(memory, now) for memory in memories]
         # A single draft repeats no other one, so nothing has to tell them apart.
-        is_one = len(memories) == 1
-        identities = [0] if is_one else [find_identity(memory, place) for place, memory in enumerate(memories)]
+        identities = [find_identity(memory, place) for place, memory in enumerate(memories)] if len(same) != 1 else [0]
         # Position of the first draft of each identity; later drafts become the same memory.
         firsts: dict[object, int] = {}
         for position, identity in enumerate(identities):
             if same[position] is None:
                 firsts.setdefault(identity, position)
-        fresh = list(firsts.values())
-        new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
+        places = firsts.values()
+        new = self._store.add_memories([memories[each] for each in places], [vectors[each] for each in places])
         added = dict(zip(firsts, new, strict=True))
         result = [known or added[identity] for known, identity in zip(same, identities, strict=True)]
         pruned = make_room(self._store, owner, new, self._max_counts, self._max_per_user)
@@ -359,8 +361,8 @@ class Remember:
         return list(ended.values())
 
     def _end(self, ended: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime) -> Sequence[Memory]:
-        pairs = zip(ended, vectors, strict=True)
-        return [self._store.update_memory(old, vector, replaced_at=now) for old, vector in pairs]
+        update = self._store.update_memory
+        return [update(old, vector, replaced_at=now) for old, vector in zip(ended, vectors, strict=True)]
 
     def _rewrite(
         self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = (), *, is_reworded: bool = False
@@ -370,9 +372,7 @@ class Remember:
 
         def rewrite() -> Memory:
             if is_reworded and (same := self._find_same(memory, now)) is not None:
-                raise Conflict(
-                    f"Memory {same.id} has the same text; keep it and forget {memory.id}, or change the text."
-                )
+                raise Conflict(SAME_TEXT.format(same.id, memory.id))
             self._end(ended, vectors[1:], now)
             written = self._store.update_memory(memory, vectors[0], replaced_at=now)
             self._record(owner, action, f"Memory {memory.id} was {done}.", {"id": memory.id}, now)

@@ -84,6 +84,29 @@ class RestoreMemories:
             before = memory_seq(page[-1].id)
         return restored
 
+    def set_aside(self, owner: Owner, id: str, state: State, *, version: int, flag: str) -> Memory:
+        """Undo an approval or a restoration: hold a live memory for review with this `flag`, or archive it.
+
+        Raises: NotFound; Conflict when it is at another version; Forbidden.
+        """
+        memory, now, highest = self._store.get_memory(owner, id), self._now(), current_caller().trust
+        check_own(owner, memory.user)
+        trust.check_change(memory.origin, highest)
+        if memory.version != version:
+            raise Conflict(f"Memory {id} was changed since; it is at version {memory.version}.")
+        if state is State.HELD:
+            trust.check_decision(highest)
+            aside, action = replace(memory, held_at=now, flag=flag or None), "memory.hold"
+        else:
+            aside, action = replace(memory, archived_at=now), "memory.archive"
+
+        def write() -> Memory:
+            written = self._store.update_memory(aside, None, replaced_at=now)
+            self._store.add_event(_make_event(owner, [id], now, action=action, done=state.value))
+            return written
+
+        return self._store.transaction(owner.tenant, write)
+
     def _find_problem(self, owner: Owner, memory: Memory, now: datetime) -> str:
         """Return the reason why a memory cannot be restored, or an empty text. Raises: Forbidden."""
         check_own(owner, memory.user)
@@ -133,9 +156,9 @@ def _batches(memories: Sequence[Memory]) -> Iterator[Sequence[Memory]]:
         yield memories[start : start + BATCH]
 
 
-def _make_event(owner: Owner, ids: Sequence[str], now: datetime) -> AuditEvent:
-    message = f"Memory {ids[0]} was restored." if len(ids) == 1 else f"{len(ids):,} memories were restored."
-    meta = {"id": ids[0]} if len(ids) == 1 else {"restored": len(ids), "ids": list(ids[:MAX_NAMED])}
-    return AuditEvent(
-        tenant=owner.tenant, at=now, action="memory.restore", agent_id=owner.agent, message=message, meta=meta
-    )
+def _make_event(
+    owner: Owner, ids: Sequence[str], now: datetime, *, action: str = "memory.restore", done: str = "restored"
+) -> AuditEvent:
+    message = f"Memory {ids[0]} was {done}." if len(ids) == 1 else f"{len(ids):,} memories were {done}."
+    meta = {"id": ids[0]} if len(ids) == 1 else {done: len(ids), "ids": list(ids[:MAX_NAMED])}
+    return AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)

@@ -28,6 +28,7 @@ from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.prompt.references import OffloadPieces
 from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.recall import check_min_score
+from recollect.settings import Settings
 
 REMEMBERED = (PromptPart.CORE, PromptPart.JOURNAL, PromptPart.NOTES, PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
 """Parts that come from memory; the loop guard recognises their text when it comes back."""
@@ -48,20 +49,11 @@ class Assemble:
         echoes: LoopGuard,
         retrieved: RetrievalMarks,
         calls: ContextCalls,
-        budget: int,
-        layout: str,
+        settings: Settings,
     ) -> None:
-        self._store = store
-        self._now = now
-        self._gather = gather
-        self._fold = fold
-        self._move = move
-        self._tokens = tokens
-        self._echoes = echoes
-        self._retrieved = retrieved
-        self._calls = calls
-        self._budget = budget
-        self._layout = layout
+        self._store, self._now, self._gather, self._fold, self._move = store, now, gather, fold, move
+        self._tokens, self._echoes, self._retrieved, self._calls = tokens, echoes, retrieved, calls
+        self._budget, self._layout = settings.context_budget, settings.context_layout
 
     def __call__(
         self,

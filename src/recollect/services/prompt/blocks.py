@@ -20,6 +20,7 @@ from recollect.policy.text import check_text
 from recollect.ports import Clock, DetailStore, MemoryStore, Store
 from recollect.services.background.embedding import Embedding
 from recollect.services.memories.loop_guard import LoopGuard
+from recollect.settings import Settings
 
 MAX_KEYS = 200
 """Maximum number of references looked up for one prompt; further ones are broken like forged ones."""
@@ -60,28 +61,10 @@ class Inject:
     """Service that selects notes for a prompt and renders them as a block."""
 
     def __init__(
-        self,
-        store: Store,
-        embedding: Embedding,
-        echoes: LoopGuard,
-        judge: Judge,
-        now: Clock,
-        *,
-        mode: str,
-        max_chars: int,
-        max_count: int,
-        floor: float,
-        words_share: float,
+        self, store: Store, embedding: Embedding, echoes: LoopGuard, judge: Judge, now: Clock, settings: Settings
     ) -> None:
-        self._store = store
-        self._embedding = embedding
-        self._echoes = echoes
-        self._judge = judge
-        self._now = now
-        self._mode = mode
-        self._max_chars = max_chars
-        self._max_count = max_count
-        self._floor, self._words_share = floor, words_share
+        self._store, self._embedding, self._echoes, self._judge, self._now = store, embedding, echoes, judge, now
+        self._settings = settings
 
     def __call__(self, owner: Owner, message: str, *, mode: str | None = None) -> str | None:
         """Return the block for the last user message; None when no notes are selected.
@@ -99,13 +82,13 @@ class Inject:
 
         Raises: Invalid.
         """
-        chosen = parse_mode(self._mode if mode is None else mode)
+        chosen = parse_mode(self._settings.inject_mode if mode is None else mode)
         message = check_text(message, what="message")
         if chosen is InjectMode.OFF:
             return []
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
-        if self._floor and chosen is not InjectMode.RECENT_ONLY:
+        if self._settings.inject_floor and chosen is not InjectMode.RECENT_ONLY:
             notes = self._keep_relevant(owner, message, notes, now)
         meaning = self._score_meaning(owner, message, notes, now) if chosen is InjectMode.HYBRID else None
         return select_notes(
@@ -113,8 +96,8 @@ class Inject:
             message,
             mode=chosen,
             now=now,
-            max_chars=self._max_chars,
-            max_count=self._max_count,
+            max_chars=self._settings.max_inject_chars,
+            max_count=self._settings.max_inject_count,
             meaning=meaning,
             judge=self._judge,
         )
@@ -124,8 +107,8 @@ class Inject:
         query = ParsedQuery.read(message, now)
         vector = self._embedding.of_query(message) if message.strip() else None
         evidence = self._store.weigh_memories(owner, query.lookups, vector, kinds=[Kind.NOTE], now=now)
-        rated = find_best(evidence, query, words_share=self._words_share, limit=MAX_NOTES)
-        return [note for note in notes if rated.get(memory_seq(note.id) or 0, 0.0) >= self._floor]
+        rated = find_best(evidence, query, words_share=self._settings.similarity_words, limit=MAX_NOTES)
+        return [note for note in notes if rated.get(memory_seq(note.id) or 0, 0.0) >= self._settings.inject_floor]
 
     def _score_meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
         """Return the similarity of each note to the message, by memory id; empty without an embedder."""

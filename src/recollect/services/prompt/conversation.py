@@ -24,6 +24,7 @@ from recollect.ports import Clock, Store
 from recollect.services.background.resting import GuardedModel, ModelPaused
 from recollect.services.history.noting import record_event
 from recollect.services.memories.secrets import SecretGuard
+from recollect.settings import Settings
 
 PAGE = 1_000
 """Messages read between two checks of the deadline."""
@@ -37,31 +38,11 @@ class Conversations:
     """Service that assembles conversations for a prompt."""
 
     def __init__(
-        self,
-        store: Store,
-        guard: SecretGuard,
-        model: GuardedModel | None,
-        now: Clock,
-        *,
-        is_enabled: bool,
-        threshold: int,
-        keep_last: int,
-        max_input_chars: int,
-        is_counting_all: bool = False,
+        self, store: Store, guard: SecretGuard, model: GuardedModel | None, now: Clock, settings: Settings
     ) -> None:
-        """Set up the service; without a model, a digest is used as the summary.
-
-        With `is_counting_all`, messages that the summary covers count towards the threshold too.
-        """
-        self._store = store
-        self._guard = guard
-        self._model = model
-        self._now = now
-        self._is_enabled = is_enabled
-        self._threshold = threshold
-        self._keep_last = keep_last
-        self._max_input_chars = max_input_chars
-        self._is_counting_all = is_counting_all
+        """Set up the service; without a model, a digest is used as the summary."""
+        self._store, self._guard, self._model, self._now = store, guard, model, now
+        self._settings = settings
 
     def __call__(
         self, owner: Owner, session_id: str, *, limit: int | None = None, max_chars: int | None = None
@@ -76,9 +57,8 @@ class Conversations:
         try:
             session = self._store.get_session(owner, id)
             # A summary that was made before summarising was turned off is not used.
-            session = (
-                self._fold_if_due(session) if self._is_enabled else replace(session, summary="", summarized_count=0)
-            )
+            is_used = self._settings.summary_enabled
+            session = self._fold_if_due(session) if is_used else replace(session, summary="", summarized_count=0)
             start = session.summarized_count
             if limit is not None:
                 after = max(start, session.message_count - limit)
@@ -126,12 +106,12 @@ class Conversations:
 
         Raises: NotFound.
         """
-        uncovered = session.message_count - session.summarized_count
-        counted = session.message_count if self._is_counting_all else uncovered
-        if uncovered <= self._keep_last or counted <= self._threshold:
+        uncovered, settings = session.message_count - session.summarized_count, self._settings
+        counted = session.message_count if settings.summary_counting == "all" else uncovered
+        if uncovered <= settings.summary_keep_last or counted <= settings.summary_threshold:
             return session
         # Fold no more messages than the model's input has room for.
-        most = min(uncovered - self._keep_last, self._max_input_chars // summaries.MIN_CHARS_EACH)
+        most = min(uncovered - settings.summary_keep_last, settings.summary_input_chars // summaries.MIN_CHARS_EACH)
         old = self._store.list_messages(session.owner, session.id, after=session.summarized_count, limit=most)
         try:
             summary = self._summarize(session, old)
@@ -174,7 +154,7 @@ class Conversations:
         else:
             source_chars = sum(map(len, sources))
             answer = self._model.complete(
-                summaries.build_messages(session.summary, turns, max_chars=self._max_input_chars),
+                summaries.build_messages(session.summary, turns, max_chars=self._settings.summary_input_chars),
                 max_tokens=summaries.MAX_TOKENS,
                 about=(session.owner, session.id),
                 find_problem=partial(summaries.find_problem, source_chars=source_chars),

@@ -32,6 +32,7 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.prompt.blocks import Inject, break_forged_references, list_private_memories
 from recollect.services.recall.question import Candidate
 from recollect.services.recall.recall import MAX_LIMIT, Recall, RecallRequest
+from recollect.settings import Settings
 
 MAX_TOOL_RESULTS = 20
 """Maximum number of stored tool results in a prompt, the newest; older ones can be recalled."""
@@ -92,24 +93,15 @@ class Gather:
         self,
         store: Store,
         judge: Judge,
-        *,
         inject: Inject,
         recall: Recall,
         skills: Skills,
         converse: Converse,
-        memories: int,
-        passages: int,
-        floor: float,
+        settings: Settings,
     ) -> None:
-        """Set up the service to show at most `memories` recalled memories and `passages` passages above `floor`."""
-        self._store = store
-        self._judge = judge
-        self._inject = inject
-        self._recall = recall
-        self._skills = skills
-        self._converse = converse
-        self._floor = floor
-        self._limits = {PromptPart.MEMORIES: memories, PromptPart.KNOWLEDGE: passages}
+        self._store, self._judge, self._inject, self._recall = store, judge, inject, recall
+        self._skills, self._converse, self._floor = skills, converse, settings.context_floor
+        self._limits = {PromptPart.MEMORIES: settings.context_memories, PromptPart.KNOWLEDGE: settings.context_passages}
 
     def __call__(self, request: PromptRequest) -> Window:
         """Gather the pieces of the next prompt.
@@ -148,7 +140,9 @@ class Gather:
             ranked = self._recall.rank(owner, wanted)
             hits, below = ranked.hits, ranked.below.values()
             METER.get().count_recall("context", is_empty=not hits)
-            passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
+            passages = sorted(
+                (hit for hit in hits if hit.source is Source.KNOWLEDGE), key=lambda hit: -hit.parts["similarity"]
+            )
             known = _ShownPieces(pieces)
             for part, found in (
                 (PromptPart.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
@@ -157,7 +151,10 @@ class Gather:
                 most, is_passage = self._limits[part], part is PromptPart.KNOWLEDGE
                 pieces[part], elsewhere = known.select_new(map(_hit_piece, found), most=most)
                 weak = [each for each in below if (each.source is Source.KNOWLEDGE) is is_passage]
-                left_out[part] = (*elsewhere, *map(_leave_out_weak, sorted(weak, key=_weakness)[:most]))
+                left_out[part] = (
+                    *elsewhere,
+                    *map(_leave_out_weak, sorted(weak, key=lambda each: -each.similarity)[:most]),
+                )
         checked = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
         return Window(layout=request.layout, pieces=checked, left_out=left_out)
 
@@ -266,14 +263,6 @@ def _conversation_pieces(conversation: Conversation) -> list[Piece]:
         # A turn is two messages: the user's and the answer.
         for turn in [(each.position + 1) // 2]
     ]
-
-
-def _dissimilarity(hit: Hit) -> float:
-    return -hit.parts["similarity"]
-
-
-def _weakness(candidate: Candidate) -> float:
-    return -candidate.similarity
 
 
 def _leave_out_weak(candidate: Candidate) -> LeftOut:

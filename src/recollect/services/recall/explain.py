@@ -15,6 +15,7 @@ from recollect.caller import current_caller
 from recollect.errors import NotFound
 from recollect.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
 from recollect.policy.filters.conditions import is_matching
+from recollect.policy.memories.gist import CUT, make_gist
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.question import other_forms
 from recollect.policy.text import terms
@@ -72,9 +73,10 @@ class Explain:
 
         Raises: Invalid; StoreError when no source answers.
         """
-        ranking = self._recall.rank(owner, request)
         if id is None:
+            ranking = self._recall.rank(owner, request, most=request.limit + NEAR_MISSES)
             return self._explain_answer(owner, ranking, request)
+        ranking = self._recall.rank(owner, request)
         explanation = (
             _explain_candidate(ranking, request, id)
             or self._explain_exclusion(owner, ranking, request, id)
@@ -82,7 +84,10 @@ class Explain:
             or self._explain_mismatch(owner, request, id)
         )
         return replace(
-            explanation, hits=tuple(ranking.hits[: request.limit]), prompts=tuple(self._find_appearances(owner, id))
+            explanation,
+            words=self._find_words_of_whole(owner, request, explanation) or explanation.words,
+            hits=tuple(ranking.hits[: request.limit]),
+            prompts=tuple(self._find_appearances(owner, id)),
         )
 
     def _explain_answer(self, owner: Owner, ranking: Ranking, request: RecallRequest) -> Explanation:
@@ -111,6 +116,14 @@ class Explain:
         # Deleted since the ranking.
         except NotFound:
             return explanation
+
+    def _find_words_of_whole(self, owner: Owner, request: RecallRequest, explanation: Explanation) -> tuple[str, ...]:
+        """Return the words that the question shares with the text a gist stands for, by which it is found, too."""
+        memory = None if explanation.hit is None else explanation.hit.memory
+        if memory is None or not memory.text.endswith(CUT):
+            return ()
+        former = [version.text for version in self._store.list_versions(owner, memory.id)]
+        return find_shared_words(request.query, next((each for each in former if make_gist(each) == memory.text), ""))
 
     def _find_appearances(self, owner: Owner, id: str) -> Iterator[Appearance]:
         """Yield the record's appearances in the agent's latest prompts, where it may have been left out."""

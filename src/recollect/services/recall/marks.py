@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, date, datetime
 
+from recollect.lazy import dataclass
 from recollect.model import BackgroundStatus, Kind, Memory, Owner
 from recollect.policy.items import end_of
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
@@ -23,8 +24,20 @@ MAX_MARKS = 100_000
 """Maximum number of queued marks; beyond it, the marks of whole agents are dropped, the oldest first."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    """Queued marks of an agent: when each memory was recalled last, and the recalls of each day."""
+
+    times: Mapping[int, datetime]
+    recalls: Mapping[date, int]
+
+    def join(self, newer: _Queued) -> _Queued:
+        days = {day: self.recalls.get(day, 0) + newer.recalls.get(day, 0) for day in {**self.recalls, **newer.recalls}}
+        return _Queued({**self.times, **newer.times}, days)
+
+
 class RetrievalMarks:
-    """Queue of retrieval marks."""
+    """Queue of retrieval marks, and of the number of recalls."""
 
     def __init__(
         self, store: MaintenanceStore, *, unmarked: Collection[Kind] = (), lifetimes: Lifetimes = LIFETIMES
@@ -33,28 +46,27 @@ class RetrievalMarks:
         self._store = store
         self._lifetimes = lifetimes
         self._unmarked = frozenset(unmarked)
-        self._writer = BackgroundWriter[Owner, Mapping[int, datetime]](
+        self._writer = BackgroundWriter[Owner, _Queued](
             self._write,
-            merge=lambda older, newer: {**older, **newer},
+            merge=_Queued.join,
             name="retrieved",
             failed="Recalled memories could not be marked as such",
-            size=len,
+            size=lambda queued: len(queued.times) + 1,
             max_size=MAX_MARKS,
         )
 
-    def mark(self, owner: Owner, seqs: Sequence[int], at: datetime) -> None:
-        """Queue marks for recalled memories and return at once."""
-        if seqs:
-            self._writer.add(owner.whole, dict.fromkeys(seqs, at))
+    def mark(self, owner: Owner, seqs: Sequence[int], at: datetime, *, recalls: int = 0) -> None:
+        """Queue marks for recalled memories, count the recalls, and return at once."""
+        if seqs or recalls:
+            days = {at.astimezone(UTC).date(): recalls} if recalls else {}
+            self._writer.add(owner.whole, _Queued(dict.fromkeys(seqs, at), days))
 
     def apply(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
         """Return the memories with their queued marks applied."""
-        times = self._writer.peek(owner.whole)
-        return (
-            [self._apply_mark(memory, times.get(memory_seq(memory.id) or 0)) for memory in memories]
-            if times
-            else memories
-        )
+        queued = self._writer.peek(owner.whole)
+        if queued is None:
+            return memories
+        return [self._apply_mark(memory, queued.times.get(memory_seq(memory.id) or 0)) for memory in memories]
 
     def flush(self, tenant: str | None = None) -> None:
         """Write the queued marks of one tenant or of all; marks that cannot be written stay queued."""
@@ -71,9 +83,12 @@ class RetrievalMarks:
         """
         self._writer.close()
 
-    def _write(self, owner: Owner, times: Mapping[int, datetime]) -> None:
-        for at, seqs in _group_by_second(times):
+    def _write(self, owner: Owner, queued: _Queued) -> None:
+        for at, seqs in _group_by_second(queued.times):
             self._store.mark_retrieved(owner, seqs, at=at, lifetimes=self._lifetimes)
+        # Last: marks may be written again if this fails, but no recall is counted twice.
+        if queued.recalls:
+            self._store.count_recalls(owner, queued.recalls)
 
     def _apply_mark(self, memory: Memory, at: datetime | None) -> Memory:
         if at is None or memory.kind in self._unmarked:

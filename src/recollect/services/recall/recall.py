@@ -139,9 +139,8 @@ class Recall:
         ranked = self.rank(owner, request, most=request.limit)
         best = ranked.hits[: request.limit]
         self._echoes.shown(owner, [hit.text for hit in best])
-        if request.as_of is None:
-            seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
-            self._retrieved.mark(owner, seqs, self._now())
+        recalled = [hit for hit in best if hit.source is Source.MEMORY and request.as_of is None]
+        self._retrieved.mark(owner, [memory_seq(hit.id) or 0 for hit in recalled], self._now(), recalls=1)
         self._on_recall()
         METER.get().count_recall("recall", is_empty=not best)
         return Recalled(best, ranked.unanswered, request.purpose.heading if request.purpose is not None else "")

@@ -6,15 +6,14 @@ Memories get the origin `import`. Items that are stored already, for example by 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import field, fields
 from functools import partial
+from pathlib import Path
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.lazy import dataclass
 from recollect.model import (
     AuditEvent,
-    ForeignItem,
     ForeignMemory,
     ForeignTurn,
     ForeignValue,
@@ -27,7 +26,7 @@ from recollect.model import (
 from recollect.policy.erasure import mark_row
 from recollect.policy.names import check_owner, check_session, memory_seq
 from recollect.policy.text import content_hash, fold
-from recollect.ports import Clock, Store
+from recollect.ports import Clock, ForeignFormat, Store
 from recollect.services.memories.drafts import Draft, check_draft
 from recollect.services.memories.items import ItemDraft, Items
 from recollect.services.memories.remember import Remember
@@ -35,6 +34,7 @@ from recollect.services.memories.secrets import SecretGuard
 from recollect.services.prompt.transcripts import TranscriptWriter, check_turn
 from recollect.services.transfer.check import ERASED_HERE, MAX_LISTED
 from recollect.services.walk import Progress
+from recollect.settings import Settings
 
 MEMORIES = "memories"
 TURNS = "turns"
@@ -47,6 +47,19 @@ COMPARED = 200
 """Memories found by them that are read at once."""
 
 FULL = "the agent or user has as many notes as it may have ({most:,}); raise max_total, or import for another agent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """Options of an import."""
+
+    format: str | None = None  # None: detected from the file
+    agent: str | None = None  # owner of memories that name no agent; None: the agent of the settings
+    is_dry_run: bool = False
+    is_remembered: bool = False  # remember the turns of chats as episodes
+    is_merged: bool = False  # leave out rows that clash, instead of refusing the whole file
+    is_trusted: bool = False  # believe an export that is not signed
+    with_erased: bool = False  # bring back what was erased here
 
 
 @dataclass(slots=True)
@@ -90,52 +103,30 @@ class ForeignImport:
         transcripts: TranscriptWriter,
         guard: SecretGuard,
         now: Clock,
-        *,
-        max_notes: int,
-        max_per_user: int = 0,
+        settings: Settings,
     ) -> None:
-        self._store = store
-        self._remember = remember
-        self._items = items
-        self._transcripts = transcripts
-        self._guard = guard
-        self._now = now
-        self._max_notes = max_notes
-        self._max_per_user = max_per_user or max_notes
+        self._store, self._remember, self._items, self._transcripts = store, remember, items, transcripts
+        self._guard, self._now, self._max_notes = guard, now, settings.max_total
+        self._max_per_user = settings.max_total_per_user or settings.max_total
 
     def __call__(
-        self,
-        tenant: str,
-        read: Callable[[], Iterable[ForeignItem]],
-        *,
-        format: str,
-        agent: str,
-        is_dry_run: bool,
-        is_remembered: bool = False,
-        with_erased: bool = False,
-        progress: Progress | None = None,
+        self, owner: Owner, format: ForeignFormat, path: Path, options: ImportOptions, progress: Progress | None
     ) -> ImportReport:
-        """Import the items that `read` returns. It is called twice, so that an invalid file changes nothing.
-
-        `is_remembered` also stores the messages of conversations as episodes. Texts that were erased here are refused,
-        unless `with_erased`.
-
-        Raises: Invalid.
-        """
-        total = sum(1 for _ in read())
-        tally, seen = _Tally(), _Seen(is_remembered=is_remembered)
-        seen.has_erased = not with_erased and self._store.has_rows(tenant, "erased_texts")
-        for number, item in enumerate(read(), 1):
+        """Import a file. It is read twice, so that an invalid one changes nothing. Raises: Invalid, OSError."""
+        total, is_dry_run = sum(1 for _ in format.read(path)), options.is_dry_run
+        tally, seen = _Tally(), _Seen(is_remembered=options.is_remembered)
+        seen.has_erased = not options.with_erased and self._store.has_rows(owner.tenant, "erased_texts")
+        for number, item in enumerate(format.read(path), 1):
             if isinstance(item, RefusedItem):
                 tally.refuse(item)
             else:
-                self._import_item(check_owner(agent, tenant), item, tally, seen, is_dry_run=is_dry_run)
+                self._import_item(owner, item, tally, seen, is_dry_run=is_dry_run)
             if progress is not None:
                 progress(number, total)
         if (tally.added.total() or tally.refused_count) and not is_dry_run:
-            self._record(tenant, format, tally)
+            self._record(owner.tenant, format.name, tally)
         return ImportReport(
-            format=format,
+            format=format.name,
             is_dry_run=is_dry_run,
             added=dict(tally.added),
             present=dict(tally.present),

@@ -24,12 +24,14 @@ from recollect.lazy import dataclass
 from recollect.model import ACTOR, AuditEvent, ImportReport, Json
 from recollect.policy.erasure import ERASED
 from recollect.policy.memories.trust import LOW_TRUST
+from recollect.policy.names import check_owner
 from recollect.policy.transfer import CONTENTS, key_of
-from recollect.ports import ArchiveFiles, Clock, ContentDraft, Store, Vector
+from recollect.ports import ArchiveFiles, Clock, ContentDraft, ForeignFormats, Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.memories.secrets import FLAG
-from recollect.services.transfer.archive import OTHER_KEY, ArchiveReader, Line
+from recollect.services.transfer.archive import OTHER_KEY, ArchiveReader, Line, is_export
 from recollect.services.transfer.check import BATCH, ArchiveFindings, CheckArchive, is_unheld_core, parse_event
+from recollect.services.transfer.foreign import ForeignImport, ImportOptions
 from recollect.services.transfer.row_secrets import RowSecrets
 from recollect.services.walk import Progress
 
@@ -68,22 +70,12 @@ class Restore:
         self._files = files
         self._now = now
 
-    def __call__(
-        self,
-        tenant: str,
-        path: Path,
-        *,
-        is_dry_run: bool,
-        is_merged: bool,
-        is_trusted: bool,
-        with_erased: bool,
-        progress: Progress | None,
-    ) -> ImportReport:
+    def __call__(self, tenant: str, path: Path, options: ImportOptions, progress: Progress | None) -> ImportReport:
         """Restore an export.
 
         Raises: Invalid when the file is incomplete or wrongly signed; Conflict when it clashes with stored rows.
         """
-        size = self._files.size(path)
+        size, is_dry_run = self._files.size(path), options.is_dry_run
         total = size if is_dry_run else 2 * size
 
         def report(done: int, total: int) -> None:
@@ -91,13 +83,13 @@ class Restore:
                 progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
 
         secrets = RowSecrets(self._store, self._now)
-        check = CheckArchive(self._store, self._files, secrets, tenant, **self._keys, with_erased=with_erased)
+        check = CheckArchive(self._store, self._files, secrets, tenant, **self._keys, with_erased=options.with_erased)
         found = check(path, lambda read: report(read, total))
-        is_trusted = is_trusted or found.is_signed
+        is_trusted = options.is_trusted or found.is_signed
         if self._keys["export_key"] and found.signature and not is_trusted:
             raise Invalid(OTHER_KEY)
         plan = self._plan_log(tenant, found)
-        if found.clash_count and not is_merged and not is_dry_run:
+        if found.clash_count and not options.is_merged and not is_dry_run:
             raise Conflict(CLASH.format(count=found.clash_count, place=found.clashes[0].place))
         if not is_dry_run and found.added.total():
             run = _Run(self._store, self._embedding, self._now, tenant, found, plan, is_trusted=is_trusted)
@@ -297,3 +289,38 @@ def _make_result(found: ArchiveFindings, *, is_dry_run: bool, is_trusted: bool) 
         flagged_count=found.flagged_count,
         problems=tuple(problems),
     )
+
+
+class Import:
+    """Service that detects the format of a file and imports it."""
+
+    def __init__(
+        self, files: ArchiveFiles, restore: Restore, foreign: ForeignImport, formats: ForeignFormats, *, agent: str
+    ) -> None:
+        self._files = files
+        self._restore = restore
+        self._foreign = foreign
+        self._formats = formats
+        self._agent = agent
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Names of the supported formats."""
+        return (FORMAT, *self._formats.names)
+
+    def __call__(
+        self, tenant: str, path: Path, options: ImportOptions, progress: Progress | None = None
+    ) -> ImportReport:
+        """Import a file. Raises: Invalid when the file cannot be read or is invalid; Conflict."""
+        if options.format == FORMAT or (options.format is None and self._is_export(path)):
+            return self._restore(tenant, path, options, progress)
+        reader = self._formats.recognise(path) if options.format is None else self._formats.named(options.format)
+        try:
+            return self._foreign(check_owner(options.agent or self._agent, tenant), reader, path, options, progress)
+        except OSError as error:
+            raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+
+    def _is_export(self, path: Path) -> bool:
+        if not path.exists():
+            raise Invalid(f"There is no file {str(path)!r}.")
+        return path.is_file() and is_export(self._files, path)

@@ -27,6 +27,7 @@ DAMAGED = "Restore a backup; or copy it aside and export what can still be read.
 BROKEN_LOG = (
     "If it asks for audit_key, set it; otherwise the log was changed outside recollect: compare it with a backup."
 )
+REPAIR_NODES = "Start the nodes that do not answer; their tenants are on them and nowhere else (docs/citus.md)."
 GONE = "Restore a backup: the data in these tables exists nowhere else."
 ORPHANS = "{:,} more belong to no detail; recollect maintain removes them."
 UNKNOWN = (
@@ -98,6 +99,8 @@ class Checkup:
             _check_durability(state),
             _run_check("database", lambda: self._check_database(is_quick)),
         ]
+        nodes = _run_check("nodes", self._check_nodes)
+        checks += [nodes] if nodes is not None else []
         # Every other check would only report the missing tables again.
         if state.lost:
             return checks
@@ -114,6 +117,16 @@ class Checkup:
             return CheckResult(name="database", is_ok=False, says=" ".join(found), advice=DAMAGED)
         says = "its structure is whole" if is_quick else "every page and reference is whole"
         return CheckResult(name="database", is_ok=True, says=says)
+
+    def _check_nodes(self) -> CheckResult | None:
+        """Check the other nodes of a cluster; return None if the database is on one server."""
+        nodes = self._store.check_nodes()
+        if not nodes:
+            return None
+        found = [f"{node.name}: {node.problem}" for node in nodes if node.problem]
+        found += [damage for node in nodes for damage in node.damage]
+        says = _join_first(found) if found else f"{len(nodes)} answer, {sum(node.bytes for node in nodes):,} bytes"
+        return CheckResult(name="nodes", is_ok=not found, says=says, advice=REPAIR_NODES if found else "")
 
     def _check_index(self, tenants: Sequence[str], *, is_quick: bool) -> CheckResult:
         gaps = [self._store.count_index_gaps(tenant) for tenant in tenants]

@@ -9,11 +9,11 @@ continues with the remaining episodes. The store keeps the counts of the last ru
 
 from __future__ import annotations
 
-import heapq
 import json
+import random
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -21,20 +21,28 @@ from typing import TypeAlias
 
 from recollect.errors import Cancelled, Conflict, ModelError, NotFound, RecollectError, StoreError
 from recollect.lazy import dataclass
-from recollect.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State
+from recollect.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State, StoreReport
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
-from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
+from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, summarise_expired
 from recollect.policy.memories.trust import Judge
 from recollect.ports import Aging, Clock, Store
-from recollect.services.access.idempotency import prune_answers
+from recollect.services.access.idempotency import KEPT_FOR, prune_answers
 from recollect.services.background.embedding import Embedding
+from recollect.services.upkeep.aging import EpisodeQuota, decide_episode, find_end
 from recollect.services.walk import Progress, iter_owners
 
 LEASE = "maintain"
 LAST_RUN = "last maintenance"
 MEMORY_COUNTS = "memory counts"
+RULES = "maintenance rules"
 STOPPED = "Maintenance was stopped because the program ends; the next run continues."
 LEASE_TIME = timedelta(minutes=2)
+RECHECK = timedelta(hours=1)
+"""Time after which a tenant that changed is visited again, for writes that were under way at the first visit."""
+
+LONGEST_REST = timedelta(days=7)
+"""Time after which a tenant is visited, though nothing seems to be due."""
+
 READ_BATCH = 1000
 SWEEP_GRACE = timedelta(hours=1)
 """Age below which a text without a detail is kept, because its detail may be about to be added."""
@@ -178,10 +186,10 @@ class Maintain:
         """Return what a run over one tenant would archive; list the first `limit` memories. Changes nothing."""
         preview, now = MaintenancePreview(), self._now()
         for owner in iter_owners(self._store, tenant):
-            quota, reasons = _Quota(now), dict[int, str]()
+            quota, reasons = EpisodeQuota(now), dict[int, str]()
             for batch in self._batches(owner):
                 preview.examined += len(batch)
-                fates = [(episode, _decide(episode, now)) for episode in batch]
+                fates = [(episode, decide_episode(episode, now)) for episode in batch]
                 reasons |= {episode.seq: fate.name.lower() for episode, fate in fates if fate is not Fate.KEPT}
                 quota.add(episode for episode, fate in fates if fate is Fate.KEPT)
             reasons |= dict.fromkeys(quota.find_excess(self._find_quota), "over_quota")
@@ -193,21 +201,19 @@ class Maintain:
 
     def find_last(self) -> MaintenanceRun | None:
         """Return the last run over all tenants."""
-        found = self._store.find_record(LAST_RUN)
-        if found is None:
-            return None
-        counts = json.loads(found[0])
-        return MaintenanceRun(at=found[1], error=counts.pop("error", ""), counts=counts)
+        return _parse_run(self._store.find_record(LAST_RUN))
 
-    def find_memory_counts(self) -> Mapping[tuple[Kind, State], int]:
-        """Return the number of memories of each kind and state in all tenants, as the last run counted them.
-
-        Counting reads every memory, so it is done with the rest of maintenance. Empty before the first run.
-        """
-        found = self._store.find_record(MEMORY_COUNTS)
-        counts: Mapping[str, int] = {} if found is None else json.loads(found[0])
+    def read_totals(self) -> StoreReport:
+        """Return the size of the store, and what is in all tenants, as the last run counted it."""
+        totals = self._store.read_totals([LAST_RUN, MEMORY_COUNTS])
+        counts: Mapping[str, int] = json.loads(totals.records.get(MEMORY_COUNTS, ("{}",))[0])
         pairs = [(kind, state) for kind in Kind for state in State] if counts else []
-        return {(kind, state): counts.get(f"{kind.value} {state.value}", 0) for kind, state in pairs}
+        return StoreReport(
+            bytes=totals.bytes,
+            waiting=totals.waiting,
+            memories={(kind, state): counts.get(f"{kind.value} {state.value}", 0) for kind, state in pairs},
+            last=_parse_run(totals.records.get(LAST_RUN)),
+        )
 
     def _count_states(self, owner: Owner) -> Mapping[str, int]:
         counts = self._store.count_states(owner, now=self._now())
@@ -230,38 +236,69 @@ class Maintain:
     ) -> None:
         lease.renew()
         try:
-            tenants = [tenant] if tenant else self._store.list_tenants()
-            states = Counter[str]()
+            if tenant is None:
+                self._apply_rules()
+            tenants = [tenant] if tenant else self._store.list_due_tenants(self._now())
             total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
             for each in tenants:
                 before = report.changes()
                 try:
-                    for owner in iter_owners(self._store, each):
-                        self._maintain_agent(owner, lease, report)
-                        if tenant is None:
-                            states.update(self._count_states(owner))
+                    for _ in self._visit(each, lease, report):
                         if progress is not None:
                             progress(report.agents, total)
-                    lease.renew()
-                    report.swept += self._store.sweep_contents(each, stored_before=self._now() - SWEEP_GRACE)
-                    prune_answers(self._store, each, self._now())
                 # Record also a run that was interrupted: its finished batches are committed.
                 finally:
                     changes = {name: count - before[name] for name, count in report.changes().items()}
                     if not is_automatic or any(changes.values()):
                         self._record(each, changes)
             if tenant is None:
-                self._store.put_record(MEMORY_COUNTS, json.dumps(states), at=self._now())
+                self._store.end_old_leases(before=self._now() - LEASE_TIME)
+                if tenants:
+                    self._store.put_record(MEMORY_COUNTS, json.dumps(self._store.sum_counts()), at=self._now())
         finally:
             lease.end()
 
-    def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
+    def _apply_rules(self) -> None:
+        """Have every tenant visited if the due dates were computed with other settings."""
+        lifetimes = {
+            each.value: None if time is None else time.total_seconds() for each, time in self._lifetimes.items()
+        }
+        rules = json.dumps([self._quota, self._quota_per_user, self._keeps_gist, lifetimes], sort_keys=True)
+        known = self._store.find_record(RULES)
+        if known is None or known[0] != rules:
+            self._store.mark_all_due()
+            self._store.put_record(RULES, rules, at=self._now())
+
+    def _visit(self, tenant: str, lease: _Lease, report: MaintenanceReport) -> Iterator[Owner]:
+        """Maintain all agents of a tenant, yield each, and compute when something will be due again."""
+        has_changed, due_before = self._store.begin_visit(tenant)
+        now, states = self._now(), Counter[str]()
+        # All tenants that nobody uses would come at once otherwise.
+        due_at = now + (RECHECK if has_changed else LONGEST_REST * random.uniform(0.5, 1))
+        for owner in iter_owners(self._store, tenant):
+            due_at = min(due_at, self._maintain_agent(owner, lease, report) or due_at)
+            states.update(self._count_states(owner))
+            yield owner
+        lease.renew()
+        report.swept += self._store.sweep_contents(tenant, stored_before=now - SWEEP_GRACE)
+        prune_answers(self._store, tenant, now)
+        if has_changed:
+            # A process that died may have left events outside the chain, and an older version texts outside the queue.
+            self._store.audit_head(tenant)
+            self._store.settle_queue(tenant, self._store.list_queue(tenant))
+        item_end, answered_at = self._store.find_first_ends(tenant)
+        ends = [item_end, None if answered_at is None else answered_at + KEPT_FOR]
+        due_at = min([due_at, *(end for end in ends if end is not None)])
+        self._store.end_visit(tenant, due_before, due_at=due_at, counts=states)
+
+    def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> datetime | None:
+        """Maintain the memories of an agent; return when one of those that are kept will expire or fade."""
         report.agents += 1
-        now = self._now()
-        quota = _Quota(now)
+        now, due_at = self._now(), None
+        quota = EpisodeQuota(now)
         for batch in self._batches(owner, lease):
             report.examined += len(batch)
-            fates = [(episode, _decide(episode, now)) for episode in batch]
+            fates = [(episode, decide_episode(episode, now)) for episode in batch]
             expired = [episode.seq for episode, fate in fates if fate is Fate.EXPIRED]
             gisted = self._keep_gists(owner, lease, expired, now) if self._keeps_gist else set()
             report.gisted += len(gisted)
@@ -270,12 +307,16 @@ class Maintain:
             for part in self._archive(owner, lease, [e.seq for e, f in fates if f is Fate.FADED], now):
                 report.faded += part
             quota.live.update(episode.user for episode in batch if episode.seq in gisted)
-            quota.add(episode for episode, fate in fates if fate is Fate.KEPT)
+            kept = [episode for episode, fate in fates if fate is Fate.KEPT]
+            quota.add(kept)
+            ends = [end for episode in kept if (end := find_end(episode, now)) is not None]
+            due_at = min([*ends, *([] if due_at is None else [due_at])], default=None)
         while deleted := self._store.delete_expired_items(owner, now=now, limit=WRITE_BATCH):
             report.items += deleted
             lease.renew()
         for part in self._archive(owner, lease, quota.find_excess(self._find_quota), now):
             report.over_quota += part
+        return due_at
 
     def _find_quota(self, user: str | None) -> int:
         return self._quota_per_user if user else self._quota
@@ -286,7 +327,7 @@ class Maintain:
         for start in range(0, len(seqs), WRITE_BATCH):
             memories = self._store.find_memories(owner, seqs[start : start + WRITE_BATCH])
             gists = {
-                seq: gist
+                seq: (gist, memory.text)
                 for seq, memory in memories.items()
                 # A gist is a later version, which is not judged again when it is shown.
                 if (gist := summarise_expired(self._judge(memory), now, self._lifetimes)) is not None
@@ -297,20 +338,18 @@ class Maintain:
             kept |= gists.keys()
         return kept
 
-    def _write_gists(self, owner: Owner, gists: Sequence[Memory], now: datetime) -> None:
-        vectors = self._embedding.of_texts([gist.text for gist in gists])
-
-        def write(first: int, last: int) -> None:
-            for gist, vector in zip(gists[first:last], vectors[first:last], strict=True):
-                self._store.update_memory(gist, vector, replaced_at=now)
+    def _write_gists(self, owner: Owner, gists: Sequence[tuple[Memory, str]], now: datetime) -> None:
+        def write() -> None:
+            for gist, whole in gists:
+                self._store.update_memory(gist, replaced_at=now, whole=whole)
 
         try:
-            self._store.transaction(owner.tenant, lambda: write(0, len(gists)))
+            self._store.transaction(owner.tenant, write)
         # One of them was edited or deleted meanwhile: write the others one by one.
         except (Conflict, NotFound):
-            for place in range(len(gists)):
+            for gist, whole in gists:
                 with suppress(Conflict, NotFound):
-                    write(place, place + 1)
+                    self._store.update_memory(gist, replaced_at=now, whole=whole)
 
     def _batches(self, owner: Owner, lease: _Lease | None = None) -> Iterator[Sequence[Aging]]:
         after = 0
@@ -343,51 +382,8 @@ class Maintain:
         )
 
 
-class _Quota:
-    """Live episodes of an agent by user, to find those beyond the quota.
-
-    Each user has a quota of its own, and so have the episodes of no user.
-    """
-
-    def __init__(self, now: datetime) -> None:
-        self._now = now
-        self._evictable: dict[str, list[tuple[tuple[int, float], int]]] = {}
-        self.live = Counter[str]()
-
-    def add(self, kept: Iterable[Aging]) -> None:
-        # Corrected episodes are no longer live and do not count towards the quota.
-        for episode in (each for each in kept if not _is_corrected(each, self._now)):
-            self.live[episode.user] += 1
-            if (rank := _rank(episode, self._now)) is not None:
-                self._evictable.setdefault(episode.user, []).append((rank, episode.seq))
-
-    def find_excess(self, quota_of: Callable[[str], int]) -> list[int]:
-        """Return the numbers of the episodes that are archived first, as many as there are too many."""
-        return [
-            seq
-            for user, ranked in self._evictable.items()
-            for _, seq in heapq.nsmallest(max(0, self.live[user] - quota_of(user)), ranked)
-        ]
-
-
-def _decide(episode: Aging, now: datetime) -> Fate:
-    # A corrected episode decays like any other, also if it was a fact.
-    category = None if _is_corrected(episode, now) else episode.category
-    return decide_fate(
-        episode.importance,
-        episode.created_at,
-        episode.last_retrieved_at,
-        episode.expires_at,
-        now=now,
-        category=category,
-    )
-
-
-def _rank(episode: Aging, now: datetime) -> tuple[int, float] | None:
-    return quota_rank(
-        episode.importance, episode.created_at, episode.last_retrieved_at, now=now, category=episode.category
-    )
-
-
-def _is_corrected(episode: Aging, now: datetime) -> bool:
-    return episode.valid_to is not None and episode.valid_to <= now
+def _parse_run(found: tuple[str, datetime] | None) -> MaintenanceRun | None:
+    if found is None:
+        return None
+    counts = json.loads(found[0])
+    return MaintenanceRun(at=found[1], error=counts.pop("error", ""), counts=counts)

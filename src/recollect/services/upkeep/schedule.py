@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
 from recollect.errors import Cancelled, Conflict, RecollectError
-from recollect.model import Kind, MaintenanceStatus, Owner, State
+from recollect.model import MaintenanceStatus, Owner, StoreReport
 from recollect.ports import Clock
 from recollect.services.upkeep.maintain import Maintain
 
@@ -90,12 +90,13 @@ class MaintenanceSchedule:
                 self._waiting[owner] = None
                 self._wake()
 
-    def count_memories(self) -> Mapping[tuple[Kind, State], int]:
-        """Return the number of memories of each kind and state in all tenants, as the last run counted them.
+    def read_totals(self) -> StoreReport:
+        """Return the size of the store and what is in all tenants, with one query; restart the thread if it died.
 
         Raises: StoreError.
         """
-        return self._maintain.find_memory_counts()
+        self._restart()
+        return self._maintain.read_totals()
 
     def status(self) -> MaintenanceStatus:
         """Return what is known about the last and the next run, without asking the store."""
@@ -106,10 +107,7 @@ class MaintenanceSchedule:
 
         Raises: StoreError.
         """
-        with self._changed:
-            started_at = self._started_at
-            if started_at is not None and not self._is_alive():
-                self._wake()
+        started_at = self._restart()
         last = self._maintain.find_last()
         next_at = None
         if started_at is not None:
@@ -117,6 +115,13 @@ class MaintenanceSchedule:
             next_at = since_last or started_at + min(FIRST_RUN, self._interval) * self._late
         self._status = MaintenanceStatus(last=last, next_at=next_at)
         return self._status
+
+    def _restart(self) -> datetime | None:
+        """Start the thread again if it died; return since when maintenance runs at intervals."""
+        with self._changed:
+            if self._started_at is not None and not self._is_alive():
+                self._wake()
+            return self._started_at
 
     def run_if_due(self) -> bool:
         """Maintain the whole store if the last run is long enough ago; return True if it did.

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from time import monotonic
 
 from recollect.model import DayCount, TenantStats
 from recollect.policy.numbers import check_whole
 from recollect.ports import AgentStore, Clock
+from recollect.services.background.workers import Workers
 
 DAYS = 30
 MAX_DAYS = 366
@@ -23,6 +27,9 @@ EXPIRING = 6
 
 QUICK = 0.02
 """Seconds below which a result is not kept."""
+
+PATIENCE = 0.04
+"""Seconds that a page waits for a count."""
 
 REST = 50
 MAX_KEPT = 100
@@ -37,6 +44,8 @@ class CountTenant:
         self._lock = threading.Lock()
         self._erasures = 0
         self._counting: set[tuple[str, int]] = set()
+        self._running: dict[tuple[str, int], Future[TenantStats]] = {}
+        self._workers = Workers()
         self._kept: OrderedDict[tuple[str, int], tuple[float, TenantStats]] = OrderedDict()
 
     def __call__(self, tenant: str, days: int = DAYS) -> TenantStats:
@@ -60,6 +69,25 @@ class CountTenant:
                 self._counting.discard(key)
         return counted
 
+    def peek(self, tenant: str, days: int = DAYS) -> TenantStats | None:
+        """Return the counts if they are ready within `PATIENCE`, otherwise the former ones, or None if there are none.
+
+        A thread goes on counting. Raises: Invalid.
+        """
+        key = tenant, check_whole(days, "`days`", least=1, most=MAX_DAYS)
+        with self._lock:
+            until, kept = self._kept.get(key, (0.0, None))
+            if kept is not None and monotonic() < until:
+                return kept
+            self._running = {each: counting for each, counting in self._running.items() if not counting.done()}
+            if key not in self._running:
+                self._running[key] = self._workers.submit(partial(self, tenant, days))
+            counting = self._running[key]
+        try:
+            return counting.result(PATIENCE)
+        except FutureTimeout:
+            return kept
+
     def _keep(self, key: tuple[str, int], counted: TenantStats, *, took: float, erasures: int) -> None:
         with self._lock:
             self._kept.pop(key, None)
@@ -68,6 +96,10 @@ class CountTenant:
                 self._kept[key] = (monotonic() + REST * took, counted)
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._workers.close()
 
     def forget(self, tenant: str) -> None:
         """Drop what is kept of a tenant: it lists texts that expire next."""
@@ -88,7 +120,10 @@ def keep_agents(stats: TenantStats, agents: tuple[str, ...]) -> TenantStats:
         memories=keep(stats.memories),
         events=keep(stats.events),
         prompts=keep(stats.prompts),
+        recalls=keep(stats.recalls),
+        users=keep(stats.users),
         review={agent: count for agent, count in stats.review.items() if agent in agents},
         proposals={agent: count for agent, count in stats.proposals.items() if agent in agents},
         expiring=tuple(each for each in stats.expiring if each.owner.agent in agents),
+        index_bytes=0,
     )

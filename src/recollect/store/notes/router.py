@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from heapq import nlargest
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,8 +27,7 @@ from recollect.policy.memories.trust import is_low
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.transfer import KEYS
-from recollect.ports import ContentDraft, EmbedTexts, MemorySummary, Store, Vector
-from recollect.store.notes.delegation import SqlDelegate
+from recollect.ports import ContentDraft, EmbedTexts, Encoded, MemorySummary, Store, Vector
 from recollect.store.notes.file import NotesFile
 from recollect.store.notes.store import NotesStore, Superseded
 from recollect.store.notes.trust import TrustRows
@@ -47,12 +46,25 @@ AFTER_MEMORIES = tuple(KEYS)[tuple(KEYS).index(MEMORIES) + 1 :]
 """Tables that follow the memories in an export."""
 
 
-class RoutedStore(SqlDelegate):
-    """`ports.Store` over a database and the notes file of a workspace."""
+if TYPE_CHECKING:
+    # Type checkers compare its methods with those it takes the place of.
+    Delegate = SqlStore
+else:
+    # No subclass: inside the SQL store, `self` is the database alone.
+    Delegate = object
+
+
+class RoutedStore(Delegate):
+    """`ports.Store` over a database and the notes file of a workspace. What it does not define is the database's."""
 
     def __init__(self, sql: SqlStore, notes: NotesStore) -> None:
-        super().__init__(sql)
+        self.sql = sql
         self._notes = notes
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.sql, name)
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
         if self._notes.is_collecting:
@@ -81,7 +93,7 @@ class RoutedStore(SqlDelegate):
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
 
-    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         notes = [memory for memory in memories if _belongs_in_file(memory)]
         file = self._notes.find_file(memories[0].owner, is_writing=bool(notes)) if memories else None
         if file is None:
@@ -149,11 +161,13 @@ class RoutedStore(SqlDelegate):
         note = self._notes.find_same(owner, text) if kind is Kind.NOTE and not owner.user else None
         return note or self.sql.find_same_memory(owner, kind, text, now=now)
 
-    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
         owner = memory.owner
         found = self._notes.find_with_file(owner, memory.id)
         if found is None:
-            return self.sql.update_memory(memory, vector, replaced_at=replaced_at)
+            return self.sql.update_memory(memory, vector, replaced_at=replaced_at, whole=whole)
         file, note = found
         if note.flag and memory == replace(note, held_at=None, flag=None):
             self._notes.approve(file, owner, [memory])

@@ -1,7 +1,8 @@
 """Distribution of the tables by tenant over a Citus cluster.
 
-The rows of a tenant share a shard, and every statement names its tenant, so it goes to one node. The two registries are
-small and are copied to every node. Schema and statements stay the same.
+The rows of a tenant share a shard, and every statement on them names the tenant, so it goes to one node. Only the
+registry of embedders is copied to every node. `leases`, `token_buckets` and `schema_migrations` stay on the
+coordinator. Schema and statements stay the same.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from recollect.store.postgres.link import Connection, connect_once
 FIRST = "agents"
 """Table with which the others are colocated."""
 
-REGISTRIES = ("tenants", "embedders")
+REGISTRIES = ("embedders",)
+"""Tables that are copied to every node, so that a write to them needs all nodes."""
+
+FORMER_REGISTRIES = ("tenants",)
+"""Tables that earlier versions copied to every node."""
 
 HAS_CITUS = "SELECT 1 FROM pg_extension WHERE extname = 'citus'"
 
@@ -24,6 +29,9 @@ FIND_HIDDEN = (
     "AND relrowsecurity AND relforcerowsecurity AND pg_relation_size(oid) > 0 ORDER BY relname"
 )
 """Tables with rows that Citus cannot copy."""
+
+FIND_COPIED = "SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'n' AND logicalrelid::text = ANY(%s)"
+"""Reference tables among those named."""
 
 FIND_LEFT_BEHIND = (
     "SELECT logicalrelid::text FROM pg_dist_partition JOIN pg_class ON pg_class.oid = logicalrelid "
@@ -59,6 +67,11 @@ def distribute_pending(connection: Connection) -> Sequence[str]:
     Both can be run again after an interruption. Raises: Invalid when row-level security hides rows from their owner.
     """
     distributed = _distributed(connection)
+    for (name,) in connection.execute(FIND_COPIED, [list(FORMER_REGISTRIES)]).fetchall():
+        # Together, so that no server finds it half done.
+        with connection.transaction():
+            connection.execute(f"SELECT undistribute_table('{name}')")
+            connection.execute(statement_for(name))
     pending = [name for name in (*REGISTRIES, *tenant_tables(connection)) if name not in distributed]
     _check_readable(connection, pending)
     for name in pending:

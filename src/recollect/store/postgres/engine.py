@@ -18,7 +18,7 @@ import psycopg
 from psycopg import errors
 
 from recollect.errors import Invalid, StoreAway, StoreError
-from recollect.model import BackupReport
+from recollect.model import BackupReport, ClusterNode
 from recollect.policy.names import check_tenant
 from recollect.store.engine import (
     FORKED,
@@ -31,6 +31,7 @@ from recollect.store.postgres.failures import is_from_node, translate_admin_erro
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres.link import Connection, PostgresLink, check_alive, connect_once
 from recollect.store.postgres.migrate import prepare_schema
+from recollect.store.postgres.nodes import ClusterNodes
 from recollect.store.postgres.roles import check_role, check_tables
 from recollect.store.postgres.scrub import scrub_tables
 from recollect.store.postgres_unit import PostgresUnit, open_pipeline
@@ -95,6 +96,7 @@ class PostgresEngine:
         except BaseException:
             self._link.close()
             raise
+        self._nodes = ClusterNodes(self._connection)
         self.index = PostgresIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
         self._link.on_other_server = self.index.clear
 
@@ -174,9 +176,11 @@ class PostgresEngine:
 
     def problems(self) -> Sequence[str]:
         cut_off = len(self._cut_off)
-        return (
-            (f"A node of the database cluster is away; tenants that cannot be served: {cut_off}.",) if cut_off else ()
-        )
+        away = f"A node of the database cluster is away; tenants that cannot be served: {cut_off}."
+        return [*self._nodes.problems(), *([away] if cut_off else [])]
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        return self._nodes.check()
 
     def close(self) -> None:
         # A forked child would close its parent's connections.

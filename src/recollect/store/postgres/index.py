@@ -65,7 +65,7 @@ SAMPLE = 500
 SHELF_SHARE = 0.5
 """Share of the memory for indexes that one tenant's shelf may take."""
 
-ENTRY_BYTES = 250
+ENTRY_BYTES = 110
 """Approximate bytes of memory of the index entry of a memory of fifteen words, without its vector."""
 
 CHUNK_BYTES = 700
@@ -109,12 +109,18 @@ class PostgresIndex(MemorySearch):
         return index.sample(limit)
 
     def _weigh_part(
-        self, key: IndexKey, terms: Sequence[str], vector: Vector | None, row_filter: RowFilter, where: Condition | None
+        self,
+        key: IndexKey,
+        terms: Sequence[str],
+        vector: Vector | None,
+        row_filter: RowFilter,
+        where: Condition | None,
+        is_whole: bool,
     ) -> Evidence:
         index = self._find(key)
         if index is None:
             return self._weigh_entries(key, terms, vector, row_filter, where)
-        found = self._weigh_index(index, key, terms, vector, row_filter, where)
+        found = self._weigh_index(index, key, terms, vector, row_filter, where, is_whole)
         # The index keeps what it derived for this search.
         self._indexes.measure(key)
         return found
@@ -157,6 +163,9 @@ class PostgresIndex(MemorySearch):
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         found = {_unquote(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
         return found == _count_words(terms)
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return {*terms} <= {_unquote(term) for term, _ in _ANY_WORD.findall(stored)}
 
     def weigh_chunks(
         self,

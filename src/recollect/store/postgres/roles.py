@@ -17,8 +17,10 @@ MIGRATIONS_TABLE = "schema_migrations"
 
 TENANT_TABLES = (
     "FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
-    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'tenants'"
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') "
+    "AND c.relname NOT IN ('tenants', 'vector_queue')"
 )
+"""Tables with rows of tenants. The two others hold ids, times and counts, and are asked over all tenants."""
 
 
 def check_role(connection: Connection) -> None:

@@ -9,23 +9,36 @@ Words are in an inverted list (`store.search.postings`), vectors in one byte per
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_not
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Kind, Match
 from recollect.policy.filters.conditions import Condition
+from recollect.policy.recall import shortlist
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
-from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
-from recollect.policy.text import FIXED
+from recollect.policy.recall.similarity import SPEAKERS, Evidence
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.columns import FieldColumns, LoadField
-from recollect.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, decode_rows, word_key
+from recollect.store.search.encoding import (
+    COMPACT_ENCODING,
+    Bytes,
+    Encoding,
+    Floats,
+    Numbers,
+    decode_rows,
+    multiply,
+    multiply_roughly,
+    pack_arrays,
+    unpack_arrays,
+    word_key,
+)
 from recollect.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
-from recollect.store.search.postings import Entries, Words, row_numbers
+from recollect.store.search.postings import Entries, Occurrences, PostingSegment, Words, row_numbers
+from recollect.store.search.views import IndexView
 from recollect.store.tables.rows import moment
 
 HIDDEN_SHARE = 0.05
@@ -36,6 +49,8 @@ MAX_VIEWS = 4
 
 V = TypeVar("V", bound=Hashable)
 N = TypeVar("N", np.int8, np.int64, np.float64)
+
+NO_WORDS = np.empty(0, np.uint64)
 
 EMPTY_BYTES = 4096
 """Approximate size of an empty index, which dominates when there are many small owners."""
@@ -53,7 +68,7 @@ class OwnerIndex:
         self.last_seq = 0  # highest number ever indexed; rows above it are new
         self._rows = IndexRows.empty(embedder.dimensions)
         self._words = Words()
-        self._views: Mapping[frozenset[str], _View] = {}
+        self._views: Mapping[frozenset[str], IndexView] = {}
         self._columns = FieldColumns()
         self._measured: tuple[tuple[object, ...], int] = ((), 0)  # parts that `nbytes` last measured, and the result
 
@@ -138,13 +153,42 @@ class OwnerIndex:
             matrix[embedded], scales[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
         return embedded, matrix, scales
 
+    def dump(self) -> bytes:
+        """Return the index as bytes for `load`."""
+        (words,) = self._words.keep_rows(np.arange(self.count)).segments or (PostingSegment.from_packed(NO_WORDS),)
+        lists: dict[str, NDArray[Any]] = {"keys": words.keys, "starts": words.starts, "entries": words.entries}
+        return pack_arrays({**self._rows.columns, **lists}, groups=self._rows.group_names)
+
+    @classmethod
+    def load(cls, data: bytes, embedder: RegisteredEmbedder, encoding: Encoding = COMPACT_ENCODING) -> OwnerIndex:
+        """Return the index of these bytes, which it refers to."""
+        arrays, other = unpack_arrays(data)
+        index = cls(embedder, encoding)
+        index._words = Words((PostingSegment(arrays.pop("keys"), arrays.pop("starts"), arrays.pop("entries")),))
+        index._rows = IndexRows(count=len(arrays["seqs"]), group_names=tuple(other["groups"]), **arrays)
+        index.last_seq = int(arrays["seqs"].max(initial=0))
+        return index
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many rows more, and some to spare."""
+        self._rows = self._rows.reserve(count + count // 16)
+
+    def append_part(self, part: OwnerIndex, last_seq: int) -> None:
+        """Add the rows of another index, which are all that are stored up to `last_seq`."""
+        for segment in part._words.segments:
+            self._words = self._words.append_segment(segment, self._rows.count)
+        self._rows = self._rows.extend_columns(part._rows.columns, part._rows.group_names)
+        self.last_seq = max(self.last_seq, last_seq)
+
     def hide(self, seqs: Numbers) -> OwnerIndex:
         """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
         rows = self._rows
         stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
         if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
             return self._compact(stays)
-        kept = self._copy_with(replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], HIDDEN)))
+        kept = self._copy_with(
+            replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], rows.expiries.dtype.type(HIDDEN)))
+        )
         kept._words, kept._columns = self._words, self._columns
         return kept
 
@@ -204,10 +248,12 @@ class OwnerIndex:
         *,
         where: Condition | None = None,
         load: LoadField | None = None,
+        is_whole: bool = False,
     ) -> Evidence:
         """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`.
 
-        `where` marks the rows that may be found; `load` reads the fields it names.
+        `where` marks the rows that may be found; `load` reads the fields it names. If the answer depends on no other
+        index (`is_whole`), a large one returns a shortlist.
         """
         rows, words = self._rows, self._words
         if not rows.count:
@@ -217,22 +263,53 @@ class OwnerIndex:
             return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
         view = self._view(rows, words, row_filter)
         keys = [word_key(term) for term in terms]
-        found = replace(view.evidence, occurrences=words.occurrences(keys, view.places, is_whole=view.is_whole))
+        occurrences = words.occurrences(keys, view.places, rows.count, is_whole=view.is_whole)
+        allowed = None
         if where is not None and load is not None:
-            found = replace(found, allowed=self._columns.match(where, rows, load)[view.kept])
-        if vector is None:
-            return found
-        cosines = rows.multiply(vector)
-        if not view.is_embedded:
-            cosines[~rows.embedded[: rows.count]] = np.nan
-        return replace(found, cosines=cosines[view.kept])
+            allowed = view.arrange(self._columns.match(where, rows, load))
+        if is_whole and len(view.evidence.seqs) > shortlist.LARGE:
+            return self._shorten(rows, view, occurrences, vector, allowed)
+        cosines = None
+        if vector is not None:
+            cosines = rows.multiply(vector)
+            if not view.is_embedded:
+                cosines[~rows.embedded[: rows.count]] = np.nan
+            cosines = view.arrange(cosines)
+        return view.evidence.with_question(occurrences, cosines, allowed)
 
-    def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> _View:
+    def _shorten(
+        self,
+        rows: IndexRows,
+        view: IndexView,
+        occurrences: Sequence[Occurrences],
+        vector: Floats | None,
+        allowed: NDArray[np.bool_] | None,
+    ) -> Evidence:
+        """Return the evidence of the rows that may be among the best."""
+        frame = view.evidence.frame
+        assert frame is not None
+
+        def measure(at: Numbers) -> Floats:
+            assert vector is not None
+            selected = at if view.kept is None else view.kept[at]
+            exact = multiply(rows.matrix[selected], rows.scales[selected], vector)
+            exact[~rows.embedded[selected]] = np.nan
+            return exact
+
+        cosines = None
+        if vector is not None:
+            cosines = multiply_roughly(rows.matrix[: rows.count], rows.scales[: rows.count], vector)
+            if not view.is_embedded:
+                cosines[~rows.embedded[: rows.count]] = np.nan
+            cosines = view.arrange(cosines)
+        return shortlist.shorten(view.evidence, frame, occurrences, cosines, allowed=allowed, measure=measure)
+
+    def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> IndexView:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
         allowed, groups = rows.match_filter(row_filter), frozenset(row_filter.groups)
         view = self._views.get(groups)
         if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
-            view = _View.build(rows, words, allowed)
+            view = IndexView.build(rows, words, allowed)
             self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
         return view
 
@@ -263,50 +340,6 @@ def _search_rows(rows: IndexRows, holding: Sequence[Entries], row_filter: RowFil
     return rows.best(scores, limit, above=0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """Query-independent part of the evidence: rows grouped by conversation and in their order."""
-
-    rows: IndexRows
-    allowed: NDArray[np.bool_]
-    kept: NDArray[np.int64]  # row numbers in that order
-    places: NDArray[np.int64]  # place of each row in that order; -1 if filtered out
-    is_embedded: bool
-    is_whole: bool  # no row is filtered out
-    evidence: Evidence
-
-    @classmethod
-    def build(cls, rows: IndexRows, words: Words, allowed: NDArray[np.bool_]) -> _View:
-        kept = np.flatnonzero(allowed)
-        seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
-        conversations = number_conversations(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
-        order = np.lexsort((seqs, conversations))
-        kept, conversations = kept[order], conversations[order]
-        places = np.full(rows.count, -1)
-        places[kept] = np.arange(len(kept))
-        lengths = rows.lengths[kept]
-        evidence = Evidence(
-            seqs=seqs[order],
-            conversations=conversations,
-            lengths=lengths,
-            since=since[order],
-            speakers=speakers[order],
-            traits=words.mark_bits([word_key(each) for each in FIXED], places, len(kept)),
-            cosines=None,
-            occurrences=(),
-            frame=Frame.of(conversations, lengths) if len(kept) else None,
-        )
-        is_embedded = bool(rows.embedded[: rows.count].all())
-        return cls(rows, allowed, kept, places, is_embedded, len(kept) == rows.count, evidence)
-
-    @property
-    def nbytes(self) -> int:
-        evidence, frame = self.evidence, self.evidence.frame
-        derived = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since, evidence.traits)
-        arrays = (self.allowed, self.kept, self.places, *derived)
-        return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
-
-
 def _convert(values: Sequence[V], convert: Callable[[V], float], dtype: type[N]) -> NDArray[N]:
     """Return the numbers of values, of which many are equal: each distinct one is converted once."""
     numbers = {each: convert(each) for each in set(values)}
@@ -314,8 +347,9 @@ def _convert(values: Sequence[V], convert: Callable[[V], float], dtype: type[N])
 
 
 def _session_number(session_id: str | None) -> int:
-    """Return a number for a row's session; 0 is reserved for rows without one."""
-    return 0 if session_id is None else word_key(session_id) or 1
+    """Return a number of 32 bits for a row's session; 0 is reserved for rows without one."""
+    number = 0 if session_id is None else word_key(session_id) or 1
+    return number if number < 1 << 31 else number - (1 << 32)
 
 
 def _speaker_number(kind_and_role: tuple[str, str]) -> int:

@@ -22,12 +22,16 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from recollect.deadline import hold_in_time
 from recollect.meter import METER
 from recollect.store.conditions import Clause
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
+from recollect.store.search.blocks import IndexBlocks
 from recollect.store.search.encoding import Encoding
 from recollect.store.search.index import OwnerIndex
+from recollect.store.tables.rows import BEHIND_ALL
 
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
@@ -55,8 +59,9 @@ class IndexKey:
         """Read (generation, revision, rewrites). A later owner of the same name has another generation."""
         return unit.one(f"{self._table}_state", **self.owner)
 
-    def rows_after(self, unit: Unit, seq: int) -> Iterator[Sequence[Row]]:
-        while rows := unit.all(f"{self._table}_after", **self.owner, seq=seq, limit=BATCH):
+    def rows_after(self, unit: Unit, seq: int, last: int = BEHIND_ALL) -> Iterator[Sequence[Row]]:
+        """Yield the rows after a number, up to another one, in batches."""
+        while rows := unit.all(f"{self._table}_after", **self.owner, seq=seq, last=last, limit=BATCH):
             yield rows
             if len(rows) < BATCH:
                 return
@@ -70,6 +75,10 @@ class IndexKey:
 
     def versions(self, unit: Unit) -> Sequence[Row]:
         return unit.all(f"{self._table}_versions", **self.owner)
+
+    @property
+    def is_whole_agent(self) -> bool:
+        return self.agent is not None and self.user is None
 
     @property
     def _table(self) -> str:
@@ -114,7 +123,11 @@ class IndexCache:
         numbers: Callable[[Sequence[int]], Any],
         max_bytes: int,
         keeps_last: bool,
+        blocks: IndexBlocks | None = None,
+        on_lacking: Callable[[IndexKey], None] = lambda key: None,
     ) -> None:
+        """Set up the cache. `on_lacking` gets the keys of indexes that should be kept in `blocks`."""
+        self._blocks, self._on_lacking = blocks, on_lacking
         self._read = read
         self._keeps_last = keeps_last
         self._encoding = encoding
@@ -247,19 +260,31 @@ class IndexCache:
             # Of an owner without rows there is nothing to load.
             index, outcome = OwnerIndex(index.embedder, self._encoding), "hit" if state is None else "loaded"
         elif state[2] != known[2]:
-            index, outcome = self._replace_changed(index, shelf, unit), "compared"
+            index, outcome = self._replace_changed(index, shelf, unit, known[2], state[2]), "compared"
         if state is not None and state != known:
             # A state without a revision equals no other, so after a failure the next search continues from here.
             cached.held = _Held(index, (state[0], None, state[2]))
+            if self._blocks is not None and shelf.is_whole_agent and not index.count:
+                is_lacking = self._blocks.load(unit, shelf, index)
+                if is_lacking:
+                    self._on_lacking(shelf)
             for rows in shelf.rows_after(unit, index.last_seq):
                 index.append(rows)
         cached.held = _Held(index, state, unit.began)
         METER.get().count_index(outcome)
         return index
 
-    def _replace_changed(self, index: OwnerIndex, shelf: IndexKey, unit: Unit) -> OwnerIndex:
+    def _replace_changed(
+        self, index: OwnerIndex, shelf: IndexKey, unit: Unit, before: int, rewrites: int
+    ) -> OwnerIndex:
         """Return an index without the removed rows and with new versions of the edited or embedded ones."""
-        changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
+        moved = None
+        if self._blocks is not None and shelf.is_whole_agent:
+            moved = self._blocks.find_moved(unit, shelf, before, rewrites)
+        if moved is None:
+            changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
+        else:
+            changed = missing = np.array(sorted({seq for seq in moved if seq <= index.last_seq}), np.int64)
         # Erasing cannot change the generation of a tenant's shelf, so changed passages are removed, not just hidden.
         index = index.without(changed) if shelf.agent is None else index.hide(changed)
         for start in range(0, len(missing), BATCH):

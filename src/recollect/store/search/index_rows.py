@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,39 +28,47 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class IndexRows:
-    """Columns with spare capacity: only the first `count` entries are valid, and those never change."""
+    """Columns with spare capacity: only the first `count` entries are valid, and those never change.
+
+    Whole numbers take as few bytes as the largest of them needs, and ends of which none is a time two bytes.
+    """
 
     count: int
-    seqs: NDArray[np.int64]
-    versions: NDArray[np.int64]
-    groups: NDArray[np.int16]  # indexes into group_names
+    seqs: NDArray[np.signedinteger]
+    versions: NDArray[np.signedinteger]
+    groups: NDArray[np.signedinteger]  # indexes into group_names
     group_names: tuple[str, ...]
-    expiries: NDArray[np.float64]
+    expiries: NDArray[np.floating]
     lengths: Floats
     embedded: NDArray[np.bool_]
     matrix: NDArray[np.int8]  # vectors; see `store.search.encoding`
     scales: Floats
-    sessions: NDArray[np.int64]  # hash of the session; 0 if none
+    sessions: NDArray[np.signedinteger]  # hash of the session; 0 if none
     speakers: NDArray[np.int8]
-    since: NDArray[np.int64]
+    since: NDArray[np.signedinteger]
 
     @classmethod
     def empty(cls, dimensions: int) -> IndexRows:
         return cls(
             count=0,
-            seqs=np.empty(0, np.int64),
-            versions=np.empty(0, np.int64),
-            groups=np.empty(0, np.int16),
+            seqs=np.empty(0, np.int8),
+            versions=np.empty(0, np.int8),
+            groups=np.empty(0, np.int8),
             group_names=(),
-            expiries=np.empty(0, np.float64),
+            expiries=np.empty(0, np.float16),
             lengths=np.empty(0, np.float32),
             embedded=np.empty(0, np.bool_),
             matrix=np.empty((0, dimensions), np.int8),
             scales=np.empty(0, np.float32),
-            sessions=np.empty(0, np.int64),
+            sessions=np.empty(0, np.int8),
             speakers=np.empty(0, np.int8),
-            since=np.empty(0, np.int64),
+            since=np.empty(0, np.int8),
         )
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Columns by name, without their spare capacity."""
+        return {name: getattr(self, name)[: self.count] for name in _COLUMNS}
 
     @property
     def nbytes(self) -> int:
@@ -72,13 +81,25 @@ class IndexRows:
 
     def extend(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> IndexRows:
         """Return a copy with more rows, written into spare capacity if possible. The old value does not change."""
-        names = (*self.group_names, *(name for name in dict.fromkeys(groups) if name not in self.group_names))
+        names = tuple(dict.fromkeys(groups))
         number_of = {name: number for number, name in enumerate(names)}
         numbers = np.fromiter(map(number_of.__getitem__, groups), np.int16, len(groups))
-        count = self.count + len(groups)
-        columns: dict[str, NDArray[np.generic]] = {"groups": numbers, **new}
-        grown = {name: _append(getattr(self, name), self.count, values) for name, values in columns.items()}
+        return self.extend_columns({"groups": numbers, **new}, names)
+
+    def extend_columns(self, columns: Mapping[str, NDArray[np.generic]], group_names: Sequence[str]) -> IndexRows:
+        """Do the same with columns, in which groups are indexes into `group_names`."""
+        names = (*self.group_names, *(name for name in group_names if name not in self.group_names))
+        numbers = np.array([names.index(name) for name in group_names], np.int16)
+        added = {**columns, "groups": numbers[columns["groups"].astype(np.intp)]}
+        added |= {name: narrow_numbers(added[name]) for name in _NARROWED}
+        grown = {name: _append(getattr(self, name), self.count, values) for name, values in added.items()}
+        count = self.count + len(added["groups"])
         return IndexRows(count=count, group_names=names, **grown)  # type: ignore[arg-type]
+
+    def reserve(self, count: int) -> IndexRows:
+        """Return a copy with room for so many rows more."""
+        room = {name: _append(getattr(self, name), self.count, getattr(self, name)[:0], count) for name in _COLUMNS}
+        return IndexRows(count=self.count, group_names=self.group_names, **room)  # type: ignore[arg-type]
 
     def keep_only(self, stays: NDArray[np.bool_]) -> IndexRows:
         kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
@@ -86,7 +107,9 @@ class IndexRows:
 
     def match_filter(self, row_filter: RowFilter) -> NDArray[np.bool_]:
         """Return a mask of the rows that pass the filter."""
-        allowed: NDArray[np.bool_] = self.expiries[: self.count] > row_filter.now
+        # Without times among the ends, two bytes hold them but not the time of a search.
+        now = row_filter.now if self.expiries.dtype == np.float64 else 0.0
+        allowed: NDArray[np.bool_] = self.expiries[: self.count] > now
         if row_filter.until is not None:
             allowed &= self.since[: self.count] <= row_filter.until
         if row_filter.groups:
@@ -109,16 +132,34 @@ class IndexRows:
         return list(map(Match, self.seqs[order].tolist(), scores[order].tolist()))
 
 
+_NARROWED = ("seqs", "versions", "groups", "expiries", "sessions", "since")
 _COLUMNS = tuple(column.name for column in fields(IndexRows) if column.name not in ("count", "group_names"))
 
 
-def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
+def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the smallest type that holds all of them exactly."""
+    if not len(values):
+        return values
+    if values.dtype.kind == "f":
+        return values if np.isfinite(values).any() else values.astype(np.float16)
+    low, high = int(values.min()), int(values.max())
+    for each in (np.int8, np.int16, np.int32):
+        if np.iinfo(each).min <= low and high <= np.iinfo(each).max:
+            return values.astype(each, copy=False)
+    return values
+
+
+def _append(
+    column: NDArray[np.generic], count: int, values: NDArray[np.generic], spare: int | None = None
+) -> NDArray[np.generic]:
     """Write `values` after the first `count` entries of `column`, in place or in a copy with a quarter to spare."""
-    if not count:
+    if not len(column) and spare is None:
         return values
     needed = count + len(values)
-    if needed > len(column):
-        larger = np.empty((needed + needed // 4, *column.shape[1:]), column.dtype)
+    dtype = np.promote_types(column.dtype, values.dtype)
+    if needed + (spare or 0) > len(column) or dtype != column.dtype:
+        room = max(len(column), needed + (needed // 4 if spare is None else spare))
+        larger = np.empty((room, *column.shape[1:]), dtype)
         larger[:count] = column[:count]
         column = larger
     column[count:needed] = values

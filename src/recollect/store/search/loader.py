@@ -71,6 +71,7 @@ class IndexLoader:
         self._current: IndexKey | None = None
         self._lock = threading.Lock()  # guards the queue and the existence of the thread
         self._is_running = self._is_closed = False
+        self._thread: threading.Thread | None = None
 
     def request(self, key: IndexKey) -> None:
         """Have an index loaded soon, unless it is waiting already."""
@@ -83,10 +84,13 @@ class IndexLoader:
             self._is_running = True
         # The meter of the request counts the load, but its deadline does not end it.
         meter = METER.get()
-        threading.Thread(target=self._run, args=(meter,), name="recollect-index-loader", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(meter,), name="recollect-index-loader", daemon=True)
+        self._thread.start()
 
-    def close(self) -> None:
-        """Load no more; a load in progress fails when the store is closed."""
+    def close(self, *, wait: float = 0.0) -> None:
+        """Load no more, after waiting so many seconds for what is left; a load in progress fails with the store."""
+        if wait and self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(wait)
         with self._lock:
             self._is_closed = True
             self._waiting.clear()

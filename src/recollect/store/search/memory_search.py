@@ -17,6 +17,7 @@ from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.store.conditions import compile_field, compile_filter
 from recollect.store.engine import RegisteredEmbedder, Row
+from recollect.store.search.blocks import IndexBlocks
 from recollect.store.search.encoding import Encoding, Floats, Numbers
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_cache import BATCH, NO_EMBEDDER, IndexCache, IndexKey, Read
@@ -37,9 +38,19 @@ class MemorySearch:
         numbers: Callable[[Sequence[int]], Any],
         max_bytes: int,
         keeps_last: bool,
+        blocks: IndexBlocks | None = None,
+        on_lacking: Callable[[IndexKey], None] = lambda key: None,
     ) -> None:
         self._engine, self._read, self._numbers = engine, read, numbers
-        self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes, keeps_last=keeps_last)
+        self._indexes = IndexCache(
+            read,
+            encoding=encoding,
+            numbers=numbers,
+            max_bytes=max_bytes,
+            keeps_last=keeps_last,
+            blocks=blocks,
+            on_lacking=on_lacking,
+        )
         self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
 
@@ -88,9 +99,8 @@ class MemorySearch:
         where: Condition | None = None,
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
-        own, *others = [
-            self._weigh_part(key, terms, vector, row_filter, where) for key in map(self._find_key, owner.parts)
-        ]
+        keys = [*map(self._find_key, owner.parts)]
+        own, *others = [self._weigh_part(key, terms, vector, row_filter, where, len(keys) == 1) for key in keys]
         for other in others:
             own = other if not len(own.seqs) else own.with_more(other) if len(other.seqs) else own
         return own
@@ -112,9 +122,15 @@ class MemorySearch:
         return self._indexes.current(key).sample(limit)
 
     def _weigh_part(
-        self, key: IndexKey, terms: Sequence[str], vector: Vector | None, row_filter: RowFilter, where: Condition | None
+        self,
+        key: IndexKey,
+        terms: Sequence[str],
+        vector: Vector | None,
+        row_filter: RowFilter,
+        where: Condition | None,
+        is_whole: bool,
     ) -> Evidence:
-        return self._weigh_index(self._indexes.current(key), key, terms, vector, row_filter, where)
+        return self._weigh_index(self._indexes.current(key), key, terms, vector, row_filter, where, is_whole)
 
     def _weigh_index(
         self,
@@ -124,9 +140,10 @@ class MemorySearch:
         vector: Vector | None,
         row_filter: RowFilter,
         where: Condition | None,
+        is_whole: bool,
     ) -> Evidence:
         load = None if where is None else partial(self._load_field, key)
-        return index.evidence(terms, vector, row_filter, where=where, load=load)
+        return index.evidence(terms, vector, row_filter, where=where, load=load, is_whole=is_whole)
 
     def _find_key(self, owner: Owner) -> IndexKey:
         """Return the key of the index of an agent, of one of its users, or of its records of no user, which all users

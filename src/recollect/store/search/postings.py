@@ -37,7 +37,7 @@ class PostingSegment:
     """Sorted part of the list."""
 
     keys: Keys  # distinct word hashes, ascending
-    starts: NDArray[np.int64]  # first entry of each word and, at the end, the number of entries
+    starts: NDArray[np.uint32]  # first entry of each word and, at the end, the number of entries
     entries: Entries  # row << 8 | count, ascending within a word
 
     @classmethod
@@ -47,7 +47,7 @@ class PostingSegment:
         packed = np.sort(packed, kind="stable")
         words = (packed >> np.uint64(32)).astype(np.uint32)
         begins = np.flatnonzero(np.r_[True, words[1:] != words[:-1]]) if len(words) else np.empty(0, np.int64)
-        return cls(words[begins], np.append(begins, len(words)), packed.astype(np.uint32))
+        return cls(words[begins], np.append(begins, len(words)).astype(np.uint32), packed.astype(np.uint32))
 
     def unpack(self) -> Packed:
         """Return the occurrences from which the segment was built."""
@@ -89,6 +89,12 @@ class Words:
             total += len(merged[-1])
         return Words((*kept, PostingSegment.from_packed(np.concatenate(merged))))
 
+    def append_segment(self, segment: PostingSegment, first: int) -> Words:
+        """Return a copy with a segment whose rows are counted from `first`."""
+        entries = segment.entries + np.uint32(first << 8)
+        # Copies, because the arrays of a block would keep all of it in memory.
+        return Words((*self.segments, PostingSegment(segment.keys.copy(), segment.starts.copy(), entries)))
+
     def keep_rows(self, new_numbers: NDArray[np.int64]) -> Words:
         """Return a list of the rows whose new number is not negative, under these numbers."""
         packed = [each.unpack() for each in self.segments]
@@ -108,10 +114,12 @@ class Words:
             return found[0]
         return [np.concatenate(of_word) for of_word in zip(*found, strict=True)] if found else [NO_ENTRIES] * len(keys)
 
-    def occurrences(self, keys: Sequence[int], places: NDArray[np.int64], *, is_whole: bool) -> list[Occurrences]:
-        """Return the places and counts of each word. `places` maps rows to places; -1 omits a row.
+    def occurrences(
+        self, keys: Sequence[int], places: NDArray[np.int32] | None, total: int, *, is_whole: bool
+    ) -> list[Occurrences]:
+        """Return the places and counts of each word. `places` maps `total` rows to places; -1 omits a row.
 
-        `is_whole` tells that no row is omitted.
+        `is_whole` tells that no row is omitted. Without `places`, each row is at its own place.
         """
         found = self.find(keys)
         # All words at once: most of the time would go to calls on short arrays.
@@ -119,17 +127,19 @@ class Words:
         ends = np.cumsum([len(each) for each in found]).tolist()
         rows, counts = (entries >> np.uint32(8)).astype(np.int64), (entries & np.uint32(0xFF)).astype(np.float32)
         # Rows may have been added since `places` was made.
-        is_new = len(rows) > 0 and int(rows.max()) >= len(places)
-        at = np.where(rows < len(places), places.take(rows, mode="clip"), -1) if is_new else places[rows]
+        is_new = len(rows) > 0 and int(rows.max()) >= total
+        at = rows if places is None else places.take(rows, mode="clip").astype(np.int64)
+        if is_new:
+            at = np.where(rows < total, at, -1)
         split = [(at[low:high], counts[low:high]) for low, high in zip([0, *ends], ends, strict=False)]
         if is_whole and not is_new:
             return split
         return [(each[each >= 0], count[each >= 0]) for each, count in split]
 
-    def mark_bits(self, keys: Sequence[int], places: NDArray[np.int64], total: int) -> NDArray[np.uint8]:
-        """Return a number for each of `total` places, with a bit set for each of the words that occurs there."""
-        bits = np.zeros(total, np.uint8)
-        for bit, (at, _) in enumerate(self.occurrences(keys, places, is_whole=False)):
+    def mark_bits(self, keys: Sequence[int], places: NDArray[np.int32], count: int) -> NDArray[np.uint8]:
+        """Return a number for each of `count` places, with a bit set for each of the words that occurs there."""
+        bits = np.zeros(count, np.uint8)
+        for bit, (at, _) in enumerate(self.occurrences(keys, places, len(places), is_whole=False)):
             bits[at] |= np.uint8(1 << bit)
         return bits
 

@@ -21,19 +21,28 @@ import apsw
 
 from recollect.deadline import check_deadline, is_read_overdue
 from recollect.errors import StoreError
-from recollect.model import BackupReport
+from recollect.model import BackupReport, ClusterNode
 from recollect.ports import Vector
 from recollect.store import adopt_chat_tables
 from recollect.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
-from recollect.store.queries import as_numbered, load_queries
-from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
+from recollect.store.queries import load_queries
+from recollect.store.search.blocks import IndexBlocks
+from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
 from recollect.store.search.index_cache import Read
+from recollect.store.search.loader import IndexLoader
 from recollect.store.search.memory_search import MemorySearch
 from recollect.store.sqlite import scrub
 from recollect.store.sqlite.backup import PAGES, write_backup
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
-from recollect.store.sqlite.writer import SqliteUnit, SqliteWriter, find_disk_problems, translate_errors
+from recollect.store.sqlite.writer import (
+    SqliteUnit,
+    SqliteWriter,
+    convert_binding,
+    find_disk_problems,
+    make_statement,
+    translate_errors,
+)
 
 T = TypeVar("T")
 
@@ -43,6 +52,9 @@ OLDEST_SAFE_SQLITE = (3, 51, 3)
 STATEMENT_CACHE = 200
 WAL_RETRY_PAUSE = 0.02
 """Seconds between attempts to switch to WAL mode."""
+
+SAVING_TIME = 5.0
+"""Seconds that closing waits for blocks of indexes that are being written."""
 
 STEPS_BETWEEN_CHECKS = 50_000
 """Steps of SQLite's virtual machine between two checks of the deadline, a few milliseconds of work."""
@@ -68,7 +80,7 @@ class SqliteEngine:
         # A name with a leading slash in the memdb VFS is shared by all connections of this process.
         self._target = f"file:/recollect-{uuid.uuid4()}?vfs=memdb" if self._in_memory else str(Path(path).absolute())
         self.content_folder = None if self._in_memory else Path(f"{self._target}{CONTENTS_SUFFIX}")
-        self._queries = {name: as_numbered(sql) for name, sql in load_queries(self.name).items()}
+        self._queries = {name: make_statement(sql) for name, sql in load_queries(self.name).items()}
         self._readers: deque[apsw.Connection] = deque()
         self._snapshots: Snapshots[SqliteUnit] = Snapshots()
         self._closed = threading.Event()
@@ -84,7 +96,8 @@ class SqliteEngine:
             if self.content_folder is not None:
                 self.store_id = claim_contents(connection, Path(self._target), self.content_folder)
             self._writer = SqliteWriter(connection, self._queries)
-        self.index = SqliteIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
+        write = None if self._in_memory else self.write
+        self.index = SqliteIndex(self.read, write, numbers=self.numbers, max_bytes=index_cache_bytes)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()
@@ -162,10 +175,14 @@ class SqliteEngine:
     def problems(self) -> Sequence[str]:
         return () if self._in_memory else find_disk_problems(Path(self._target).parent)
 
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        return ()
+
     def close(self) -> None:
         """Finish the waiting writes, then close. Calling it again does nothing."""
         if self._closed.is_set() or os.getpid() != self._pid:
             return
+        self.index.close()
         self._closed.set()
         # Ends with the last idle connection; those in use are closed when they are returned.
         with suppress(IndexError):
@@ -200,6 +217,7 @@ class SqliteEngine:
             # Never for files: a path may contain "?".
             flags |= apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(self._target, flags=flags, statementcachesize=STATEMENT_CACHE)
+        connection.convert_binding = convert_binding
         connection.set_busy_timeout(int(self._busy_timeout * 1000))
         # Without this, each new value of a parameter that is compared with the constant of a partial index prepares the
         # statement again.
@@ -232,10 +250,25 @@ class SqliteEngine:
 class SqliteIndex(MemorySearch):
     """Implementation of `engine.SearchIndex` over rows of bytes."""
 
-    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
+    def __init__(
+        self, read: Read, write: Read | None, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+    ) -> None:
+        """Set up the search. Without `write`, as in a database in memory, no index is kept in blocks."""
+        blocks = None if write is None else IndexBlocks(read, write, encoding=COMPACT_ENCODING, numbers=numbers)
+        self._saver = IndexLoader(lambda key: blocks.save(key, self._embedder) if blocks is not None else None)
         super().__init__(
-            "sqlite", read, encoding=COMPACT_ENCODING, numbers=numbers, max_bytes=max_bytes, keeps_last=True
+            "sqlite",
+            read,
+            encoding=COMPACT_ENCODING,
+            numbers=numbers,
+            max_bytes=max_bytes,
+            keeps_last=True,
+            blocks=blocks,
+            on_lacking=self._saver.request,
         )
+
+    def close(self) -> None:
+        self._saver.close(wait=SAVING_TIME)
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
@@ -250,6 +283,9 @@ class SqliteIndex(MemorySearch):
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         return has_same_terms(stored, terms)
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return holds_terms(stored, terms)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -38,7 +40,7 @@ from recollect.errors import (
 )
 from recollect.store.conditions import PLACE, Clause
 from recollect.store.engine import CLOSED, SCHEMA_INCOMPLETE, UNSTORABLE, Row, Unit
-from recollect.store.queries import as_numbered, load_queries, peek, select
+from recollect.store.queries import FOR_USER, MAX_FORMATTED, as_numbered, load_queries, peek, select
 from recollect.store.tables.rows import stamp
 
 T = TypeVar("T")
@@ -47,7 +49,9 @@ MAX_JOBS_PER_COMMIT = 512
 NO_THREAD = 0
 """Value of a thread id when no thread is writing."""
 
-Queries = Mapping[str, tuple[str, tuple[str, ...]]]
+Binder = Callable[[Mapping[str, Any]], Sequence[Any]]
+Queries = Mapping[str, tuple[str, Binder]]
+"""Statements by name, each with the function that puts its parameters in order."""
 
 RETRY_AFTER_BUSY = 1.0
 UNWRITTEN = frozenset(
@@ -86,26 +90,25 @@ class SqliteUnit:
 
     def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         check_read_limit()
-        sql, names = select(self._queries, name, values)
+        sql, bind = self._queries[name + FOR_USER if "user" in values else name]
         if where is not None:
-            sql, names = as_numbered(select(load_queries("sqlite"), name, values).replace(PLACE, where.sql))
+            sql, bind = make_statement(select(load_queries("sqlite"), name, values).replace(PLACE, where.sql))
             values |= where.values
-        return self._connection.execute(sql, _bind(values, names)).fetchall()
+        return self._connection.execute(sql, bind(values)).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         check_read_limit()
-        sql, names = select(self._queries, name, values)
-        row: Row | None = self._connection.execute(sql, _bind(values, names)).fetchone()
+        sql, bind = self._queries[name + FOR_USER if "user" in values else name]
+        row: Row | None = self._connection.execute(sql, bind(values)).fetchone()
         return row
 
     def run(self, name: str, /, **values: Any) -> int:
-        sql, names = select(self._queries, name, values)
-        self._connection.execute(sql, _bind(values, names))
+        self.put(name, **values)
         return self._connection.changes()
 
     def put(self, name: str, /, **values: Any) -> None:
-        sql, names = select(self._queries, name, values)
-        self._connection.execute(sql, _bind(values, names))
+        sql, bind = self._queries[name + FOR_USER if "user" in values else name]
+        self._connection.execute(sql, bind(values))
 
     def ask(self, name: str, /, **values: Any) -> Callable[[], Row | None]:
         row = self.one(name, **values)
@@ -113,12 +116,21 @@ class SqliteUnit:
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         for first, all_rows in peek(rows):
-            sql, names = select(self._queries, name, first)
-            self._connection.executemany(sql, (_bind(values, names) for values in all_rows))
+            sql, bind = select(self._queries, name, first)
+            self._connection.executemany(sql, map(bind, all_rows))
 
 
-def _bind(values: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
-    return [stamp(value) if type(value) is datetime else value for value in map(values.__getitem__, names)]
+@lru_cache(MAX_FORMATTED)
+def make_statement(sql: str) -> tuple[str, Binder]:
+    """Return a statement as the driver takes it, and the function that puts its parameters in order."""
+    numbered, names = as_numbered(sql)
+    # With fewer than two names, `itemgetter` returns no sequence.
+    return numbered, itemgetter(*names) if len(names) > 1 else lambda values: [values[name] for name in names]
+
+
+def convert_binding(cursor: object, number: int, value: object) -> Any:
+    """Convert a value of a type that the driver does not know: a time."""
+    return stamp(value) if isinstance(value, datetime) else value
 
 
 @dataclass(slots=True)

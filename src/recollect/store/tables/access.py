@@ -12,7 +12,8 @@ from recollect.ports import Place
 from recollect.ports.history import CLAIM, Claim, ConsoleLogin, KeptAnswer
 from recollect.store.engine import Unit, Units, take_key
 from recollect.store.tables.columns import COLUMNS
-from recollect.store.tables.rows import BEHIND_ALL, RecordRows, moment
+from recollect.store.tables.embeddings import NO_OWNER
+from recollect.store.tables.rows import BEHIND_ALL, RecordRows, moment, note_change
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 """Start of a listing without a cursor."""
@@ -24,6 +25,7 @@ class KeyRows(Units):
     def add_key(self, key: ApiKey, hash: str) -> ApiKey:
         def add(unit: Unit) -> int:
             unit.put("add_tenant", tenant=key.tenant, now=key.created_at)
+            unit.put("note_key", tenant=key.tenant)
             return unit.run("add_key", **_key_values(key), hash=hash)
 
         if not self._write(key.tenant, add):
@@ -39,6 +41,24 @@ class KeyRows(Units):
         page = {"at": at, "id": id, "limit": BEHIND_ALL if limit is None else limit}
         rows = self._read(tenant, lambda unit: unit.all("list_keys", tenant=tenant, **page))
         return [_key_from(row) for row in rows]
+
+    def list_tenants_with_keys(self) -> Sequence[str]:
+        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_tenants_with_keys"))]
+
+    def lease_tokens(self, name: str, want: int, *, rate: float, burst: int) -> tuple[int, float]:
+        values = {"name": name, "want": want, "rate": rate, "burst": burst}
+        row = self._write(NO_OWNER, lambda unit: unit.one("lease_tokens", **values))
+        assert row is not None
+        return row[0], row[1]
+
+    def note_no_key(self, tenant: str) -> None:
+        def note(unit: Unit) -> None:
+            # Whoever adds a key meanwhile waits for this row, and then notes the key.
+            unit.put("note_no_key", tenant=tenant)
+            if unit.one("list_keys", tenant=tenant, at=BEFORE_ALL, id="", limit=1) is not None:
+                unit.put("note_key", tenant=tenant)
+
+        self._write(tenant, note)
 
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
         if not self._write(tenant, lambda unit: unit.run("revoke_key", tenant=tenant, id=id, at=at)):
@@ -117,6 +137,7 @@ class IdempotencyRows(Units):
 
         def keep(unit: Unit) -> None:
             if claim.is_written or take_key(unit, claim):
+                note_change(unit)
                 unit.put("keep_answer", **_claim_params(claim), **values)
 
         self._write(claim.tenant, keep)

@@ -9,13 +9,16 @@ from random import getrandbits
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
 from recollect.store.engine import Row, Unit, Units
-from recollect.store.tables.rows import agent_from, agent_values, memory_from, owner_params
+from recollect.store.tables.rows import agent_from, agent_values, memory_from, note_change, owner_params
 
 LIFE_BITS = 62
 """Size of the random number that tells one generation of an agent's index from the next."""
 
 MAX_COUNTED_EVENTS = 20_000
 """Newest events of the audit log that are counted by day; the log has no index by time."""
+
+MAX_COUNTED_USERS = 8
+"""Users of each agent whose memories are counted by day, those who wrote most."""
 
 NO_SUCH_AGENT = "There is no such agent."
 
@@ -80,6 +83,8 @@ class AgentRows(Units):
             after = 0 if shelf is None else shelf[0] - MAX_COUNTED_EVENTS
             prompts = unit.all("count_prompts_by_day", **values)
             soon = unit.all("list_expiring", tenant=tenant, now=now, limit=expiring)
+            recalls = unit.all("count_recalls_by_day", tenant=tenant, since=since.date().isoformat())
+            writers = unit.all("count_users_by_day", **values, limit=MAX_COUNTED_USERS)
             return TenantStats(
                 counted_at=now,
                 first_day=since.date(),
@@ -90,9 +95,12 @@ class AgentRows(Units):
                     for agent, day, *counts in prompts
                     for name, count in zip(("prompts", "tokens"), counts, strict=True)
                 ),
+                recalls=tuple(_day_count(agent, "recalls", day, count) for agent, day, count in recalls),
+                users=tuple(_day_count(*row) for row in writers),
                 review=dict(map(tuple, unit.all("count_for_review", tenant=tenant))),
                 proposals=dict(map(tuple, unit.all("count_open_proposals", tenant=tenant))),
                 expiring=tuple(map(memory_from, soon)),
+                index_bytes=int(unit.all("count_index_bytes", tenant=tenant)[0][0]),
             )
 
         return self._read(tenant, read)
@@ -144,7 +152,30 @@ def keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> bool
 
 def touch_index(unit: Unit, owner: Owner) -> None:
     """Mark a change of the agent's index other than an append. Locks the agent's row."""
+    note_change(unit)
     unit.put("touch_index", **owner_params(owner))
     if (held := unit.memo.get(("agent", owner.agent))) is not None:
         last_seq, life, rewrites = held
         unit.memo["agent", owner.agent] = (last_seq, life, rewrites + 1)
+
+
+def take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve numbers for new memories; return the last of them."""
+    held = unit.memo.get(("agent", owner.agent))
+    if held is None:
+        return run_counter(unit, "take_numbers", owner, now, count=count)
+    unit.put("take_numbers", **owner_params(owner), count=count)
+    last = int(held[0]) + count
+    unit.memo["agent", owner.agent] = (last, *held[1:])
+    return last
+
+
+def run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
+    row = unit.one(name, **owner_params(owner), **values)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one(name, **owner_params(owner), **values)
+    assert row is not None
+    unit.memo["agent", owner.agent] = row
+    return int(row[0])

@@ -13,7 +13,7 @@ from recollect.caller import current_caller
 from recollect.deadline import check_deadline
 from recollect.errors import Conflict, ReadOnly
 from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
-from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed, seal_event
+from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed, is_plain_json, seal_event
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
@@ -26,11 +26,15 @@ from recollect.store.tables.rows import (
     event_from,
     event_values,
     json_text,
+    note_change,
     readable_event,
 )
 from recollect.store.waiting_events import EventSealer, add_waiting, find_waiting_problem, seal_waiting
 
 SHELF = "audit"
+MAINTENANCE = "maintenance."
+"""Beginning of the actions of maintenance."""
+
 EVENTS_OF = "events"
 """Key of the events that a transaction writes at its end, in `Unit.memo`."""
 
@@ -67,15 +71,18 @@ class AuditRows(WordSearchRows):
         if actor := current_caller().actor:
             event = replace(event, meta={**event.meta, ACTOR: actor})
         # Hash the meta as it will be read back: JSON turns numeric keys into text, which changes their order.
-        event = replace(event, meta=json.loads(json_text(event.meta)))
+        if not is_plain_json(event.meta):
+            event = replace(event, meta=json.loads(json_text(event.meta)))
         unit = self._unit(event.tenant)
         if unit is None or is_sealed or self._engine.has_single_writer:
             return self._write(event.tenant, lambda unit: self._append(unit, event))
+        _note_change(unit, event)
         unit.memo.setdefault(EVENTS_OF, []).append(event)
         return event
 
     def _append(self, unit: Unit, event: AuditEvent) -> AuditEvent:
         """Add an event to the chain, after those that wait."""
+        _note_change(unit, event)
         head = unit.one("hold_audit_head", tenant=event.tenant)
         if head is None:
             unit.put("add_tenant", tenant=event.tenant, now=event.at)
@@ -86,16 +93,17 @@ class AuditRows(WordSearchRows):
         is_done = self._engine.has_single_writer
         while not is_done:
             head, is_done = seal_waiting(unit, (head[0], head[1], head[2]), self.audit_key)
-        sealed = seal_event(replace(event, id=head[0] + 1), head[1], self.audit_key)
+        sealed = seal_event(event, head[1], self.audit_key, id=head[0] + 1)
         unit.put("add_event", **event_values(sealed))
         unit.put("set_audit_head", tenant=event.tenant, last_id=sealed.id, last_hash=sealed.hash)
         return sealed
 
     def _finish(self, unit: Unit) -> Sequence[Callable[[], None]]:
+        notes = super()._finish(unit)
         if not (events := unit.memo.get(EVENTS_OF)):
-            return ()
+            return notes
         add_waiting(unit, events, self.audit_key)
-        return (partial(self._sealer.wake, unit.tenant),)
+        return (*notes, partial(self._sealer.wake, unit.tenant))
 
     def _seal_free(self, tenant: str) -> bool:
         """Add waiting events to the chain, unless somebody else does so now; return False if some still wait."""
@@ -218,6 +226,12 @@ def _explain_changed_head(head: AuditHead, hash: str | None, erasures: Sequence[
             return HeadCheck(head=head, is_ok=True, says=says)
     says = f"Event {head.id} has a different hash than recorded: the log was rewritten."
     return HeadCheck(head=head, is_ok=False, says=says)
+
+
+def _note_change(unit: Unit, event: AuditEvent) -> None:
+    """Have the tenant maintained after a change, unless it is one of maintenance itself."""
+    if not event.action.startswith(MAINTENANCE):
+        note_change(unit)
 
 
 def read_head(unit: Unit) -> AuditHead:

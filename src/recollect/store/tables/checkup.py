@@ -10,7 +10,7 @@ from typing import IO, Any
 from recollect.model import BackupReport, IndexGaps, Owner, StoreState, WrongWords
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.names import memory_seq
-from recollect.policy.text import index_terms, terms
+from recollect.policy.text import GIST, index_terms, terms
 from recollect.store.engine import Progress, Row, Unit, Units
 from recollect.store.migrations import CreatedObject, list_created, load_migrations
 from recollect.store.search.words import encode_words, has_same_words
@@ -18,7 +18,7 @@ from recollect.store.tables import workflows
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.tables.knowledge import SHELF
-from recollect.store.tables.rows import memory_from, memory_values, step_from
+from recollect.store.tables.rows import memory_from, memory_values, note_entries, step_from
 from recollect.store.tables.transfer_tables import TABLES
 
 SOUND = "ok"
@@ -124,10 +124,11 @@ class CheckupRows(Units):
         return self._read(tenant, lambda unit: unit.all(statement, **values))
 
     def _has_right_words(self, shelf: str, row: Row) -> bool:
-        stored, words = row[3], _expected_words(shelf, row)
-        return (
-            has_same_words(bytes(stored), words) if shelf == WORKFLOW else self._engine.index.has_words(stored, words)
-        )
+        stored, words, index = row[3], _expected_words(shelf, row), self._engine.index
+        if shelf == WORKFLOW:
+            return has_same_words(bytes(stored), words)
+        is_gist = shelf == MEMORY and index.holds_words(stored, [*terms(row[4]), GIST])
+        return is_gist or index.has_words(stored, words)
 
     def _mend_entry(self, unit: Unit, entry: WrongWords) -> int:
         """Reread the entry under the lock and repair it if it is still wrong."""
@@ -150,6 +151,7 @@ class CheckupRows(Units):
         entries = self._entries([index_terms(memory.text) for memory in missing])
         known = [memory_values(memory, memory_seq(memory.id) or 0) for memory in missing]
         unit.run_many("index_memory", [{**row, **entry} for row, entry in zip(known, entries, strict=True)])
+        note_entries(unit, entries)
         return len(missing)
 
     def _index_chunks(self, unit: Unit, limit: int) -> int:
@@ -162,6 +164,7 @@ class CheckupRows(Units):
         known = [{"seq": seq, "category": category, "version": numbers[1]} for seq, _, category in missing]
         rows = [{"tenant_id": unit.tenant, **row, **entry} for row, entry in zip(known, entries, strict=True)]
         unit.run_many("index_chunk", rows)
+        note_entries(unit, entries)
         return len(missing)
 
     def _entries(self, words: Sequence[Sequence[str]]) -> Sequence[Mapping[str, Any]]:

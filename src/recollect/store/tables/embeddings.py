@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from recollect.errors import Conflict, SchemaMismatch
 from recollect.model import Owner
 from recollect.ports import Unembedded, Vector
-from recollect.store.engine import RegisteredEmbedder, Unit, Units
+from recollect.ports.memories import SOON
+from recollect.store.engine import RegisteredEmbedder, Unit, Units, queue_texts
 from recollect.store.tables.knowledge import SHELF
 from recollect.store.tables.rows import owner_params
 
 NO_OWNER = ""
 """Tenant of shared tables such as the embedder registry, and agent of passages."""
+
+
+MAX_SETTLED = 10_000
+"""Queued rows of a tenant that are settled together."""
 
 
 class EmbeddingRows(Units):
@@ -60,14 +66,24 @@ class EmbeddingRows(Units):
         return self._read(tenant, read)
 
     def count_unembedded(self, tenant: str) -> int:
-        def count(unit: Unit) -> int:
-            (memories,), (chunks,) = (
-                *unit.all("count_unembedded_memories", tenant=tenant),
-                *unit.all("count_unembedded_chunks", tenant=tenant),
-            )
-            return int(memories + chunks)
+        return self._read(tenant, _count_unembedded)
 
-        return self._read(tenant, count)
+    def list_waiting_tenants(self, until: datetime) -> Sequence[str]:
+        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_waiting_tenants", until=until))]
+
+    def list_queue(self, tenant: str) -> Sequence[int]:
+        rows = self._read(tenant, lambda unit: unit.all("list_queue", tenant=tenant, limit=MAX_SETTLED))
+        return [row[0] for row in rows]
+
+    def settle_queue(self, tenant: str, ids: Sequence[int], *, due_at: datetime = SOON) -> int:
+        def settle(unit: Unit) -> int:
+            unit.run_many("leave_queue", [{"tenant": tenant, "id": id} for id in ids])
+            left = _count_unembedded(unit)
+            if left:
+                queue_texts(unit, left, due_at=due_at)
+            return left
+
+        return self._write(tenant, settle)
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         encoded = self._engine.index.encoded([()] * len(embedded), [vector for _, vector in embedded])
@@ -111,8 +127,18 @@ class EmbeddingRows(Units):
         return self._write(NO_OWNER, register)
 
 
+def _count_unembedded(unit: Unit) -> int:
+    (memories,), (chunks,) = (
+        *unit.all("count_unembedded_memories", tenant=unit.tenant),
+        *unit.all("count_unembedded_chunks", tenant=unit.tenant),
+    )
+    return int(memories + chunks)
+
+
 def _drop_vectors(unit: Unit, embedder_id: int) -> None:
     unit.put("touch_shelf", tenant=unit.tenant, shelf=SHELF)
     unit.put("touch_all_indexes", tenant=unit.tenant)
     unit.put("drop_memory_vectors", tenant=unit.tenant, embedder_id=embedder_id)
     unit.put("drop_chunk_vectors", tenant=unit.tenant, embedder_id=embedder_id)
+    if left := _count_unembedded(unit):
+        queue_texts(unit, left)

@@ -20,12 +20,13 @@ from recollect.lazy import dataclass
 from recollect.model import ACTOR, Erased, Key, Trace
 from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED, SALT_CHARS, hash_mark
+from recollect.policy.text import index_terms
 from recollect.store.engine import Row, Unit
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
 from recollect.store.tables.audit import SHELF as AUDIT
 from recollect.store.tables.knowledge import SHELF as KNOWLEDGE
-from recollect.store.tables.rows import event_from, stamp
+from recollect.store.tables.rows import event_from, is_searchable, memory_from, memory_values, note_entries, stamp
 
 NOTES_FILE = "notes_file"
 """Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""
@@ -76,6 +77,8 @@ TABLES: Mapping[str, ErasureTable] = {
 DEPENDENT_TABLES = {
     "memory_index": "removed with its memory",
     "chunk_index": "removed with its passage",
+    "index_blocks": "removed with the first of its entries",
+    "index_changes": "holds numbers only",
     "step_index": "removed with its step",
     "detail_contents": "swept when no detail refers to it",
     "detail_chunks": "removed with its content",
@@ -85,6 +88,8 @@ DEPENDENT_TABLES = {
     "console_logins": "holds hashes only, and goes with the tenant",
     "shelves": "holds counters and the last hash of the audit log",
     "audit_lanes": "holds counters only",
+    "vector_queue": "holds counters only",
+    "recalls_by_day": "holds counters only",
     "audit_waiting": "its events are added to the log before it is searched",
 }
 """Tables of tenants that need no search, each with the reason."""
@@ -228,6 +233,7 @@ class ErasureRows(AuditRows):
             refuse_foreign(head.hash, self.audit_key)
             for statement, table, values in self._iter_removals(tenant, gone):
                 removed[table] += unit.run(statement, **values)
+            self._reindex(unit, gone)
             # Re-seal only an intact log: one that was tampered with must stay visibly broken.
             seal = sealing if isinstance(sealing, Sealing) else self._make_sealing(cleared)
             is_intact = seal is not None and seal.is_complete(unit)
@@ -272,12 +278,26 @@ class ErasureRows(AuditRows):
 
     def _lock_rows(self, unit: Unit, traces: Sequence[Trace]) -> None:
         """Lock the rows that every writer locks first, in a fixed order to avoid deadlocks. Invalidates caches."""
-        for agent in sorted({each.agent for each in traces if each.table == "memories"}):
+        for agent in sorted({each.agent for each in traces if each.table in ("memories", "memory_versions")}):
             renew_index(unit, agent)
         if any(each.table in ("kb_documents", "kb_chunks") for each in traces):
             unit.put("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
         if any(each.table == "audit_log" for each in traces):
             unit.put("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
+
+    def _reindex(self, unit: Unit, gone: Sequence[Trace]) -> None:
+        """Index memories that lose a former text by the text they have: a gist has the words of the one before."""
+        for agent, seq in sorted({(each.agent, int(each.key[0])) for each in gone if each.table == "memory_versions"}):
+            row = unit.one("find_memory", tenant=unit.tenant, agent=agent, seq=seq)
+            if row is None:
+                continue
+            memory = memory_from(row)
+            values = memory_values(memory, seq)
+            unit.put("remove_from_index", tenant_id=unit.tenant, agent_id=agent, seq=seq)
+            if is_searchable(values):
+                (entry,) = self._engine.index.encoded([index_terms(memory.text)], [None])
+                unit.put("index_memory", **values, **entry)
+                note_entries(unit, [entry])
 
     def _iter_removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield (statement, table it removes from, parameters), children first so that their rows are counted."""

@@ -17,7 +17,7 @@ from recollect.ports import Vector
 from recollect.store.conditions import compile_filter
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.columns import COLUMNS
-from recollect.store.tables.rows import RecordRows
+from recollect.store.tables.rows import RecordRows, note_entries
 
 _DOCUMENTS = RecordRows(Document, COLUMNS["document"])
 document_from, document_values = _DOCUMENTS.parse, _DOCUMENTS.render
@@ -73,6 +73,7 @@ class KnowledgeRows(Units):
                 _run_in_steps(
                     unit, "index_chunk", [{**known, "seq": numbers[each], **index[each]} for each in to_index]
                 )
+                note_entries(unit, [index[each] for each in to_index])
             return unit.one("find_document", tenant=tenant, id=document.id)
 
         def write() -> Document:

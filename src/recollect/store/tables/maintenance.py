@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
-from recollect.model import Kind, Memory, Owner, State
+from recollect.model import ClusterNode, Kind, Memory, Owner, State
 from recollect.policy.items import end_of
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import prolong
 from recollect.policy.names import memory_seq
 from recollect.ports import Aging
+from recollect.ports.memories import SOON, StoreTotals
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.tables.rows import maybe_moment, memory_from, merge_parts, moment, owner_params
+
+BEGUN = SOON + timedelta(days=1)
+"""Due date of a tenant that changed, while it is visited."""
 
 
 class MaintenanceRows(Units):
@@ -87,6 +92,40 @@ class MaintenanceRows(Units):
 
         self._write(owner.tenant, mark)
 
+    def list_due_tenants(self, now: datetime) -> Sequence[str]:
+        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_due_tenants", now=now))]
+
+    def mark_all_due(self) -> None:
+        self._write(NO_OWNER, lambda unit: unit.put("mark_all_due", soon=SOON))
+
+    def begin_visit(self, tenant: str) -> tuple[bool, datetime]:
+        self._marked.pop(tenant, None)
+
+        def begin(unit: Unit) -> tuple[bool, datetime]:
+            row = unit.one("find_due_at", tenant=tenant)
+            due_at = SOON if row is None else moment(row[0])
+            if due_at > BEGUN:
+                return False, due_at
+            unit.put("begin_visit", tenant=tenant, began=BEGUN)
+            return True, BEGUN
+
+        return self._write(tenant, begin)
+
+    def end_visit(self, tenant: str, due_before: datetime, *, due_at: datetime, counts: Mapping[str, int]) -> None:
+        values = {"began": due_before, "next": due_at, "counts": json.dumps(counts)}
+        self._write(tenant, lambda unit: unit.put("end_visit", tenant=tenant, **values))
+
+    def find_first_ends(self, tenant: str) -> tuple[datetime | None, datetime | None]:
+        ((item, answer),) = self._read(tenant, lambda unit: unit.all("find_first_ends", tenant=tenant))
+        return maybe_moment(item), maybe_moment(answer)
+
+    def sum_counts(self) -> Mapping[str, int]:
+        return {name: int(count) for name, count in self._read(NO_OWNER, lambda unit: unit.all("sum_counts"))}
+
+    def count_recalls(self, owner: Owner, days: Mapping[date, int]) -> None:
+        rows = [{**owner_params(owner), "day": day.isoformat(), "count": count} for day, count in days.items()]
+        self._write(owner.tenant, lambda unit: unit.run_many("count_recalls", rows))
+
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         values = {"name": name, "holder": holder, "now": now, "until": until}
         return self._write(NO_OWNER, lambda unit: unit.run("take_lease", **values)) > 0
@@ -101,10 +140,34 @@ class MaintenanceRows(Units):
 
     def count_bytes(self) -> int:
         ((count,),) = self._read(NO_OWNER, lambda unit: unit.all("count_bytes"))
-        return int(count)
+        return int(count) + sum(node.bytes for node in self._engine.check_nodes())
+
+    def read_totals(self, names: Sequence[str]) -> StoreTotals:
+        values = {"names": self._engine.texts(names)}
+        rows = {
+            name: (value, at)
+            for name, value, at in self._read(NO_OWNER, lambda unit: unit.all("read_totals", **values))
+        }
+        elsewhere = sum(node.bytes for node in self._engine.check_nodes())
+        return StoreTotals(
+            bytes=int(rows["bytes"][0]) + elsewhere,
+            waiting=int(rows["waiting"][0]),
+            records={name: (rows[name][0], moment(rows[name][1])) for name in names if name in rows},
+        )
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        return self._engine.check_nodes()
 
     def end_lease(self, name: str, holder: str) -> None:
         self._write(NO_OWNER, lambda unit: unit.run("end_lease", name=name, holder=holder))
+
+    def end_old_leases(self, *, before: datetime) -> None:
+        def end(unit: Unit) -> None:
+            unit.put("end_old_leases", before=before)
+            if not self._engine.has_single_writer:
+                unit.put("drop_full_buckets")
+
+        self._write(NO_OWNER, end)
 
 
 def _prolong(row: Row, at: datetime, lifetimes: Lifetimes) -> datetime | None:

@@ -11,21 +11,25 @@ from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.lazy import dataclass
-from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
-from recollect.ports import MemorySummary, Vector
+from recollect.policy.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
+from recollect.ports import Encoded, EncodedMemory, MemorySummary, Vector
 from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Engine, Row, Unit, Units
-from recollect.store.tables.agents import ask_agent, keep_agent, make_agent, touch_index
+from recollect.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
+    is_searchable,
     memory_from,
     memory_values,
     merge_parts,
+    note_change,
+    note_entries,
+    number_memory,
     owner_params,
     summary_from,
     version_from,
@@ -40,6 +44,9 @@ MAX_KNOWN = 10_000
 # Statements that select the memories beyond the limit, and the oldest ones of low trust.
 _PRUNE = ("beyond_kept", "oldest_low_trust")
 _PRUNE_EPISODES = ("beyond_kept_episodes", "oldest_low_trust_episodes")
+
+ADDED = "added"
+"""Key of the memories of an agent that a transaction adds, in `Unit.memo`."""
 
 Key = tuple[Owner, Kind]
 
@@ -64,52 +71,53 @@ class MemoryRows(Units):
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
 
-    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[EncodedMemory]:
+        entries = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
+        return [EncodedMemory(memory_values(memory, 0), entry) for memory, entry in zip(memories, entries, strict=True)]
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         if not memories:
             return []
         owner = memories[0].owner
         if any(memory.owner != owner for memory in memories):
             raise Invalid("Memories that are added together must belong to one agent.")
-        # Prepare everything that needs no number here, on the caller's thread, to keep the transaction short.
-        rows = [memory_values(memory, 0) for memory in memories]
-        index = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
+        encoded = [
+            each if isinstance(each, EncodedMemory) else self.encode_memories([memory], [each])[0]
+            for memory, each in zip(memories, vectors, strict=True)
+        ]
+        rows = [each.row for each in encoded]
 
         def add(unit: Unit) -> int:
-            last = _take_numbers(unit, owner, len(memories), memories[0].created_at)
+            last = take_numbers(unit, owner, len(memories), memories[0].created_at)
             first = last - len(memories) + 1
             for seq, row in enumerate(rows, first):
                 row["seq"] = seq
-            both = zip(rows, index, strict=True)
-            if len(rows) == 1:
-                unit.put("add_memory", **rows[0])
-            else:
-                unit.run_many("add_memory", rows)
-            found = [{**row, **entry} for row, entry in both if is_searchable(row)]
-            if len(found) == 1:
-                unit.put("index_memory", **found[0])
-            else:
-                unit.run_many("index_memory", found)
+            _put_all(unit, "add_memory", rows)
+            found = [{**row, **entry} for row, entry in encoded if is_searchable(row)]
+            note_entries(unit, found)
+            _put_all(unit, "index_memory", found)
+            unit.memo.setdefault((ADDED, owner.agent), []).extend(memories)
             return first
 
         first = self._write(owner.tenant, add)
-        return [replace(memory, id=memory_id(seq)) for seq, memory in enumerate(memories, first)]
+        return [number_memory(memory, seq) for seq, memory in enumerate(memories, first)]
 
     def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
         """Reserve all numbers up to `seq`; return the highest reserved so far. Add the agent if it is missing."""
-        return self._write(owner.tenant, lambda unit: _run_counter(unit, "raise_counter", owner, now, seq=seq))
+        return self._write(owner.tenant, lambda unit: run_counter(unit, "raise_counter", owner, now, seq=seq))
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
         return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
-        numbers = self._engine.numbers(seqs)
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
-        return {row[2]: memory_from(row) for row in rows}
+        return {row[2]: memory_from(row) for row in self._find_rows(owner, seqs)}
 
     def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
-        numbers = self._engine.numbers(seqs)
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
-        return {row[2]: summary_from(row) for row in rows}
+        return {row[2]: summary_from(row) for row in self._find_rows(owner, seqs)}
+
+    def _find_rows(self, owner: Owner, seqs: Sequence[int]) -> Sequence[Row]:
+        values = {**owner_params(owner), "seqs": self._engine.numbers(seqs)}
+        return self._read(owner.tenant, lambda unit: unit.all("find_memories", **values))
 
     def list_memories(
         self,
@@ -187,10 +195,13 @@ class MemoryRows(Units):
         )
         return None if row is None else memory_from(row)
 
-    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
         owner, seq = memory.owner, memory_seq(memory.id) or 0
         row = memory_values(memory, seq)
-        (entry,) = self._engine.index.encoded([index_terms(memory.text)], [vector])
+        words = gist_terms(memory.text, whole) if whole else index_terms(memory.text)
+        (entry,) = self._engine.index.encoded([words], [vector])
 
         def update(unit: Unit) -> Memory:
             # Every write locks the agent's row first, to avoid deadlocks.
@@ -201,11 +212,19 @@ class MemoryRows(Units):
                 raise Conflict("This memory was edited meanwhile; read it again.")
             unit.put("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
             unit.put("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at)
-            unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
-            if is_searchable(row):
-                unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
-                known = {**row, **unchanged, "version": memory.version + 1}
-                unit.put("index_memory", **known, **entry)
+            known = (
+                row | _pick(memory_values(stored, seq), "kind session_id role since") | {"version": memory.version + 1}
+            )
+            # The entry of a gist has words that its text has not; it keeps them as long as the text stays.
+            is_same = is_searchable(row) and (whole is not None or stored.text == memory.text)
+            note_change(unit)
+            if not is_same or not unit.run("renew_entry", **_pick(known, "tenant_id agent_id seq version ends_at")):
+                unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
+                if is_searchable(row):
+                    unit.put("index_memory", **known, **entry)
+                    note_entries(unit, [entry])
+            elif whole is not None:
+                unit.put("set_memory_words", **owner_params(owner), seq=seq, **entry)
             return _apply_edit(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
@@ -243,7 +262,7 @@ class MemoryRows(Units):
             if not rows:
                 return []
             touch_index(unit, owner)
-            unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
+            _put_all(unit, "delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
             return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
 
         return self._write(owner.tenant, prune)
@@ -266,7 +285,13 @@ class MemoryRows(Units):
         elif known.count + last_seq - known.last_seq <= keep:
             return []
         else:
-            count = known.count + self._count_after(unit, which, known.last_seq)
+            own = unit.memo.get((ADDED, key[0].agent), ())
+            count = known.count + (
+                # Nobody else took a number meanwhile.
+                sum(memory.kind is key[1] and (memory.user or NO_USER) == key[0].user for memory in own)
+                if known.last_seq + len(own) == last_seq
+                else self._count_after(unit, which, known.last_seq)
+            )
             rows = unit.all("oldest_of_kind", **which, limit=count - keep) if count > keep else []
             count = min(count, keep)
         found = _Known(life, rewrites + bool(rows), last_seq, count)
@@ -355,9 +380,12 @@ def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
     return {name: row[name] for name in names.split()}
 
 
-def is_searchable(row: Mapping[str, object]) -> bool:
-    """Return True if a memory belongs in the index; archived, held and empty ones are never recalled."""
-    return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
+def _put_all(unit: Unit, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Run a statement for each row; for a single one without the cost of running it for many."""
+    if len(rows) == 1:
+        unit.put(name, **rows[0])
+    else:
+        unit.run_many(name, rows)
 
 
 def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:
@@ -369,25 +397,3 @@ def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
     if row is None:
         raise NotFound(NO_SUCH_MEMORY)
     return row
-
-
-def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
-    """Reserve numbers for new memories; return the last of them."""
-    held = unit.memo.get(("agent", owner.agent))
-    if held is None:
-        return _run_counter(unit, "take_numbers", owner, now, count=count)
-    unit.put("take_numbers", **owner_params(owner), count=count)
-    last = int(held[0]) + count
-    unit.memo["agent", owner.agent] = (last, *held[1:])
-    return last
-
-
-def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
-    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
-    row = unit.one(name, **owner_params(owner), **values)
-    if row is None:
-        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
-        row = unit.one(name, **owner_params(owner), **values)
-    assert row is not None
-    unit.memo["agent", owner.agent] = row
-    return int(row[0])

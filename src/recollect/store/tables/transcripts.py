@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, Message, Owner, Session
@@ -93,7 +92,16 @@ class TranscriptRows(Units):
             if row is None:
                 raise NotFound(NO_SUCH_SESSION)
             first = row[0] - len(messages) + 1
-            placed = [replace(each, session_id=session_id, position=first + i) for i, each in enumerate(messages)]
+            placed = [
+                Message(
+                    session_id=session_id,
+                    position=position,
+                    role=each.role,
+                    content=each.content,
+                    created_at=each.created_at,
+                )
+                for position, each in enumerate(messages, first)
+            ]
             unit.run_many("add_message", [_message_values(owner.tenant, each) for each in placed])
             return placed
 

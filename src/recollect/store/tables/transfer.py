@@ -20,9 +20,17 @@ from recollect.store.tables import audit, knowledge, workflows
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.context import call_from
 from recollect.store.tables.details import DetailRows, search_text
-from recollect.store.tables.memories import is_searchable
 from recollect.store.tables.proposals import proposal_from
-from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values, owner_params, step_from
+from recollect.store.tables.rows import (
+    detail_from,
+    is_searchable,
+    maybe_moment,
+    memory_from,
+    memory_values,
+    note_entries,
+    owner_params,
+    step_from,
+)
 from recollect.store.tables.transfer_tables import (
     BY_NAME,
     TABLES,
@@ -210,6 +218,7 @@ class TransferRows(DetailRows):
                 added += 1
                 if is_searchable(values):
                     unit.put("index_memory", **values, **entry)
+                    note_entries(unit, [entry])
         return added
 
     def _add_chunks(self, unit: Unit, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
@@ -229,6 +238,7 @@ class TransferRows(DetailRows):
             if is_published:
                 known = {"tenant_id": unit.tenant, "seq": last, "version": revision, "category": category}
                 unit.put("index_chunk", **known, **entry)
+                note_entries(unit, [entry])
             added += 1
         unit.put("raise_shelf", tenant=unit.tenant, shelf=knowledge.SHELF, last_id=last)
         return added

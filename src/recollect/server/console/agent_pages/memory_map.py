@@ -10,6 +10,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from recollect.model import Kind, MapPoint
+from recollect.server.console.memories import count_kinds
 from recollect.server.console.pages import clip, page, page_router, place
 from recollect.server.http.auth import CurrentAgent, CurrentTenant
 from recollect.server.http.routing import READ
@@ -53,7 +54,7 @@ def show_map(
 ) -> Response:
     """Show memories in two dimensions, coloured by kind or age."""
     agent, now = tenant.get_agent(memory.owner.agent), request.app.state.recollect.now()
-    points = memory.map(limit=POINTS)
+    points, counts = memory.map(limit=POINTS), count_kinds(request, tenant, agent.id)
     dots = [_place_dot(each, agent.id, by, now) for each in points]
     groups = KINDS if by == "kind" else [*(name for name, _ in AGES), OLDER]
     return page(
@@ -63,7 +64,7 @@ def show_map(
         dots=dots,
         by=by,
         groups={name: number for number, name in enumerate(groups, 1) if any(dot.group == name for dot in dots)},
-        total=sum(tenant.count_memories(agent.id).values()),
+        total=None if counts is None else sum(counts.values()),
         width=WIDTH,
         height=HEIGHT,
     )

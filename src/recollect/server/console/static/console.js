@@ -105,19 +105,35 @@ if (playground) {
   sliders.forEach((each) => each.addEventListener("input", reorder));
 }
 
+// Files dropped anywhere on the zone; a browser alone accepts them on its button only.
+for (const zone of document.querySelectorAll(".drop-zone")) {
+  const input = zone.querySelector("input[type=file]");
+  zone.addEventListener("dragover", (event) => event.preventDefault());
+  zone.addEventListener("drop", (event) => {
+    event.preventDefault();
+    if (event.dataTransfer.files.length) input.files = event.dataTransfer.files;
+  });
+}
+
 // Live pages: fetched again while somebody looks and nobody is typing or pointing at something in them.
-const live = document.querySelector("[data-live]");
-if (live) {
-  setInterval(async () => {
+function refreshLater() {
+  const live = document.querySelector("[data-live]");
+  if (!live) return;
+  setTimeout(async () => {
     const content = document.querySelector("#content");
-    if (document.hidden || content.contains(document.activeElement) || content.matches(":hover")) return;
-    try {
-      const answer = await fetch(location.href, { redirect: "error" });
-      if (!answer.ok) return;
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      content.replaceChildren(...page.querySelector("#content").childNodes);
-    } catch {
-      // The server is away or the login has ended: the page stays as it is, and the next click says so.
+    const isUsed = content.contains(document.activeElement) || content.matches(":hover");
+    if (!document.hidden && (!isUsed || content.querySelector(".loading"))) {
+      try {
+        const answer = await fetch(location.href, { redirect: "error" });
+        if (answer.ok) {
+          const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+          content.replaceChildren(...page.querySelector("#content").childNodes);
+        }
+      } catch {
+        // The server is away or the login has ended: the page stays as it is, and the next click says so.
+      }
     }
+    refreshLater();
   }, 1000 * Number(live.dataset.live));
 }
+refreshLater();

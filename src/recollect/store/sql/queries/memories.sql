@@ -95,6 +95,10 @@ ORDER BY seq LIMIT :limit
 -- name: remove_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq
 
+-- name: renew_entry
+UPDATE memory_index SET version = :version, expires_at = :ends_at
+WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq
+
 -- State that the caches of an agent's index and texts compare: the generation of the agent, the number of changes of
 -- its index, and the number of changes other than appends.
 -- name: memory_index_state

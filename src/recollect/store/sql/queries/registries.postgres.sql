@@ -1,2 +1,2 @@
--- name: count_bytes
-SELECT pg_database_size(current_database())
+-- fragment: store_bytes
+pg_database_size(current_database())

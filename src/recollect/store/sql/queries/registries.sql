@@ -2,7 +2,7 @@
 -- This file: statements on tables of the whole database.
 
 -- name: add_tenant
-INSERT INTO tenants (tenant_id, created_at) VALUES (:tenant, :now) ON CONFLICT (tenant_id) DO NOTHING
+INSERT INTO tenants (tenant_id, created_at, has_keys) VALUES (:tenant, :now, FALSE) ON CONFLICT (tenant_id) DO NOTHING
 
 -- name: list_tenants
 SELECT tenant_id FROM tenants ORDER BY tenant_id

@@ -1,2 +1,2 @@
--- name: count_bytes
-SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()
+-- fragment: store_bytes
+(SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())

@@ -65,7 +65,7 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
 -- name: memory_index_after
 SELECT {memory_entry} FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq{user| AND seq IN (
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq AND seq <= :last{user| AND seq IN (
     SELECT m.seq FROM memories m
     WHERE m.tenant_id = :tenant AND m.agent_id = :agent AND m.user_id = :user AND m.seq > :seq)}
 ORDER BY seq LIMIT :limit
@@ -127,7 +127,7 @@ ORDER BY seq
 
 -- name: chunk_index_after
 SELECT {chunk_entry} FROM chunk_index
-WHERE tenant_id = :tenant AND seq > :seq
+WHERE tenant_id = :tenant AND seq > :seq AND seq <= :last
 ORDER BY seq LIMIT :limit
 
 -- name: chunk_index_rows

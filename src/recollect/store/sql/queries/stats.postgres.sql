@@ -6,3 +6,6 @@ to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD')
 
 -- fragment: by_title
 lower(title) COLLATE "C"
+
+-- fragment: entry_bytes
+pg_column_size(memory_index.*)

@@ -7,3 +7,6 @@ substr(at, 1, 10)
 
 -- fragment: by_title
 lower(title)
+
+-- fragment: entry_bytes
+length(terms) + coalesce(length(vector), 0)

@@ -1,0 +1,105 @@
+"""Two servers on one PostgreSQL database, with a client that asks now one and now the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import cycle, islice
+from typing import Any
+
+import httpx2
+import psycopg
+
+from recollect.api.recollect import Recollect
+from recollect.server.http import shared_limits
+from recollect.settings import Settings
+from tests.server.live import client_of, serving
+from tests.waiting import eventually
+
+SLOW = 0.001
+"""A rate at which no token comes back while a test runs."""
+
+
+@contextmanager
+def two_servers(url: str, **settings: Any) -> Iterator[tuple[Recollect, list[httpx2.Client], str]]:
+    """Two servers, a client of each, and a key."""
+    with ExitStack() as stack:
+        stores = [stack.enter_context(Recollect(settings=Settings(url=url, embedder="off", **settings))) for _ in "ab"]
+        key = stores[0].tenant("acme").add_key("write").key
+        addresses = [stack.enter_context(serving(store, no_auth=False)) for store in stores]
+        yield stores[0], [stack.enter_context(client_of(address, key)) for address in addresses], key
+
+
+def ask_in_turn(clients: list[httpx2.Client], count: int) -> Counter[int]:
+    return Counter(client.get("/api/agents").status_code for client in islice(cycle(clients), count))
+
+
+def test_a_small_limit_holds_exactly_over_both(postgres_url: str) -> None:
+    with two_servers(postgres_url, rate_limit=SLOW, rate_burst=10) as (_, clients, _key):
+        assert ask_in_turn(clients, 16) == {200: 10, 429: 6}
+        refused = clients[0].get("/api/agents")
+        assert (refused.status_code, int(refused.headers["Retry-After"]) > 100) == (429, True)
+
+
+def test_a_large_limit_is_exceeded_by_the_share_of_each_at_most(postgres_url: str) -> None:
+    burst = 200
+    with two_servers(postgres_url, rate_limit=SLOW, rate_burst=burst) as (_, clients, _key):
+        found = ask_in_turn(clients, 2 * burst)
+        assert burst - shared_limits.SHARE * burst <= found[200] <= burst + 2 * shared_limits.SHARE * burst
+
+
+def test_requests_below_the_share_ask_the_database_for_no_tokens(postgres_url: str) -> None:
+    with (
+        two_servers(postgres_url, rate_limit=SLOW, rate_burst=1000) as (_, clients, _key),
+        psycopg.connect(postgres_url, autocommit=True) as connection,
+    ):
+        connection.execute("DELETE FROM token_buckets")
+        ask_in_turn(clients, 10)
+        assert connection.execute("SELECT count(*) FROM token_buckets").fetchone() == (0,)
+
+
+def test_wrong_keys_are_counted_over_both(postgres_url: str) -> None:
+    with two_servers(postgres_url, max_failed_keys=6) as (_, clients, key):
+        wrong = {"Authorization": f"Bearer {key[:-3]}aaa"}
+        codes = [client.get("/api/agents", headers=wrong).status_code for client in islice(cycle(clients), 10)]
+        assert codes == [401] * 6 + [429] * 4
+        assert {client.get("/api/agents").status_code for client in clients} == {200}, "a valid key still works"
+
+
+def test_a_revoked_key_is_refused_by_both(postgres_url: str) -> None:
+    with two_servers(postgres_url) as (recollect, clients, key):
+        assert ask_in_turn(clients, 4) == {200: 4}
+        recollect.tenant("acme").revoke_key(recollect.verify_key(key).id)
+        assert clients[0].get("/api/agents").status_code == 401
+        eventually(lambda: clients[1].get("/api/agents").status_code == 401)
+
+
+def test_one_request_sent_to_both_is_carried_out_once(postgres_url: str) -> None:
+    with two_servers(postgres_url) as (recollect, clients, _key), ThreadPoolExecutor(8) as pool:
+        for number in range(5):
+            headers = {"Idempotency-Key": f"key-{number}"}
+            body = {"text": f"Orders number {number}", "kind": "journal"}
+            sent = [
+                pool.submit(client.post, "/api/agents/ann/memories", json=body, headers=headers)
+                for client in (*clients, *clients)
+            ]
+            codes = Counter(each.result().status_code for each in sent)
+            assert codes[201] >= 1
+            assert set(codes) <= {201, 409}
+        assert len(recollect.agent("ann", tenant="acme").list(kind="journal")) == 5
+
+
+def test_what_one_server_showed_is_no_news_to_the_other(postgres_url: str) -> None:
+    with two_servers(postgres_url) as (recollect, clients, _key):
+        text = "The harbour crane is repaired on the last Friday of the month."
+        clients[0].post("/api/agents/ann/memories", json={"text": text})
+        assert clients[0].post("/api/agents/ann/recall", json={"query": "harbour crane"}).json()["hits"]
+
+        def is_refused() -> bool:
+            echo = {"text": text, "kind": "episode", "origin": "agent"}
+            return clients[1].post("/api/agents/ann/memories", json=echo).status_code != 201
+
+        eventually(is_refused)
+        assert recollect.agent("ann", tenant="acme").list(kind="note")
