@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +168,10 @@ def test_every_verb_is_tried() -> None:
 
 
 def everything(mine: AgentMemory, target: Target) -> list[object]:
-    """All of a user's that somebody could have changed."""
+    """All of a user's that somebody could have changed. Reading it marks items, a moment later."""
     return [
         mine.list(state="all"),
-        mine.list(state="all", kind="item"),
+        [replace(each, last_retrieved_at=None) for each in mine.list(state="all", kind="item")],
         mine.history(target.memory),
         mine.search_items(),
         mine.sessions(),

@@ -234,7 +234,7 @@ def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypa
         rng = random.Random(1)
         for agent in agents[:4]:
             agent.remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(250)])
-        agents[4].remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(2000)])
+        agents[4].remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(4000)])
         indexes = recollect._services.store._engine.index._indexes  # type: ignore[attr-defined]
         for _ in range(40):
             assert ask(rng.choice(agents), rng.choice(THINGS))

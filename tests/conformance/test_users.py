@@ -219,7 +219,7 @@ FOR_ALL_USERS = {
     "export_.*|present_.*|raise_message_count|.*tenant_session.*": "of a whole tenant",
     "erase_.*|clear_.*|messages_of_sessions|traces_in_.*": "by keys that were looked up before",
     "count_memories|any_user": "of whole agents",
-    ".*_by_day|count_for_review|count_open_proposals|list_expiring|count_users|count_index_bytes": "of a whole tenant",
+    ".*_by_day|count_for_review|count_open_proposals|list_expiring|count_users|count_index_bytes|find_first_ends": "of a whole tenant",
     "find_item|claim_details": "names its user itself",
     "oldest_kept_context_call|prune_context_calls": "the latest calls of an agent are kept",
     "unembedded_.*|count_unembedded.*|drop_memory_vectors|.*unindexed_.*|.*surplus_.*|.*_words.*": "upkeep",

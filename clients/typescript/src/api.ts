@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:2cd10df2394cebc80861c22e337955193c1851af65f1268d91486d6614d5da79
+// sha256:73ca8681c5cde114b3effa70a0a6d0cd41db070bdd8efd509583aa8553faf630
 
 export interface paths {
     "/agent/run": {

@@ -80,8 +80,10 @@ class AgentCuration(AgentView):
 
         What an approved memory corrected stays corrected.
 
-        Raises: NotFound; Conflict when it is at another version; Forbidden.
+        Raises: Invalid, NotFound; Conflict when it is at another version; Forbidden.
         """
+        if state not in (State.HELD, State.ARCHIVED):
+            raise Invalid(f"There is no state {str(state)[:40]!r} to set a memory aside; choose held or archived.")
         return self._services.restore.set_aside(self.owner, id, State(state), version=version, flag=flag)
 
     def approve_workspace(self) -> int:

@@ -23,9 +23,10 @@ from recollect.lazy import LazyModule
 from recollect.server.mcp.client import NAME, TITLE, ClientContext, select_sets
 from recollect.settings import Settings
 
-if find_spec("mcp_types") is None:
-    # Now, not after the first answer; older versions of the package do not have this module.
-    raise ModuleNotFoundError("No module named 'mcp_types'", name="mcp_types")
+# Now, not after the first answer; older versions of the package do not have `mcp_types`.
+for each in ("mcp", "mcp_types"):
+    if find_spec(each) is None:
+        raise ModuleNotFoundError(f"No module named {each!r}", name=each)
 
 session = LazyModule("recollect.server.mcp.session")
 

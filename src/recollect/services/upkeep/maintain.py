@@ -140,8 +140,8 @@ class Maintain:
     ) -> MaintenanceReport:
         """Run maintenance. A run over one tenant has a separate lease and does not block runs over others.
 
-        `progress` is called after each agent. An automatic run visits the tenants that are due and leaves no event about
-        one in which nothing changed.
+        `progress` is called after each agent. An automatic run visits the tenants that are due, and leaves no event
+        about one in which nothing changed.
 
         Raises: Conflict while another process runs maintenance; Cancelled once `is_stopped` returns True.
         """
