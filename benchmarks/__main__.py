@@ -53,6 +53,9 @@ ON_FILES = {"recall": measure_recall, "budgets": measure_budgets}
 
 
 def main() -> int:
+    if unknown := [name for name in sys.argv[1:] if name not in PARTS]:
+        print(f"There is no part {unknown[0]!r}; choose {', '.join([*PARTS, *ON_FILES])}.", file=sys.stderr)
+        return 2
     chosen = [PARTS[name] for name in sys.argv[1:]] or PARTS.values()
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
         lines = [line for part in chosen for line in part.measured(Path(folder))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -36,7 +37,10 @@ def test_no_request_of_a_slice_breaks_the_server(caplog: pytest.LogCaptureFixtur
             port = urlsplit(address).port or 0
             world = World(apps[0].openapi(), [each.key for each in issued], cookies, ids, port)
             assert make(world, SEED, 7) == make(world, SEED, 7)
-            outcome = asyncio.run(send_all(port, range(REQUESTS), partial(make, world, SEED)))
+            # On a thread of its own: tests of pages may have left an event loop on this one.
+            with ThreadPoolExecutor(1) as pool:
+                sending = send_all(port, range(REQUESTS), partial(make, world, SEED))
+                outcome = pool.submit(asyncio.run, sending).result()
         after = recollect.agent("ann", CANARY).list()
 
     assert outcome.failures == []

@@ -32,6 +32,7 @@ from recollect.services.recall.recall import Recall
 from recollect.services.upkeep.maintain import Maintain
 from recollect.services.upkeep.schedule import MaintenanceSchedule
 from recollect.settings import Settings
+from recollect.store import is_postgres
 
 if TYPE_CHECKING:
     from recollect.services.access.idempotency import Idempotency
@@ -206,6 +207,7 @@ class Services:
             floor=settings.recall_floor,
             half_life=timedelta(days=settings.recency_half_life),
             deadline=settings.recall_deadline,
+            is_embedded=not is_postgres(settings.store_url),
             on_recall=self.schedule.nudge,
         )
         self.items = Items(store, self._embedding, self.remember, self.recall, self.retrieved, self.now)

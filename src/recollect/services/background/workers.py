@@ -1,4 +1,4 @@
-"""Threads for code that may hang, so that the caller can stop waiting for it.
+"""Threads for code that may hang, so that the caller can stop waiting for it, and turns for threads that compute.
 
 Unlike those of the standard library's pool, these threads do not hold up the end of the program: an embedder that never
 answers must not keep a command from finishing.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -20,6 +21,9 @@ Job = tuple[Callable[[], Any], Future[Any]]
 
 MAX_THREADS = 128
 """Maximum number of threads, which are started on demand and kept. Once all of them hang, further jobs wait."""
+
+TURN_SECONDS = 0.1
+"""Longest wait for a turn. A slow recall must not hold up the others for longer."""
 
 
 class Workers:
@@ -71,3 +75,24 @@ class Workers:
             del job, work, future
             with self._lock:
                 self._free += 1
+
+
+class Turns:
+    """Lets threads compute one after the other, unless one would wait too long.
+
+    Each call of SQLite or NumPy releases Python's lock. With several recalls at once, another thread takes it every
+    time, and two processors spend most of their time handing it over.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Wait for the turn, at most `TURN_SECONDS`, and have it inside the block."""
+        has_turn = self._lock.acquire(timeout=TURN_SECONDS)
+        try:
+            yield
+        finally:
+            if has_turn:
+                self._lock.release()

@@ -9,6 +9,7 @@ separate thread, so that the search can continue without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import field
 from datetime import datetime, timedelta
 from functools import partial
@@ -34,7 +35,7 @@ from recollect.policy.recall.question import asks_history
 from recollect.policy.text import check_text
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.background.workers import Workers
+from recollect.services.background.workers import Turns, Workers
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer, keep_user_sources
@@ -115,8 +116,11 @@ class Recall:
         floor: float,
         half_life: timedelta,
         deadline: float,
+        is_embedded: bool = False,
         on_recall: Callable[[], None] = lambda: None,
     ) -> None:
+        """Set up the service; `is_embedded` means that the store runs in this process, so that recalls only compute."""
+        self._take_turn = Turns().take if is_embedded else nullcontext
         self._on_recall = on_recall
         self._store = store
         self._sources = {source.name: source for source in sources}
@@ -179,10 +183,11 @@ class Recall:
             with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),
         )
         depth *= 1 if request.purpose is None else purposes.DEPTH
-        found, unanswered = self._split_answers(self._search(sources, question, depth=depth, until=until))
-        if is_embedder_late:
-            unanswered.append(EMBEDDER_LATE)
-        return self._merge(found, question.now, request, unanswered, most=most)
+        with self._take_turn():
+            found, unanswered = self._split_answers(self._search(sources, question, depth=depth, until=until))
+            if is_embedder_late:
+                unanswered.append(EMBEDDER_LATE)
+            return self._merge(found, question.now, request, unanswered, most=most)
 
     def close(self) -> None:
         """Stop the embedder's threads without waiting for them."""
