@@ -233,7 +233,7 @@ class Embedding:
         """
         done, errors = 0, list[Exception]()
         if tenants is None:
-            tenants = self.queue.list_tenants(is_eager=is_eager)
+            tenants = self.queue.begin_pass(is_eager=is_eager)
         # Tenants that failed last time come last, so that they cannot end every pass before the others.
         for tenant in sorted(tenants, key=self._failed.__contains__):
             self._failed.discard(tenant)

@@ -35,9 +35,14 @@ class VectorQueue:
         # True if another process was embedding texts of a tenant in the last pass.
         self._is_shared = False
 
+    def begin_pass(self, *, is_eager: bool) -> Sequence[str]:
+        """Begin a pass of the background thread; return the tenants to embed the texts of."""
+        # Not in `list_tenants`: somebody who only counts must not make the thread forget to look again.
+        self._is_shared = False
+        return self.list_tenants(is_eager=is_eager)
+
     def list_tenants(self, *, is_eager: bool = True) -> Sequence[str]:
         """List the tenants with waiting texts; unless `is_eager`, only those with some that are due."""
-        self._is_shared = False
         waiting = self._store.list_waiting_tenants(EVER if is_eager else self._now())
         if not len(self._refusals):
             return waiting
