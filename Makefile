@@ -20,7 +20,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 run: $(VENV)/installed-run ## serve REST, MCP and the admin pages on this machine, without a login
-	$(BIN)/recollect serve --no-auth
+	$(BIN)/wellkept serve --no-auth
 
 test: lint ## lint, then the tests a change needs (PYTEST_ARGS="-k notes" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -147,7 +147,7 @@ comma := ,
 
 # Shows a line for each package. The status of a pipe is that of its last command, so the file tells how pip ended.
 define install
-	@echo "Installing recollect[$(1)] into $(@D): a minute or two the first time"
+	@echo "Installing wellkept[$(1)] into $(@D): a minute or two the first time"
 	@rm -f $@
 	@{ $(@D)/bin/python -m pip --disable-pip-version-check install -e ".[$(1)]" && touch $@; } \
 	  | grep -E --line-buffered '^(Collecting|Building) ' || true

@@ -57,7 +57,7 @@ def main() -> int:
         print(f"There is no part {unknown[0]!r}; choose {', '.join([*PARTS, *ON_FILES])}.", file=sys.stderr)
         return 2
     chosen = [PARTS[name] for name in sys.argv[1:]] or PARTS.values()
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="wellkept-bench-") as folder:
         lines = [line for part in chosen for line in part.measured(Path(folder))]
     print(printed(lines))
     return 0 if all(line.is_met for line in lines) else 1

@@ -18,11 +18,11 @@ from time import perf_counter
 from typing import Any
 from zlib import crc32
 
-from recollect import Recollect, Settings
-from recollect.api.recollect import AgentMemory
-from recollect.evaluation import LabelledMemory, LabelledQuestion, LabelledSet, read_sets
-from recollect.evaluation.sets import START
-from recollect.model import WorkingMemory
+from wellkept import Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.evaluation import LabelledMemory, LabelledQuestion, LabelledSet, read_sets
+from wellkept.evaluation.sets import START
+from wellkept.model import WorkingMemory
 
 BUDGETS = (500, 1_000, 2_000, 4_000)
 TIMES = 10
@@ -59,7 +59,7 @@ class Prompted:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks budgets", description=__doc__)
-    parser.add_argument("files", type=Path, metavar="FILE", nargs="+", help="a file that `recollect eval` reads")
+    parser.add_argument("files", type=Path, metavar="FILE", nargs="+", help="a file that `wellkept eval` reads")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="questions of each file")
     parser.add_argument("--set", metavar="NAME=NUMBER", action="append", default=[], help="another value of a setting")
     given = parser.parse_args(arguments)
@@ -108,7 +108,7 @@ def _ask(
     end = max([end, *(question.now for question in questions if question.now is not None)])
     moment = [end]
     plain = replace(settings, url=":memory:", workspace=None, secrets="flag", max_total=len(stored) + 1)
-    with Recollect(settings=plain, clock=lambda: moment[0]) as store:
+    with Wellkept(settings=plain, clock=lambda: moment[0]) as store:
         agent = store.agent("measured")
         labels = _store(agent, stored, end)
         _store_rest(store, agent, others[0].memories if others else (), end)
@@ -156,7 +156,7 @@ def _kind(memory: LabelledMemory) -> str:
     return "note" if is_note else "episode"
 
 
-def _store_rest(store: Recollect, agent: AgentMemory, foreign: Sequence[LabelledMemory], end: datetime) -> None:
+def _store_rest(store: Wellkept, agent: AgentMemory, foreign: Sequence[LabelledMemory], end: datetime) -> None:
     """Store what competes with the answer; its text is that of another set."""
     texts = iter([memory.text[:CLIPPED] for memory in foreign if len(memory.text) >= CLIPPED // 2])
     for text in CORE:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from benchmarks.corpus import NOW, memories, sentences
 from benchmarks.floors import BareSqlite, bare_nearest
 from benchmarks.measure import Line, seconds
-from recollect import Recollect, Settings
-from recollect.api.recollect import AgentMemory
-from recollect.model import Owner
-from recollect.policy.prompt.window import Layout
-from recollect.ports import Embedder
-from recollect.providers.embedders import open_embedder
-from recollect.store import open_store
+from wellkept import Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.model import Owner
+from wellkept.policy.prompt.window import Layout
+from wellkept.ports import Embedder
+from wellkept.providers.embedders import open_embedder
+from wellkept.store import open_store
 
 TENANT, AGENT, SESSION = "acme", "atlas", "s-1"
 EPISODES = 10_000
@@ -48,8 +48,8 @@ def measured(folder: Path) -> Iterator[Line]:
     store.add_memories(memories(Owner(TENANT, AGENT), texts[:EPISODES]), list(matrix))
     store.close()
     least = _floor(folder, texts, matrix, embedder)
-    with Recollect(url, settings=Settings(max_total=NOTES), clock=lambda: NOW) as recollect:
-        memory = recollect.agent(AGENT, TENANT)
+    with Wellkept(url, settings=Settings(max_total=NOTES), clock=lambda: NOW) as wellkept:
+        memory = wellkept.agent(AGENT, TENANT)
         memory.remember_many(texts[EPISODES:])
         for question, answer in zip(sentences(TURNS, seed=3), sentences(TURNS, seed=4), strict=True):
             memory.log_turn(SESSION, user=question, assistant=answer)
@@ -111,7 +111,7 @@ def _reused_share(folder: Path, layout: Layout) -> float:
     times = iter(range(10_000_000))
     said = sentences(2 * CACHED_TURNS, seed=5)
     answers = sentences(CACHED_TURNS, seed=6, words=WORDS_PER_ANSWER)
-    with Recollect(
+    with Wellkept(
         f"sqlite:///{folder / f'cache-{layout}.db'}",
         settings=Settings(context_layout=layout.value, context_budget=WHOLE),
         clock=lambda: NOW.replace(microsecond=next(times) % 1_000_000),

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.model import Kind, Memory, Owner
+from wellkept.model import Kind, Memory, Owner
 
 DIMENSIONS = 256
 WORDS_PER_TEXT = 14

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Line, seconds
-from recollect import Recollect, Settings
+from wellkept import Settings, Wellkept
 
 MEGABYTE = 1_000_000
 SIZE = 100 * MEGABYTE
@@ -49,11 +49,11 @@ def measured(folder: Path) -> Iterator[Line]:
         f"<= {MOST_MEMORY} MB",
         int(memory) <= MOST_MEMORY,
     )
-    with Recollect(url, settings=Settings(embedder="off")) as store:
+    with Wellkept(url, settings=Settings(embedder="off")) as store:
         yield from _reading(store, key)
 
 
-def _reading(store: Recollect, key: str) -> Iterator[Line]:
+def _reading(store: Wellkept, key: str) -> Iterator[Line]:
     agent, chance = store.agent(), random.Random(3)
     total = agent.read_detail(key).total
     short = agent.store_detail(LINE.format(1, 1, 1, 1) * 100).key
@@ -85,7 +85,7 @@ def _reading(store: Recollect, key: str) -> Iterator[Line]:
     )
 
 
-def _walk(store: Recollect, key: str) -> None:
+def _walk(store: Wellkept, key: str) -> None:
     agent = store.agent()
     total = agent.read_detail(key).total
     for offset in range(0, total, MEGABYTE):
@@ -94,7 +94,7 @@ def _walk(store: Recollect, key: str) -> None:
 
 def main(url: str) -> None:
     """In a process of its own, whose memory is its own."""
-    with Recollect(url, settings=Settings(embedder="off")) as store:
+    with Wellkept(url, settings=Settings(embedder="off")) as store:
         agent = store.agent()
         agent.read_detail(agent.store_detail(part for part, _ in zip(log(), range(2), strict=False)).key, tail=3)
         iterated = seconds(lambda: sum(map(len, log())))

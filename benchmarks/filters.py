@@ -16,10 +16,10 @@ from pathlib import Path
 from benchmarks.corpus import NOW, memories, sentences, vectors
 from benchmarks.measure import Line, processor_seconds
 from benchmarks.recalls import Fixed
-from recollect import Recollect, Settings
-from recollect.api.agent import AgentMemory
-from recollect.model import Memory, Owner
 from tests.postgres_server import PostgresServer
+from wellkept import Settings, Wellkept
+from wellkept.api.agent import AgentMemory
+from wellkept.model import Memory, Owner
 
 MEMORIES = 10_000
 GROUPS = 100
@@ -58,10 +58,10 @@ def measured(folder: Path) -> Iterator[Line]:
 def _compare(engine: str, url: str) -> Iterator[Line]:
     settings = Settings(url=url, index_cache_mb=512, recall_deadline=60)
     queries = sentences(QUERIES, seed=9, words=8)
-    with Recollect(settings=settings, embedder=Fixed(), clock=lambda: NOW) as recollect:
+    with Wellkept(settings=settings, embedder=Fixed(), clock=lambda: NOW) as wellkept:
         made = [_describe(each, number) for number, each in enumerate(memories(OWNER, sentences(MEMORIES)))]
-        recollect._store.add_memories(made, list(vectors(MEMORIES)))
-        agent = recollect.agent(OWNER.agent, OWNER.tenant)
+        wellkept._store.add_memories(made, list(vectors(MEMORIES)))
+        agent = wellkept.agent(OWNER.agent, OWNER.tenant)
         for name, where in FILTERS.items():
             yield _line(f"{engine}: {name}", *_measure(agent, queries, where, is_writing=False))
         for name in ("tags, another 1 % each time", "metadata, another 1 % each time", "all four"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.store.sqlite.floor import BareSqlite, connect
+from wellkept.store.sqlite.floor import BareSqlite, connect
 
 __all__ = ["BareSqlite", "BareTranscript", "BareWords", "bare_nearest"]
 

@@ -17,9 +17,9 @@ from benchmarks.corpus import sentences
 from benchmarks.http_load import Load, Outcome, Question
 from benchmarks.measure import Line
 from benchmarks.server import build, served
-from recollect import Recollect, Settings
-from recollect.testing.fake_model import ModelServer, hangs
 from tests.hostile.firing import log_in, prepare, save
+from wellkept import Settings, Wellkept
+from wellkept.testing.fake_model import ModelServer, hangs
 
 AGENTS = 8
 EACH = 1_000
@@ -37,10 +37,10 @@ _TEXTS = sentences(2_000, seed=33, words=8)
 def measured(folder: Path) -> Iterator[Line]:
     url = f"sqlite:///{folder / 'attacked.db'}"
     key = build(url, agents=AGENTS, each=EACH)
-    with Recollect(settings=Settings(url=url)) as recollect:
-        attacker = prepare(recollect)
+    with Wellkept(settings=Settings(url=url)) as wellkept:
+        attacker = prepare(wellkept)
         for number in range(CONNECTIONS):
-            recollect.agent(f"agent-{number % AGENTS}").log_turn(f"s-{number}", user="Hello", assistant="Hello")
+            wellkept.agent(f"agent-{number % AGENTS}").log_turn(f"s-{number}", user="Hello", assistant="Hello")
     with ModelServer(hangs) as model, served(url, environment=_model(model)) as (address, process):
         file = folder / "attacker.json"
         save(log_in(attacker, address), file)
@@ -65,7 +65,7 @@ def measured(folder: Path) -> Iterator[Line]:
 def _model(model: ModelServer) -> Mapping[str, str]:
     """Return settings that let agents ask a model which never answers, on this machine."""
     told = {"BASE_URL": model.url, "API_KEY": "none", "MODEL": "hangs", "TIMEOUT": "1"}
-    return {f"RECOLLECT_OPENAI_{name}": value for name, value in told.items()}
+    return {f"WELLKEPT_OPENAI_{name}": value for name, value in told.items()}
 
 
 def normal(number: int, count: int) -> Question:

@@ -20,9 +20,9 @@ from typing import Any
 import numpy
 
 from benchmarks.scale import Case, _connect, _copy, _list_columns, spend_in_database
-from recollect import Recollect
-from recollect.settings import Settings
 from tests.postgres_server import PostgresServer
+from wellkept import Wellkept
+from wellkept.settings import Settings
 
 FEW = 10
 MAX_GROWTH = 1.1
@@ -58,12 +58,12 @@ class Clock:
 
 def fill(case: Case, tenants: int) -> None:
     """Create the tenants by SQL, as copies of the first."""
-    with Recollect(settings=Settings(url=case.url), embedder=Far()) as recollect:
-        recollect.agent("a", tenant="t0").remember("The harbour opens at six.")
-        while recollect.count_waiting():
+    with Wellkept(settings=Settings(url=case.url), embedder=Far()) as wellkept:
+        wellkept.agent("a", tenant="t0").remember("The harbour opens at six.")
+        while wellkept.count_waiting():
             time.sleep(0.05)
         # The first run makes every tenant due.
-        recollect.maintain()
+        wellkept.maintain()
     with closing(_connect(case)) as connection:
         for table in TABLES:
             changed = {"tenant_id": "'t' || copy", "due_at": f"'{datetime.now(UTC) + timedelta(days=5):{DATE}}'"}
@@ -84,28 +84,28 @@ def measure(case: Case, seconds: float) -> dict[str, tuple[float, float]]:
     clock = Clock()
     costs: dict[str, tuple[float, float]] = {}
     settings = Settings(url=case.url, pool_size=1)
-    with Recollect(settings=settings, embedder=Far(), clock=clock) as recollect:
+    with Wellkept(settings=settings, embedder=Far(), clock=clock) as wellkept:
 
         def remember() -> None:
-            recollect.agent("a", tenant="t0").remember(f"The harbour opens at {time.monotonic()}.")
-            while recollect.count_waiting():
+            wellkept.agent("a", tenant="t0").remember(f"The harbour opens at {time.monotonic()}.")
+            while wellkept.count_waiting():
                 time.sleep(0.02)
 
         remember()
-        run = partial(recollect._services.maintain, is_automatic=True)
+        run = partial(wellkept._services.maintain, is_automatic=True)
         costs[VISIT] = spend(case, run)
         clock.ahead += timedelta(hours=2)
         run()
         work: dict[str, Callable[[], object]] = {
             "maintenance, nothing due": run,
-            "/metrics": recollect.maintenance.read_totals,
-            "valid key at the start": recollect.has_keys,
+            "/metrics": wellkept.maintenance.read_totals,
+            "valid key at the start": wellkept.has_keys,
             "remember, remote embedder": remember,
         }
         for name, call in work.items():
             turns = [spend(case, call) for _ in range(TURNS)]
             costs[name] = (min(turn[0] for turn in turns), min(turn[1] for turn in turns))
-        recollect.maintenance.start()
+        wellkept.maintenance.start()
         ours, database = spend(case, lambda: time.sleep(seconds))
         costs["a minute of doing nothing"] = (ours * 60 / seconds, database * 60 / seconds)
     return costs
@@ -118,7 +118,7 @@ def main() -> int:
     parser.add_argument("--engine", choices=("sqlite", "postgres"), help="only this one")
     options = parser.parse_args()
     problems: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="recollect-idle-") as folder, PostgresServer.start() as server:
+    with tempfile.TemporaryDirectory(prefix="wellkept-idle-") as folder, PostgresServer.start() as server:
         for engine in ["sqlite", "postgres"] if options.engine is None else [options.engine]:
             found = []
             for count in (FEW, options.tenants):

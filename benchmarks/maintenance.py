@@ -11,9 +11,9 @@ from pathlib import Path
 
 from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences
 from benchmarks.measure import Line
-from recollect import Recollect, Settings
-from recollect.model import Owner
-from recollect.store import open_store
+from wellkept import Settings, Wellkept
+from wellkept.model import Owner
+from wellkept.store import open_store
 
 AGENTS = 100
 EPISODES_EACH = 10_000
@@ -30,7 +30,7 @@ TENANT = "acme"
 class Writer:
     """Writes one note after the other, and remembers how long each was held up."""
 
-    recollect: Recollect
+    wellkept: Wellkept
     waits: list[float] = field(default_factory=list)
     _ended: threading.Event = field(default_factory=threading.Event)
 
@@ -44,7 +44,7 @@ class Writer:
         self._thread.join()
 
     def _write(self) -> None:
-        memory = self.recollect.agent("writer", TENANT)
+        memory = self.wellkept.agent("writer", TENANT)
         while not self._ended.wait(PAUSE):
             begun = time.perf_counter()
             memory.remember(f"note number {len(self.waits)}")
@@ -55,12 +55,12 @@ def measured(folder: Path) -> Iterator[Line]:
     url = f"sqlite:///{folder / 'maintained.db'}"
     _build(url)
     settings = Settings(embedder="off", episode_quota=QUOTA)
-    with Recollect(url, settings=settings, clock=lambda: NOW + timedelta(days=8)) as recollect:
-        with Writer(recollect) as alone:
+    with Wellkept(url, settings=settings, clock=lambda: NOW + timedelta(days=8)) as wellkept:
+        with Writer(wellkept) as alone:
             time.sleep(QUIET_SECONDS)
-        with Writer(recollect) as beside:
+        with Writer(wellkept) as beside:
             begun = time.perf_counter()
-            report = recollect.maintain()
+            report = wellkept.maintain()
             took = time.perf_counter() - begun
     assert report.archived == AGENTS * (EPISODES_EACH - QUOTA)
     longest, quiet = max(beside.waits), max(alone.waits)

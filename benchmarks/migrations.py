@@ -16,10 +16,10 @@ import psycopg
 
 from benchmarks.measure import Line, seconds
 from benchmarks.searches import milliseconds
-from recollect.store import open_store
-from recollect.store.migrations import load_migrations
-from recollect.store.postgres import schema
 from tests.postgres_server import PostgresServer
+from wellkept.store import open_store
+from wellkept.store.migrations import TENANT_SETTING, load_migrations
+from wellkept.store.postgres import schema
 
 MEMORIES = 1_000_000
 FIRST_EDITION = 15
@@ -51,7 +51,7 @@ class Probe(threading.Thread):
 
     def run(self) -> None:
         with psycopg.connect(self._url, autocommit=True) as connection:
-            connection.execute("SET recollect.tenant = 'acme'")
+            connection.execute(f"SET {TENANT_SETTING} = 'acme'")
             while not self.is_over.wait(0.002):
                 self.slowest = max(self.slowest, seconds(lambda: connection.execute(self._statement)))
 
@@ -74,7 +74,7 @@ def measured(folder: Path) -> Iterator[Line]:
 
 def _fill(url: str) -> None:
     with psycopg.connect(url) as connection:
-        connection.execute("SET recollect.tenant = 'acme'")
+        connection.execute(f"SET {TENANT_SETTING} = 'acme'")
         connection.execute("INSERT INTO tenants VALUES ('acme', now())")
         connection.execute(
             "INSERT INTO agents (tenant_id, id, name, created_at, updated_at, last_seq) "

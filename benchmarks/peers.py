@@ -1,10 +1,10 @@
-"""`python -m benchmarks.peers FILE…`: the same memories and questions in recollect and in other stores.
+"""`python -m benchmarks.peers FILE…`: the same memories and questions in wellkept and in other stores.
 
-All stores but recollect get the vectors of recollect's built-in embedder, so that stores are compared and not models,
+All stores but wellkept get the vectors of wellkept's built-in embedder, so that stores are compared and not models,
 and no model is downloaded. mem0 stores texts as they are (`infer=False`). A store that is not installed is left out
 with a sentence. Each runs in this process, with files in a temporary folder if it has any.
 
-Install them beside recollect: pip install mem0ai langgraph chromadb
+Install them beside wellkept: pip install mem0ai langgraph chromadb
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from statistics import mean, median
 from time import process_time
 from typing import Any, Protocol
 
-from recollect import Recollect, Settings
-from recollect.evaluation import LabelledSet, read_sets
-from recollect.policy.recall.evaluation import compute_metrics
-from recollect.providers.embedders import open_embedder
+from wellkept import Settings, Wellkept
+from wellkept.evaluation import LabelledSet, read_sets
+from wellkept.policy.recall.evaluation import compute_metrics
+from wellkept.providers.embedders import open_embedder
 
 LIMIT = 10
 METRIC_NAMES = ("recall@5", "recall@10", "mrr")
@@ -42,12 +42,12 @@ class Peer(Protocol):
         """Return the ids of the best memories."""
 
 
-class _Recollect:
-    """recollect with default settings, except that no text is refused and notes are not limited."""
+class _Wellkept:
+    """wellkept with default settings, except that no text is refused and notes are not limited."""
 
     def __init__(self, folder: Path, embed: Callable[[str], list[float]]) -> None:
         settings = Settings(secrets="flag", max_total=1_000_000, recall_deadline=60)
-        self._opened = Recollect(f"sqlite:///{folder / 'recollect.db'}", settings=settings)
+        self._opened = Wellkept(f"sqlite:///{folder / 'wellkept.db'}", settings=settings)
         self._agent = self._opened.agent("bench")
         self._ids: dict[str, str] = {}
 
@@ -135,7 +135,7 @@ class _Chroma:
 
 
 PEERS: dict[str, tuple[str, type]] = {
-    "recollect": ("recollect", _Recollect),
+    "wellkept": ("wellkept", _Wellkept),
     "mem0": ("mem0ai", _Mem0),
     "LangGraph store": ("langgraph-checkpoint", _LangGraph),
     "Chroma": ("chromadb", _Chroma),
@@ -146,7 +146,7 @@ PEERS: dict[str, tuple[str, type]] = {
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="memories and questions for `recollect eval`"
+        "files", nargs="+", type=Path, metavar="FILE", help="memories and questions for `wellkept eval`"
     )
     parser.add_argument("--sets", type=int, default=1_000_000, help="use the first sets of each file only")
     given = parser.parse_args(arguments)
@@ -170,7 +170,7 @@ def measure_peer(peer: Callable[[Path, Callable[[str], list[float]]], Peer], set
     scores, adds, searches = list[dict[str, float]](), list[float](), list[float]()
     embed = make_embed()
     for one in sets:
-        with tempfile.TemporaryDirectory(prefix="recollect-peers-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(prefix="wellkept-peers-", ignore_cleanup_errors=True) as folder:
             store = peer(Path(folder), embed)
             adds += [_timed(store.add, each.id, each.spoken)[0] for each in one.memories]
             for question in one.questions:
@@ -178,7 +178,7 @@ def measure_peer(peer: Callable[[Path, Callable[[str], list[float]]], Peer], set
                     seconds, found = _timed(store.search, question.text)
                     searches.append(seconds)
                     scores.append(compute_metrics(found, question.expected))
-            if isinstance(store, _Recollect):
+            if isinstance(store, _Wellkept):
                 store.close()
     shares = [f"{mean(each[name] for each in scores):.3f}".removeprefix("0") for name in METRIC_NAMES]
     return [*shares, f"{1_000 * median(adds):.2f}", f"{1_000 * median(searches):.2f}"]
@@ -191,7 +191,7 @@ def _timed(work: Callable[..., Any], *arguments: str) -> tuple[float, Any]:
 
 
 def make_embed() -> Callable[[str], list[float]]:
-    """Return a function that embeds a text as recollect does by default."""
+    """Return a function that embeds a text as wellkept does by default."""
     embedder = open_embedder("static")
     assert embedder is not None
 

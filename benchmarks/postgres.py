@@ -13,10 +13,11 @@ from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import bare_nearest
 from benchmarks.measure import Line, seconds
 from benchmarks.searches import LIMIT, OWN, milliseconds, searched
-from recollect.model import Owner
-from recollect.store import open_store
-from recollect.store.sqlstore import SqlStore
 from tests.postgres_server import PostgresServer
+from wellkept.model import Owner
+from wellkept.store import open_store
+from wellkept.store.migrations import TENANT_SETTING
+from wellkept.store.sqlstore import SqlStore
 
 OWNER = Owner("acme", "atlas")
 TURNS = 60
@@ -52,7 +53,7 @@ class BarePostgres:
 
     def _asked(self, query: str, *numbers: Any) -> None:
         with self._connection.transaction():
-            self._connection.execute("SET LOCAL recollect.tenant = 'acme'")
+            self._connection.execute(f"SET LOCAL {TENANT_SETTING} = 'acme'")
             self._connection.execute(query, [each.tolist() for each in numbers]).fetchall()
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import BareSqlite, BareWords, bare_nearest
 from benchmarks.measure import Line, processor_seconds, seconds
-from recollect import AgentMemory, Recollect, Settings
-from recollect.model import AuditEvent, Document, Owner, Workflow, WorkflowStep
-from recollect.ports import Vector
-from recollect.providers.embedders import open_embedder
+from wellkept import AgentMemory, Settings, Wellkept
+from wellkept.model import AuditEvent, Document, Owner, Workflow, WorkflowStep
+from wellkept.ports import Vector
+from wellkept.providers.embedders import open_embedder
 
 MEMORIES, EVENTS, STEPS, CHUNKS = 10_000, 10_000, 5_000, 20_000
 CHUNKS_EACH = 100
@@ -62,8 +62,8 @@ def _own_memories(folder: Path) -> Iterator[Line]:
     for count, most in ((1_000, 6), (10_000, 2)):
         texts = sentences(count)
         matrix, words = embedder.embed(texts), BareWords(texts)
-        with Recollect(settings=Settings(url=f"sqlite:///{folder / f'own-{count}.db'}")) as recollect:
-            agent = recollect.agent("atlas")
+        with Wellkept(settings=Settings(url=f"sqlite:///{folder / f'own-{count}.db'}")) as wellkept:
+            agent = wellkept.agent("atlas")
             agent.remember_many([{"text": text, "kind": "episode"} for text in texts])
 
             def bare(query: str, matrix: Vector = matrix, words: BareWords = words) -> None:
@@ -87,10 +87,10 @@ def _first_questions(folder: Path) -> Iterator[Line]:
     """The first question to an agent in a new process, against reading its index entries, and the memory after it."""
     for count in (10_000, 100_000):
         database = folder / f"first-{count}.db"
-        with Recollect(settings=Settings(url=f"sqlite:///{database}", max_total=count)) as recollect:
+        with Wellkept(settings=Settings(url=f"sqlite:///{database}", max_total=count)) as wellkept:
             texts = sentences(count)
             for start in range(0, count, FILLED_AT_ONCE):
-                recollect.agent("atlas").remember_many(
+                wellkept.agent("atlas").remember_many(
                     [{"text": each} for each in texts[start : start + FILLED_AT_ONCE]]
                 )
         turns = [_ask_first(database, count) for _ in range(FIRST_TURNS)]
@@ -121,12 +121,12 @@ def resident():
     line = next(each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmRSS"))
     return int(line.split()[1]) / 1000
 bare = resident()
-from recollect import Recollect, Settings
+from wellkept import Wellkept, Settings
 database, count = sys.argv[1:]
-with Recollect(settings=Settings(url=f"sqlite:///{database}", max_total=int(count))) as recollect:
-    recollect.agent("other").recall("kiralu mena poto", sources=["memory"])
+with Wellkept(settings=Settings(url=f"sqlite:///{database}", max_total=int(count))) as wellkept:
+    wellkept.agent("other").recall("kiralu mena poto", sources=["memory"])
     before = time.process_time()
-    recollect.agent("atlas").recall("kiralu mena poto", sources=["memory"])
+    wellkept.agent("atlas").recall("kiralu mena poto", sources=["memory"])
     took, after = time.process_time() - before, resident()
 before = time.process_time()
 sqlite3.connect(database).execute("SELECT seq, version, terms, vector FROM memory_index").fetchall()
@@ -137,10 +137,10 @@ print(took, time.process_time() - before, after, bare)
 def _with_many_tenants(folder: Path) -> Iterator[Line]:
     settings = Settings(url=f"sqlite:///{folder / 'recalls.db'}", index_cache_mb=512, recall_deadline=60)
     queries = sentences(QUERIES, seed=9, words=8)
-    with Recollect(settings=settings, embedder=Fixed(), clock=lambda: NOW) as recollect:
-        _fill(recollect, OWNER, MEMORIES, EVENTS, STEPS, CHUNKS)
+    with Wellkept(settings=settings, embedder=Fixed(), clock=lambda: NOW) as wellkept:
+        _fill(wellkept, OWNER, MEMORIES, EVENTS, STEPS, CHUNKS)
         floor = _Floor(folder)
-        agent = recollect.agent(OWNER.agent, OWNER.tenant)
+        agent = wellkept.agent(OWNER.agent, OWNER.tenant)
 
         def ours(query: str) -> None:
             hits = agent.recall(query)
@@ -150,7 +150,7 @@ def _with_many_tenants(folder: Path) -> Iterator[Line]:
         made = 1
         for tenants in TENANTS:
             for number in range(made, tenants):
-                _fill(recollect, Owner(f"tenant-{number}", "atlas"), *[OF_OTHERS] * 4)
+                _fill(wellkept, Owner(f"tenant-{number}", "atlas"), *[OF_OTHERS] * 4)
             made = tenants
             for query in queries:  # loads the indexes
                 ours(query)
@@ -190,8 +190,8 @@ _texts = lru_cache(sentences)  # every other tenant has the same
 _matrix = lru_cache(vectors)
 
 
-def _fill(recollect: Recollect, owner: Owner, memory_count: int, events: int, steps: int, chunks: int) -> None:
-    store, tenant = recollect._store, owner.tenant
+def _fill(wellkept: Wellkept, owner: Owner, memory_count: int, events: int, steps: int, chunks: int) -> None:
+    store, tenant = wellkept._store, owner.tenant
     store.add_memories(memories(owner, _texts(memory_count)), list(_matrix(memory_count)))
     passages, matrix = _texts(chunks, words=CHUNK_WORDS), _matrix(chunks)
     for start in range(0, chunks, CHUNKS_EACH):

@@ -33,10 +33,10 @@ from urllib.parse import urlsplit
 import psycopg
 
 from benchmarks.corpus import sentences
-from recollect import Recollect
-from recollect.settings import Settings
-from recollect.store.search import loader
 from tests.postgres_server import PostgresServer
+from wellkept import Wellkept
+from wellkept.settings import Settings
+from wellkept.store.search import loader
 
 CROWDS = (1, 100, 1_000, 10_000)
 EACH = 100
@@ -106,10 +106,10 @@ class Cost:
 def fill(case: Case) -> None:
     """Store the memories of the first agent, and copy its rows for the others."""
     base = min(case.memories, LARGEST_BASE)
-    with Recollect(settings=Settings(url=case.url, **UNCHANGED)) as recollect:
+    with Wellkept(settings=Settings(url=case.url, **UNCHANGED)) as wellkept:
         drafts = [{"text": text, "kind": "episode"} for text in sentences(base)]
         for start in range(0, base, 500):
-            recollect.agent("a0").remember_many(drafts[start : start + 500])
+            wellkept.agent("a0").remember_many(drafts[start : start + 500])
     with closing(_connect(case)) as connection:
         for table in TABLES:
             columns = _list_columns(connection, table)
@@ -166,19 +166,19 @@ class Worker:
 def answer_orders(case: Case, pipe: Connection) -> None:
     """Measure each verb that the pipe names, until it names none."""
     settings = Settings(url=case.url, pool_size=1, index_cache_mb=4_000, recall_deadline=60, **UNCHANGED)
-    with Recollect(settings=settings) as recollect:
+    with Wellkept(settings=settings) as wellkept:
         questions = iter(sentences(100_000, seed=9, words=8))
         for verb in iter(pipe.recv, None):
             if verb == "memory":
-                index = recollect._services.store._engine.index  # type: ignore[attr-defined]
+                index = wellkept._services.store._engine.index  # type: ignore[attr-defined]
                 pipe.send((index._indexes._total / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))
             else:
-                pipe.send(measure(case, prepare(recollect, verb, questions)))
+                pipe.send(measure(case, prepare(wellkept, verb, questions)))
 
 
-def prepare(recollect: Recollect, verb: str, questions: Iterator[str]) -> Callable[[], object]:
+def prepare(wellkept: Wellkept, verb: str, questions: Iterator[str]) -> Callable[[], object]:
     """Return a function that calls the verb, in the state that its name says."""
-    agent, store = recollect.agent("a0"), recollect._services.store
+    agent, store = wellkept.agent("a0"), wellkept._services.store
 
     def recall() -> object:
         found = agent.recall(next(questions), sources=["memory"], min_score=0.0)
@@ -302,16 +302,16 @@ def find_growth(best: dict[tuple[Case, str], Cost]) -> list[str]:
 def measure_cold(case: Case, recalls: int) -> list[str]:
     """Ask agents at random, of which a twentieth fits into memory."""
     held = max(round(HELD_SHARE * case.agents), 1)
-    with Recollect(settings=Settings(url=case.url, index_cache_mb=held * INDEX_MB, **UNCHANGED)) as recollect:
+    with Wellkept(settings=Settings(url=case.url, index_cache_mb=held * INDEX_MB, **UNCHANGED)) as wellkept:
         rng, questions, times = random.Random(5), sentences(recalls, seed=11, words=8), list[float]()
         spent, received = spend_in_database(case), count_bytes(case)
         for question in questions:
             began = time.process_time()
-            found = recollect.agent(f"a{rng.randrange(case.agents)}").recall(question, sources=["memory"])
+            found = wellkept.agent(f"a{rng.randrange(case.agents)}").recall(question, sources=["memory"])
             times.append(1000 * (time.process_time() - began))
             assert not found.unanswered
         database, sent = spend_in_database(case) - spent, count_bytes(case) - received
-        total = recollect._services.store._engine.index._indexes._total / 2**20  # type: ignore[attr-defined]
+        total = wellkept._services.store._engine.index._indexes._total / 2**20  # type: ignore[attr-defined]
     check_size(case)
     p95 = statistics.quantiles(times, n=20)[-1]
     print(
@@ -331,7 +331,7 @@ def main() -> int:
     crowds = [(agents, EACH) for agents in CROWDS if agents * EACH <= options.memories]
     sizes = [(1, size) for size in SIZES if size <= options.memories]
     problems = []
-    with tempfile.TemporaryDirectory(prefix="recollect-scale-") as folder, PostgresServer.start() as server:
+    with tempfile.TemporaryDirectory(prefix="wellkept-scale-") as folder, PostgresServer.start() as server:
 
         def make(engine: str, agents: int, memories: int) -> Case:
             url = f"sqlite:///{folder}/{agents}x{memories}.db" if engine == "sqlite" else server.create_database()

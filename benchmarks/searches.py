@@ -8,12 +8,12 @@ from pathlib import Path
 from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import BareSqlite, bare_nearest
 from benchmarks.measure import Line, best_of_turns, seconds
-from recollect.model import Kind, Owner
-from recollect.policy.recall import matching
-from recollect.policy.recall.question import ParsedQuery
-from recollect.ports import Vector
-from recollect.store import open_store
-from recollect.store.sqlstore import SqlStore
+from wellkept.model import Kind, Owner
+from wellkept.policy.recall import matching
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.ports import Vector
+from wellkept.store import open_store
+from wellkept.store.sqlstore import SqlStore
 
 OWN = 10_000
 OTHERS = 100  # memories of each other agent

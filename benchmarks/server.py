@@ -12,10 +12,10 @@ from pathlib import Path
 from benchmarks.corpus import memories, sentences
 from benchmarks.http_load import Load, Outcome, Question
 from benchmarks.measure import Line
-from recollect import Recollect, Settings
-from recollect.model import Owner
-from recollect.providers.embedders import open_embedder
-from recollect.store import open_store
+from wellkept import Settings, Wellkept
+from wellkept.model import Owner
+from wellkept.providers.embedders import open_embedder
+from wellkept.store import open_store
 
 AGENTS = 10
 EACH = 10_000  # as many episodes as an agent keeps
@@ -34,18 +34,18 @@ TENANT = "default"
 
 PROGRAM = """
 import sys
-from recollect.settings import Settings, share_heaps, use_one_thread_each
+from wellkept.settings import Settings, share_heaps, use_one_thread_each
 
-use_one_thread_each()  # as `recollect serve` does, before NumPy is loaded
+use_one_thread_each()  # as `wellkept serve` does, before NumPy is loaded
 share_heaps()
 
 import uvicorn
-from recollect import Recollect
-from recollect.server.app import create_app
-from recollect.server.run import listening, options
+from wellkept import Wellkept
+from wellkept.server.app import create_app
+from wellkept.server.run import listening, options
 
-with Recollect(settings=Settings(url=sys.argv[1], rate_limit=0)) as recollect, listening("127.0.0.1", 0) as listener:
-    app = create_app(recollect)
+with Wellkept(settings=Settings(url=sys.argv[1], rate_limit=0)) as wellkept, listening("127.0.0.1", 0) as listener:
+    app = create_app(wellkept)
 
     async def empty() -> dict[str, bool]:
         return {"ok": True}
@@ -78,8 +78,8 @@ def build(url: str, *, agents: int = AGENTS, each: int = EACH) -> str:
             part = texts[start : start + BATCH]
             store.add_memories(memories(owner, part), list(embedder.embed(part)))
     store.close()
-    with Recollect(settings=Settings(url=url)) as recollect:
-        return recollect.tenant(TENANT).add_key("admin").key
+    with Wellkept(settings=Settings(url=url)) as wellkept:
+        return wellkept.tenant(TENANT).add_key("admin").key
 
 
 @contextmanager
@@ -98,9 +98,9 @@ def served(url: str, *, environment: Mapping[str, str] = {}) -> Iterator[tuple[s
 
 @contextmanager
 def served_by_workers(url: str, *, workers: int = WORKERS) -> Iterator[str]:
-    """The address of `recollect serve` with so many workers and no limit on the rate of a key."""
-    command = [sys.executable, "-m", "recollect", "serve", "--port", "0", "--workers", str(workers), "--url", url]
-    environment = os.environ | {"RECOLLECT_RATE_LIMIT": "0"}
+    """The address of `wellkept serve` with so many workers and no limit on the rate of a key."""
+    command = [sys.executable, "-m", "wellkept", "serve", "--port", "0", "--workers", str(workers), "--url", url]
+    environment = os.environ | {"WELLKEPT_RATE_LIMIT": "0"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     try:
@@ -145,7 +145,7 @@ def mixed(number: int, count: int) -> Question:
 
 
 def _worker_rates(load: Load) -> Iterator[Line]:
-    """What two workers answer, which is what `recollect serve` starts on two processors."""
+    """What two workers answer, which is what `wellkept serve` starts on two processors."""
     # Each worker reads the indexes of all agents.
     load.run(mixed, connections=CONNECTIONS, seconds=WARM_SECONDS)
     where = f"{WORKERS} workers, {AGENTS * EACH:,} memories, {CONNECTIONS} connections"

@@ -44,7 +44,7 @@ def mixed(number: int, count: int) -> Question:
 
 def main() -> int:
     seconds = float(sys.argv[1]) if sys.argv[1:] else SECONDS
-    with tempfile.TemporaryDirectory(prefix="recollect-soak-") as folder:
+    with tempfile.TemporaryDirectory(prefix="wellkept-soak-") as folder:
         url = f"sqlite:///{Path(folder) / 'soak.db'}"
         key = build(url, agents=AGENTS, each=EACH)
         with served(url) as (address, _):

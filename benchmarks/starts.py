@@ -13,7 +13,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-import recollect
+import wellkept
 from benchmarks.measure import Line
 
 TURNS = 5
@@ -26,16 +26,16 @@ INITIALIZE = {
 
 
 def measured(folder: Path) -> Iterator[Line]:
-    program = [sys.executable, "-m", "recollect"]
+    program = [sys.executable, "-m", "wellkept"]
     url = ["--url", f"sqlite:///{folder / 'starts.db'}"]
     subprocess.run([*program, "remember", "Anna likes tea", *url], check=True, capture_output=True)
     least = _least([sys.executable, "-c", ""])
     for name, command, given, most in (
-        ("from recollect import Recollect", [sys.executable, "-c", "from recollect import Recollect"], "", 0.12),
-        ("recollect recall", [*program, "recall", "tea", *url], "", 0.3),
+        ("from wellkept import Wellkept", [sys.executable, "-c", "from wellkept import Wellkept"], "", 0.12),
+        ("wellkept recall", [*program, "recall", "tea", *url], "", 0.3),
         # It ends when it has answered, because its input does.
         (
-            "recollect mcp, until it has answered initialize",
+            "wellkept mcp, until it has answered initialize",
             [*program, "mcp", *url],
             json.dumps(INITIALIZE) + "\n",
             0.5,
@@ -51,7 +51,7 @@ def measured(folder: Path) -> Iterator[Line]:
 
 def _needed_packages() -> set[str]:
     """Return the packages that a bare install brings."""
-    needed, pending = set[str](), ["recollect"]
+    needed, pending = set[str](), ["wellkept"]
     while pending:
         name = pending.pop()
         if name not in needed:
@@ -64,9 +64,9 @@ def _needed_packages() -> set[str]:
 
 
 def _installed_bytes(package: str) -> int:
-    """Return the size of a package's files with compiled modules; recollect may be installed in place."""
-    if package == "recollect":
-        files = list(Path(recollect.__file__).parent.rglob("*.*"))
+    """Return the size of a package's files with compiled modules; wellkept may be installed in place."""
+    if package == "wellkept":
+        files = list(Path(wellkept.__file__).parent.rglob("*.*"))
     else:
         files = [Path(str(each.locate())) for each in distribution(package).files or ()]
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.details import log
 from benchmarks.measure import Line, processor_seconds
-from recollect import Recollect, Settings
+from wellkept import Settings, Wellkept
 
 MEMORIES = 20_000
 BATCH = 1000
@@ -38,10 +38,10 @@ def measured(folder: Path) -> Iterator[Line]:
 
 def _moving(folder: Path) -> Iterator[Line]:
     path = folder / "memories.jsonl"
-    with Recollect(f"sqlite:///{folder / 'from.db'}", settings=Settings()) as store:
+    with Wellkept(f"sqlite:///{folder / 'from.db'}", settings=Settings()) as store:
         floor = processor_seconds(lambda: _remember(store))
         export = processor_seconds(lambda: store.tenant().export(path))
-    with Recollect(f"sqlite:///{folder / 'to.db'}", settings=Settings()) as store:
+    with Wellkept(f"sqlite:///{folder / 'to.db'}", settings=Settings()) as store:
         imported = processor_seconds(lambda: store.tenant().import_(path))
     for what, took, most in (("exporting", export, MOST_EXPORT), ("importing", imported, MOST_IMPORT)):
         ratio = took / floor
@@ -55,7 +55,7 @@ def _moving(folder: Path) -> Iterator[Line]:
         )
 
 
-def _remember(store: Recollect) -> None:
+def _remember(store: Wellkept) -> None:
     agent = store.agent()
     for start in range(0, MEMORIES, BATCH):
         texts = (f"Order {start + each} was sent to the harbour on day {each % 31}" for each in range(BATCH))
@@ -70,8 +70,8 @@ def _main(folder: Path) -> None:
     """In a process of its own, so that its memory is its own."""
     settings = Settings(embedder="off")
     with (
-        Recollect(f"sqlite:///{folder / 'log.db'}", settings=settings) as here,
-        Recollect(f"sqlite:///{folder / 'log-too.db'}", settings=settings) as there,
+        Wellkept(f"sqlite:///{folder / 'log.db'}", settings=settings) as here,
+        Wellkept(f"sqlite:///{folder / 'log-too.db'}", settings=settings) as there,
     ):
         here.agent().store_detail("a short one\n" * 100)
         here.tenant().export(folder / "short.jsonl.zst")

@@ -21,11 +21,11 @@ from benchmarks.corpus import memories, sentences, vectors
 from benchmarks.measure import Line
 from benchmarks.measure import seconds as wall_seconds
 from benchmarks.searches import milliseconds
-from recollect import Recollect
-from recollect.api.agent import AgentMemory
-from recollect.model import Owner
-from recollect.settings import Settings
 from tests.postgres_server import PostgresServer
+from wellkept import Wellkept
+from wellkept.api.agent import AgentMemory
+from wellkept.model import Owner
+from wellkept.settings import Settings
 
 CROWDS = (1, 1_000, 100_000)
 EACH = 10
@@ -51,7 +51,7 @@ def _compare(engine: str, locate: Callable[[int], str], server: PostgresServer |
         works: dict[tuple[str, int], Callable[[], None]] = {}
         for crowd in CROWDS:
             url = locate(crowd)
-            store = stack.enter_context(Recollect(settings=Settings(url=url)))
+            store = stack.enter_context(Wellkept(settings=Settings(url=url)))
             agent = store.agent("atlas", "acme")
             fill(agent, crowd)
             if server is not None:

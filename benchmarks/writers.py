@@ -17,9 +17,9 @@ from multiprocessing.connection import Connection
 from urllib.parse import urlsplit
 
 from benchmarks.corpus import sentences
-from recollect import Recollect
-from recollect.settings import Settings
 from tests.postgres_server import PostgresServer
+from wellkept import Wellkept
+from wellkept.settings import Settings
 
 DELAY = 0.010
 """Seconds by which a byte is late, each way."""
@@ -61,7 +61,7 @@ def measure(url: str, *, seconds: float, has_own_tenants: bool) -> tuple[float, 
 
     def write(number: int) -> None:
         tenant = f"t{number}" if has_own_tenants else "acme"
-        agent = recollect.agent(f"a{number}", tenant=tenant)
+        agent = wellkept.agent(f"a{number}", tenant=tenant)
         agent.remember("The first write creates the agent.", kind="episode")
         ready.wait()
         for text in texts[number::WRITERS]:
@@ -72,7 +72,7 @@ def measure(url: str, *, seconds: float, has_own_tenants: bool) -> tuple[float, 
             times.append(1000 * (time.perf_counter() - began))
 
     settings = Settings(url=url, pool_size=WRITERS + 2, maintenance_interval=0, maintenance_writes=0)
-    with Recollect(settings=settings) as recollect:
+    with Wellkept(settings=settings) as wellkept:
         ready = threading.Barrier(WRITERS + 1)
         threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
         end = time.perf_counter() + 3600
@@ -85,7 +85,7 @@ def measure(url: str, *, seconds: float, has_own_tenants: bool) -> tuple[float, 
             thread.join()
         took = time.perf_counter() - began
         for tenant in (f"t{number}" for number in range(WRITERS)) if has_own_tenants else ("acme",):
-            assert recollect.tenant(tenant).verify_audit().is_intact
+            assert wellkept.tenant(tenant).verify_audit().is_intact
     return len(times) / took, times
 
 

@@ -23,7 +23,7 @@ import apsw
 from benchmarks.corpus import sentences
 from benchmarks.floors import BareSqlite, BareTranscript
 from benchmarks.measure import Line, best_of_turns, processor_seconds
-from recollect import AgentMemory, Recollect, Settings
+from wellkept import AgentMemory, Settings, Wellkept
 
 WARM = 1_000
 PER_TURN = 50
@@ -47,25 +47,25 @@ Hamburg last week and prefers email over phone contact when possible please call
 
 
 def measured(folder: Path) -> Iterator[Line]:
-    with Recollect(settings=Settings(url=f"sqlite:///{folder / 'writes.db'}")) as recollect:
-        yield from _remember(recollect, BareSqlite(folder / "writes-floor.db"))
-        yield from _remember_many(recollect.agent("bulk"))
-        yield from _log_turn(recollect.agent("talk"), BareTranscript(folder / "turns-floor.db"))
+    with Wellkept(settings=Settings(url=f"sqlite:///{folder / 'writes.db'}")) as wellkept:
+        yield from _remember(wellkept, BareSqlite(folder / "writes-floor.db"))
+        yield from _remember_many(wellkept.agent("bulk"))
+        yield from _log_turn(wellkept.agent("talk"), BareTranscript(folder / "turns-floor.db"))
     for seconds, least, disk in ((QUICK, 2.5, "quick"), (SLOW, 6, "slow")):
         with (
             tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else folder) as own,
             _waiting_disk(seconds),
-            Recollect(settings=Settings(url=f"sqlite:///{own}/threads.db")) as recollect,
+            Wellkept(settings=Settings(url=f"sqlite:///{own}/threads.db")) as wellkept,
         ):
-            yield _remember_from_threads(recollect.agent("team"), least, disk)
+            yield _remember_from_threads(wellkept.agent("team"), least, disk)
 
 
-def _remember(recollect: Recollect, floor: BareSqlite) -> Iterator[Line]:
-    texts, full, calls = _sentences(), recollect.agent("full"), count()
+def _remember(wellkept: Wellkept, floor: BareSqlite) -> Iterator[Line]:
+    texts, full, calls = _sentences(), wellkept.agent("full"), count()
     full.remember_many([next(texts) for _ in range(WARM)])
     floor.add_many([next(texts) for _ in range(WARM)])
     # Each agent gets fewer notes than it may keep.
-    some = [recollect.agent(f"atlas-{number}") for number in range(1 + (TURNS + 1) * PER_TURN // ROOM)]
+    some = [wellkept.agent(f"atlas-{number}") for number in range(1 + (TURNS + 1) * PER_TURN // ROOM)]
     ours, at_limit, least = _least(
         [
             lambda: some[next(calls) // ROOM].remember(next(texts)),

@@ -8,7 +8,7 @@ import os
 import urllib.request
 from datetime import UTC, datetime
 
-from recollect import Recollect
+from wellkept import Wellkept
 
 PROMPT = "You are a helpful assistant. Use what you remember about the user, and say so if you do not know something."
 
@@ -24,7 +24,7 @@ def ask_model(messages):
 
 def main():
     session = f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    with Recollect(os.environ.get("RECOLLECT_URL", "sqlite:///chat.db")) as store:
+    with Wellkept(os.environ.get("WELLKEPT_URL", "sqlite:///chat.db")) as store:
         memory = store.agent("assistant")
         while True:
             try:

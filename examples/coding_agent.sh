@@ -1,26 +1,26 @@
 #!/bin/sh
-# What a coding agent gets from recollect, in a temporary folder: nothing of yours is read or changed.
+# What a coding agent gets from wellkept, in a temporary folder: nothing of yours is read or changed.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-export RECOLLECT_URL="sqlite:///$folder/memory.db"
+export WELLKEPT_URL="sqlite:///$folder/memory.db"
 
 echo '# The entry for the configuration of Claude Code; without --print, it is written there.'
-recollect mcp install claude --print
+wellkept mcp install claude --print
 
 echo '# Notes of the project'
-recollect remember 'Run the tests with make test' --tag project
-recollect remember 'Never push to main; open a pull request' --tag rule
+wellkept remember 'Run the tests with make test' --tag project
+wellkept remember 'Never push to main; open a pull request' --tag rule
 
 echo '# What a hook adds to a prompt'
-echo '{"hook_event_name": "UserPromptSubmit", "prompt": "how do I run the tests?"}' | recollect hook claude
+echo '{"hook_event_name": "UserPromptSubmit", "prompt": "how do I run the tests?"}' | wellkept hook claude
 
 echo '# Long output becomes one line; the agent searches behind it'
-line=$(seq 1 3000 | recollect capture --source 'npm test')
+line=$(seq 1 3000 | wellkept capture --source 'npm test')
 echo "$line"
 key=$(echo "$line" | sed 's/.*MemoryRef: \([a-z0-9-]*\) .*/\1/')
-recollect details show "$key" --grep 2999 --context 0
+wellkept details show "$key" --grep 2999 --context 0
 
 echo '# Secrets do not get in'
-if recollect remember 'The key is AKIAQYLPMN5HIEXAMP42'; then exit 1; fi
+if wellkept remember 'The key is AKIAQYLPMN5HIEXAMP42'; then exit 1; fi

@@ -9,8 +9,8 @@ A line of the file is a memory or a question: {"id": "t1", "memory": "Lena leads
 import sys
 from pathlib import Path
 
-from recollect import Settings
-from recollect.evaluation import evaluate, read_sets
+from wellkept import Settings
+from wellkept.evaluation import evaluate, read_sets
 
 SAMPLE = """\
 {"id": "t1", "memory": "Lena leads the billing team", "kind": "note"}

@@ -14,13 +14,13 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from pydantic import BaseModel
 
-from recollect import AsyncAgentMemory, AsyncRecollect, Invalid, SecretRejected
+from wellkept import AsyncAgentMemory, AsyncWellkept, Invalid, SecretRejected
 
 
 @asynccontextmanager
 async def open_store(app: FastAPI) -> AsyncIterator[None]:
     """Open one store for all requests; it is safe to share."""
-    async with AsyncRecollect(os.environ.get("RECOLLECT_URL", "sqlite:///app.db")) as store:
+    async with AsyncWellkept(os.environ.get("WELLKEPT_URL", "sqlite:///app.db")) as store:
         app.state.assistant = store.agent("assistant")
         yield
 

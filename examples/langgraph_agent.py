@@ -9,9 +9,9 @@ from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
-from recollect import Recollect
-from recollect.integrations.langchain import RecollectMiddleware
-from recollect.integrations.langgraph import RecollectStore
+from wellkept import Wellkept
+from wellkept.integrations.langchain import WellkeptMiddleware
+from wellkept.integrations.langgraph import WellkeptStore
 
 
 def choose_model():
@@ -23,13 +23,13 @@ def choose_model():
 
 
 def main():
-    with Recollect(os.environ.get("RECOLLECT_URL", "sqlite:///agent.db")) as recollect:
-        memory = recollect.agent("guide")
+    with Wellkept(os.environ.get("WELLKEPT_URL", "sqlite:///agent.db")) as wellkept:
+        memory = wellkept.agent("guide")
         agent = create_agent(
             choose_model(),
             system_prompt="You recommend restaurants.",
-            middleware=[RecollectMiddleware(memory, remember=True)],
-            store=RecollectStore(memory),
+            middleware=[WellkeptMiddleware(memory, remember=True)],
+            store=WellkeptStore(memory),
         )
         for thread, said in (
             ("monday", "I live in Oslo and I only eat vegetarian food"),

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from recollect import Recollect, Settings
 from tests.postgres_server import PostgresServer
 from tests.waiting import PATIENT
+from wellkept import Settings, Wellkept
 
 MARKERS = {
     "proves(*ids)": "the promises of the requirements list that this test proves",
@@ -26,7 +26,7 @@ MARKERS = {
     "only_on(*engines)": "in tests/conformance: the engines this test is about, by how their names begin",
 }
 
-# Hundreds of programs are started here, and each would compile all of recollect again.
+# Hundreds of programs are started here, and each would compile all of wellkept again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
@@ -48,7 +48,7 @@ def _has_room(folder: Path) -> bool:
 
 if "TMPDIR" not in os.environ and _has_room(IN_MEMORY):
     # The tests commit tens of thousands of times, and a disk takes milliseconds for each. All workers inherit it.
-    folder = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="recollect-tests-", dir=IN_MEMORY)
+    folder = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="wellkept-tests-", dir=IN_MEMORY)
     tempfile.tempdir = None
     os.chmod(folder, 0o711)  # PostgreSQL runs as another user there
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -95,15 +95,15 @@ def postgres_server() -> Iterator[PostgresServer]:
 def patient_pages() -> Iterator[None]:
     """Pages wait for their numbers, however slow the machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recollect.services.upkeep.stats.PATIENCE", 60.0)
+        patch.setattr("wellkept.services.upkeep.stats.PATIENCE", 60.0)
         yield
 
 
 @pytest.fixture(scope="module")
-def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
     """A store for this module, with the settings it names as `SETTINGS`."""
     named = getattr(request.module, "SETTINGS", {})
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store')}/memory.db", **named)) as store:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store')}/memory.db", **named)) as store:
         yield store
 
 

@@ -31,7 +31,7 @@ def run_page(page: Path, folder: Path, **environment: str) -> str:
 
 def run_python(arguments: list[str], folder: Path, environment: Mapping[str, str], *, typed: str = "") -> str:
     """Run Python in a folder, with its own home and without our settings; return what it prints."""
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("RECOLLECT_", "OPENAI_"))}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("WELLKEPT_", "OPENAI_"))}
     homes = dict.fromkeys(("XDG_DATA_HOME", "LOCALAPPDATA", "HOME"), str(folder))
     done = subprocess.run(
         [sys.executable, *arguments],

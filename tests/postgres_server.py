@@ -26,14 +26,14 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
-from recollect.store import open_store
-from recollect.store.postgres import citus
 from tests.waiting import comes_true
+from wellkept.store import open_store
+from wellkept.store.postgres import citus
 
 SERVER_VARIABLE = (
-    "RECOLLECT_TEST_POSTGRES_URL"  # a superuser's URL: use that server, or Citus coordinator, instead of starting one
+    "WELLKEPT_TEST_POSTGRES_URL"  # a superuser's URL: use that server, or Citus coordinator, instead of starting one
 )
-TEMPLATE = "recollect_template"
+TEMPLATE = "wellkept_template"
 APP = "app"  # an ordinary role, as an application has; also its password
 ENGINES: dict[int, str] = {16: "pginstall", 18: "pginstall18"}  # folders inside the package
 INITDB_OPTIONS = ["-N", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]
@@ -95,7 +95,7 @@ class PostgresServer:
 
     @classmethod
     def start(cls, version: Literal[16, 18] = 18, durable: bool = False) -> Self:
-        """Starts a server, or uses the one named in RECOLLECT_TEST_POSTGRES_URL, whatever its version and settings."""
+        """Starts a server, or uses the one named in WELLKEPT_TEST_POSTGRES_URL, whatever its version and settings."""
         with ExitStack() as undo:
             if elsewhere := os.environ.get(SERVER_VARIABLE):
                 server = cls(elsewhere)
@@ -117,7 +117,7 @@ class PostgresServer:
             open_store(self._ready, busy_timeout=100, pool_size=1, index_cache_mb=1).close()
         if self._is_cluster:
             return self._create_distributed(has_tables)
-        name, template = f"recollect_test_{uuid.uuid4().hex[:16]}", self._ready if has_tables else TEMPLATE
+        name, template = f"wellkept_test_{uuid.uuid4().hex[:16]}", self._ready if has_tables else TEMPLATE
         # Copying files takes a third of the time that writing them to the log does.
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY FILE_COPY")
         self._run(create.format(sql.Identifier(name), sql.Identifier(_database_name(template)), sql.Identifier(APP)))
@@ -125,7 +125,7 @@ class PostgresServer:
 
     def _create_distributed(self, has_tables: bool) -> str:
         """The same on a Citus cluster: a database on each node, whose tables, if there are any, are distributed."""
-        name = f"recollect_test_{uuid.uuid4().hex[:16]}"
+        name = f"wellkept_test_{uuid.uuid4().hex[:16]}"
         create = sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(APP))
         self._run(create)
         with psycopg.connect(self._superuser_url, autocommit=True) as admin:
@@ -336,7 +336,7 @@ def _unprivileged_account() -> Account:
 def _make_folder(account: Account) -> Path:
     parents = [Path(tempfile.gettempdir()), *Path(tempfile.gettempdir()).resolve().parents]
     is_open = not account or all(parent.stat().st_mode & 0o001 for parent in parents)
-    folder = Path(tempfile.mkdtemp(prefix="recollect-postgres-", dir=None if is_open else "/tmp")).resolve()
+    folder = Path(tempfile.mkdtemp(prefix="wellkept-postgres-", dir=None if is_open else "/tmp")).resolve()
     if account:
         os.chown(folder, account["user"], account["group"])
     return folder

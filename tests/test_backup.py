@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Invalid, Recollect, Settings
-from recollect.api.agent import AgentMemory
-from recollect.store.sqlite import backup
+from wellkept import Invalid, Settings, Wellkept
+from wellkept.api.agent import AgentMemory
+from wellkept.store.sqlite import backup
 
 LONG = "line of a log\n" * 3000
 
@@ -20,8 +20,8 @@ def url_of(folder: Path, name: str = "memory.db") -> str:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Recollect]:
-    with Recollect(settings=Settings(url=url_of(tmp_path))) as opened:
+def store(tmp_path: Path) -> Iterator[Wellkept]:
+    with Wellkept(settings=Settings(url=url_of(tmp_path))) as opened:
         atlas = opened.agent("atlas", tenant="acme")
         atlas.remember("Prefers tabs over spaces", tags=["style"])
         atlas.store_detail(LONG, description="A log")
@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[Recollect]:
         yield opened
 
 
-def everything(store: Recollect) -> list[object]:
+def everything(store: Wellkept) -> list[object]:
     tenants = sorted(store.list_tenants())
     return [
         (tenant, agent.id, [(each.id, each.text, each.tags) for each in memory.list()], texts(memory))
@@ -43,15 +43,15 @@ def texts(memory: AgentMemory) -> list[str]:
     return [memory.read_detail(each.key, limit=10**6).content for each in memory.list_details()]
 
 
-def test_restore_brings_back_every_tenant_and_text(store: Recollect, tmp_path: Path) -> None:
+def test_restore_brings_back_every_tenant_and_text(store: Wellkept, tmp_path: Path) -> None:
     made = store.backup(tmp_path / "monday.tar.zst")
     store.agent("other").remember("Written after the backup")
 
-    restored = Recollect.restore(tmp_path / "monday.tar.zst", to=url_of(tmp_path, "restored/copy.db"))
+    restored = Wellkept.restore(tmp_path / "monday.tar.zst", to=url_of(tmp_path, "restored/copy.db"))
 
-    assert restored == made == Recollect.verify_backup(tmp_path / "monday.tar.zst")
+    assert restored == made == Wellkept.verify_backup(tmp_path / "monday.tar.zst")
     assert (made.texts, made.problems) == (1, ())
-    with Recollect(settings=Settings(url=url_of(tmp_path, "restored/copy.db"))) as copy:
+    with Wellkept(settings=Settings(url=url_of(tmp_path, "restored/copy.db"))) as copy:
         before = [each for each in everything(store) if "Written after" not in str(each)]
         assert [each for each in everything(copy) if "Ships" not in str(each)] == before
         assert [each.text for each in copy.agent("other").list()] == ["Ships on Fridays"]
@@ -62,7 +62,7 @@ def test_restore_brings_back_every_tenant_and_text(store: Recollect, tmp_path: P
         assert not [each for each in copy.check() if not each.is_ok]
 
 
-def test_a_backup_under_load_holds_one_moment(store: Recollect, tmp_path: Path) -> None:
+def test_a_backup_under_load_holds_one_moment(store: Wellkept, tmp_path: Path) -> None:
     """Writers add a memory and a text in turn, and delete texts; each backup is whole and a prefix of what was said."""
     stop, failures = threading.Event(), []
 
@@ -90,8 +90,8 @@ def test_a_backup_under_load_holds_one_moment(store: Recollect, tmp_path: Path) 
             each.join()
     assert not failures
     for number in range(3):
-        Recollect.restore(tmp_path / f"{number}.tar.zst", to=url_of(tmp_path, f"{number}.db"))
-        with Recollect(settings=Settings(url=url_of(tmp_path, f"{number}.db"))) as copy:
+        Wellkept.restore(tmp_path / f"{number}.tar.zst", to=url_of(tmp_path, f"{number}.db"))
+        with Wellkept(settings=Settings(url=url_of(tmp_path, f"{number}.db"))) as copy:
             for name in ("one", "two"):
                 said = sorted(int(each.text.rsplit(" ", 1)[1]) for each in copy.agent(name).list(limit=500))
                 assert said == list(range(1, len(said) + 1))
@@ -99,7 +99,7 @@ def test_a_backup_under_load_holds_one_moment(store: Recollect, tmp_path: Path) 
             assert not [each for each in copy.check() if not each.is_ok]
 
 
-def test_a_missing_text_is_named_and_the_rest_is_saved(store: Recollect, tmp_path: Path) -> None:
+def test_a_missing_text_is_named_and_the_rest_is_saved(store: Wellkept, tmp_path: Path) -> None:
     (lost,) = tmp_path.glob("memory.db.blobs/*/*.zst")
     lost.unlink()
 
@@ -110,45 +110,45 @@ def test_a_missing_text_is_named_and_the_rest_is_saved(store: Recollect, tmp_pat
 
 
 @pytest.mark.parametrize("place", [0.3, 0.99])
-def test_a_damaged_backup_is_refused_and_nothing_is_restored(store: Recollect, tmp_path: Path, place: float) -> None:
+def test_a_damaged_backup_is_refused_and_nothing_is_restored(store: Wellkept, tmp_path: Path, place: float) -> None:
     path, target = tmp_path / "monday.tar.zst", tmp_path / "new" / "copy.db"
     store.backup(path)
     content = bytearray(path.read_bytes())
     content[int(len(content) * place)] ^= 0xFF
     path.write_bytes(content)
 
-    for refused in (lambda: Recollect.verify_backup(path), lambda: Recollect.restore(path, to=f"sqlite:///{target}")):
+    for refused in (lambda: Wellkept.verify_backup(path), lambda: Wellkept.restore(path, to=f"sqlite:///{target}")):
         with pytest.raises(Invalid):
             refused()
     assert not target.exists()
     assert list(target.parent.glob("*")) == []
 
 
-def test_a_backup_that_was_cut_off_is_refused(store: Recollect, tmp_path: Path) -> None:
+def test_a_backup_that_was_cut_off_is_refused(store: Wellkept, tmp_path: Path) -> None:
     path = tmp_path / "monday.tar.zst"
     store.backup(path)
     path.write_bytes(path.read_bytes()[:-2000])
 
     with pytest.raises(Invalid, match="cut off"):
-        Recollect.verify_backup(path)
+        Wellkept.verify_backup(path)
 
 
 def test_a_file_that_is_no_backup_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("just a note\n" * 100)
 
     with pytest.raises(Invalid, match="not a backup"):
-        Recollect.restore(tmp_path / "notes.txt", to=url_of(tmp_path))
+        Wellkept.restore(tmp_path / "notes.txt", to=url_of(tmp_path))
 
 
-def test_an_existing_store_is_never_overwritten(store: Recollect, tmp_path: Path) -> None:
+def test_an_existing_store_is_never_overwritten(store: Wellkept, tmp_path: Path) -> None:
     store.backup(tmp_path / "monday.tar.zst")
 
     with pytest.raises(Invalid, match="already holds a store"):
-        Recollect.restore(tmp_path / "monday.tar.zst", to=url_of(tmp_path))
+        Wellkept.restore(tmp_path / "monday.tar.zst", to=url_of(tmp_path))
     assert [each.text for each in store.agent("other").list()] == ["Ships on Fridays"]
 
 
-def test_a_backup_replaces_only_another_backup(store: Recollect, tmp_path: Path) -> None:
+def test_a_backup_replaces_only_another_backup(store: Wellkept, tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("dear diary")
 
     for taken in ("diary.txt", "memory.db"):
@@ -161,22 +161,22 @@ def test_a_backup_replaces_only_another_backup(store: Recollect, tmp_path: Path)
     assert store.backup(tmp_path / "monday.tar.zst").texts == 1
 
 
-def test_a_store_created_during_a_restore_is_kept(store: Recollect, tmp_path: Path) -> None:
+def test_a_store_created_during_a_restore_is_kept(store: Wellkept, tmp_path: Path) -> None:
     store.backup(tmp_path / "monday.tar.zst")
     url = url_of(tmp_path, "new/copy.db")
 
     def create(*_: object) -> None:
         if not (tmp_path / "new" / "copy.db").exists():
-            with Recollect(settings=Settings(url=url)) as other:
+            with Wellkept(settings=Settings(url=url)) as other:
                 other.agent("late").remember("Written meanwhile")
 
     with pytest.raises(Invalid, match="already holds a store"):
-        Recollect.restore(tmp_path / "monday.tar.zst", to=url, progress=create)
-    with Recollect(settings=Settings(url=url)) as other:
+        Wellkept.restore(tmp_path / "monday.tar.zst", to=url, progress=create)
+    with Wellkept(settings=Settings(url=url)) as other:
         assert [each.text for each in other.agent("late").list()] == ["Written meanwhile"]
 
 
-def test_a_failed_backup_leaves_no_file(store: Recollect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_backup_leaves_no_file(store: Wellkept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(tmp_path.iterdir())
 
     def fail(*_: object) -> None:
@@ -189,18 +189,18 @@ def test_a_failed_backup_leaves_no_file(store: Recollect, tmp_path: Path, monkey
 
 
 def test_the_database_in_memory_can_be_saved(tmp_path: Path) -> None:
-    with Recollect(":memory:", settings=Settings()) as store:
+    with Wellkept(":memory:", settings=Settings()) as store:
         store.agent("atlas").remember("Prefers tabs")
         store.backup(tmp_path / "memory.tar.zst")
-    Recollect.restore(tmp_path / "memory.tar.zst", to=url_of(tmp_path))
-    with Recollect(settings=Settings(url=url_of(tmp_path))) as copy:
+    Wellkept.restore(tmp_path / "memory.tar.zst", to=url_of(tmp_path))
+    with Wellkept(settings=Settings(url=url_of(tmp_path))) as copy:
         assert [each.text for each in copy.agent("atlas").list()] == ["Prefers tabs"]
 
 
 def test_postgresql_says_how_to_make_a_backup(postgres_url: str, tmp_path: Path) -> None:
-    with Recollect(settings=Settings(url=postgres_url)) as store, pytest.raises(Invalid, match="pg_dump"):
+    with Wellkept(settings=Settings(url=postgres_url)) as store, pytest.raises(Invalid, match="pg_dump"):
         store.backup(tmp_path / "monday.tar.zst")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "monday.tar.zst").touch()
     with pytest.raises(Invalid, match="SQLite file"):
-        Recollect.restore(tmp_path / "monday.tar.zst", to=postgres_url)
+        Wellkept.restore(tmp_path / "monday.tar.zst", to=postgres_url)

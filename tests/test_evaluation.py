@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import Invalid
-from recollect.evaluation import Evaluation, ReplayOptions, Scores, Usage, evaluate, read_sets
-from recollect.evaluation.replay import split_text
-from recollect.policy.recall.evaluation import METRICS, compute_metrics, estimate_mean
-from recollect.settings import Settings
+from wellkept.errors import Invalid
+from wellkept.evaluation import Evaluation, ReplayOptions, Scores, Usage, evaluate, read_sets
+from wellkept.evaluation.replay import split_text
+from wellkept.policy.recall.evaluation import METRICS, compute_metrics, estimate_mean
+from wellkept.settings import Settings
 
 DATA = Path(__file__).parent / "data"
 LISBON = {"id": "a", "memory": "Moved to Lisbon in spring", "session_id": "s1", "created_at": "2025-05-08T10:00:00Z"}

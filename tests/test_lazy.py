@@ -12,8 +12,8 @@ from dataclasses import FrozenInstanceError, asdict, astuple, field, fields, rep
 
 import pytest
 
-from recollect.lazy import dataclass, lazy_class, lazy_pattern
-from recollect.model import Owner
+from wellkept.lazy import dataclass, lazy_class, lazy_pattern
+from wellkept.model import Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Opening the library: its public names, and what `Recollect` takes."""
+"""Opening the library: its public names, and what `Wellkept` takes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, get_args
 
 import pytest
 
-import recollect
-from recollect import (
+import wellkept
+from wellkept import (
     AgentMemory,
-    AsyncRecollect,
+    AsyncWellkept,
     Hit,
     Invalid,
     Kind,
     Memory,
     NotFound,
-    Recollect,
+    Wellkept,
     WorkingMemory,
     acting_as,
     model,
@@ -30,42 +30,42 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def test_what_the_verbs_answer_with_can_be_named_in_annotations() -> None:
-    assert set(recollect.__all__) <= set(dir(recollect))
-    with Recollect(":memory:") as store:
+    assert set(wellkept.__all__) <= set(dir(wellkept))
+    with Wellkept(":memory:") as store:
         atlas: AgentMemory = store.agent("atlas")
         kept: Memory = atlas.remember("Prefers tabs over spaces")
         hits: list[Hit] = list(atlas.recall("tabs"))
         made: WorkingMemory = atlas.context("s-1", "tabs?")
 
         assert isinstance(atlas, AgentMemory)
-        assert isinstance(store.tenant(), recollect.TenantMemory)
+        assert isinstance(store.tenant(), wellkept.TenantMemory)
         assert (isinstance(kept, Memory), kept.kind) == (True, Kind.NOTE)
         assert isinstance(hits[0], Hit)
         assert isinstance(made, WorkingMemory)
 
 
 def test_a_store_is_also_opened_by_its_path(tmp_path: Path) -> None:
-    with Recollect(tmp_path / "notes.db") as store:
+    with Wellkept(tmp_path / "notes.db") as store:
         store.agent().remember("Prefers tabs over spaces")
-    with Recollect(f"sqlite:///{tmp_path}/notes.db") as store:
+    with Wellkept(f"sqlite:///{tmp_path}/notes.db") as store:
         assert len(store.agent().list()) == 1
-    opened = AsyncRecollect(tmp_path / "notes.db")
+    opened = AsyncWellkept(tmp_path / "notes.db")
     assert len(opened.sync.agent().list()) == 1
     opened.sync.close()
 
 
 def test_a_folder_made_for_memories_is_its_owners_alone(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    Recollect(tmp_path / "share" / "notes.db").close()
+    Wellkept(tmp_path / "share" / "notes.db").close()
     assert stat.S_IMODE((tmp_path / "share").stat().st_mode) == 0o700
 
-    Recollect(tmp_path / "notes.db").close()
+    Wellkept(tmp_path / "notes.db").close()
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755  # one that was there is left as it is
 
 
 @pytest.mark.parametrize("told", [NOON.astimezone(timezone(timedelta(hours=5))), NOON.replace(tzinfo=None)])
 def test_a_clock_may_be_set_to_any_zone_or_none(told: datetime) -> None:
-    with Recollect(":memory:", clock=lambda: told) as store:
+    with Wellkept(":memory:", clock=lambda: told) as store:
         kept = store.agent().remember("Prefers tabs over spaces")
         assert (kept.created_at, kept.created_at.tzinfo) == (NOON, UTC)
         assert [hit.id for hit in store.agent().recall("tabs")] == [kept.id]
@@ -75,14 +75,14 @@ def test_what_tells_no_time_is_no_clock() -> None:
     clock: Any = lambda: "noon"  # noqa: E731
     with (
         pytest.raises(Invalid, match="a function that answers with the time"),
-        Recollect(":memory:", clock=clock) as store,
+        Wellkept(":memory:", clock=clock) as store,
     ):
         store.agent().remember("Prefers tabs over spaces")
 
 
 @pytest.mark.parametrize("id", [None, 7, b"m-1", "m-01"])
 def test_what_can_be_no_id_is_not_found(id: Any) -> None:
-    with Recollect(":memory:") as store:
+    with Wellkept(":memory:") as store:
         store.agent().remember("Prefers tabs over spaces")
         for ask in (store.agent().get, store.agent().forget, store.agent().history, store.agent().approve):
             with pytest.raises(NotFound):
@@ -91,7 +91,7 @@ def test_what_can_be_no_id_is_not_found(id: Any) -> None:
 
 @pytest.mark.parametrize("form", ["openai", "anthropic", "mcp"])
 def test_a_tool_is_described_in_plain_values(form: str) -> None:
-    with Recollect(":memory:") as store:
+    with Wellkept(":memory:") as store:
         tools = store.agent().tools(form=form)
 
     def kinds(value: Any) -> set[type]:
@@ -105,12 +105,12 @@ def test_a_tool_is_described_in_plain_values(form: str) -> None:
 
 def test_a_program_names_itself_in_the_audit_log() -> None:
     async def later() -> str:
-        async with AsyncRecollect(":memory:") as store:
+        async with AsyncWellkept(":memory:") as store:
             with acting_as("import"):
                 await store.agent("atlas").remember("said later")
             return (await store.tenant().audit.list())[0].actor
 
-    with Recollect(":memory:") as store:
+    with Wellkept(":memory:") as store:
         with acting_as("nightly-job"):
             store.agent("atlas").remember("said by a job")
         store.agent("atlas").remember("said by nobody")
@@ -124,7 +124,7 @@ def test_a_program_names_itself_in_the_audit_log() -> None:
 
 
 def test_erasing_a_word_leaves_the_actors_of_events_alone() -> None:
-    with Recollect(":memory:") as store:
+    with Wellkept(":memory:") as store:
         for actor in ("operator", "Anna Berg"):
             with acting_as(actor):
                 store.tenant().audit.record("order.refund", f"Refunded {len(actor)}")
@@ -133,15 +133,15 @@ def test_erasing_a_word_leaves_the_actors_of_events_alone() -> None:
 
 
 def test_reprs_name_the_store_the_tenant_and_the_agent_but_no_password() -> None:
-    with Recollect(":memory:") as store:
-        assert repr(store) == "Recollect(':memory:')"
+    with Wellkept(":memory:") as store:
+        assert repr(store) == "Wellkept(':memory:')"
         assert repr(store.tenant("acme")) == "TenantMemory('acme')"
         assert repr(store.agent("atlas", "acme")) == "AgentMemory('atlas', tenant='acme')"
-    assert repr(store) == "Recollect(':memory:', closed)"
+    assert repr(store) == "Wellkept(':memory:', closed)"
 
 
 def test_one_kind_in_place_of_a_list_is_refused_with_a_sentence() -> None:
-    with Recollect(":memory:") as store:
+    with Wellkept(":memory:") as store:
         with pytest.raises(Invalid, match=r"^The kinds are a list of names, such as \['note'\]\.$"):
             store.agent().recall("tabs", kinds="note")  # type: ignore[arg-type]
         with pytest.raises(Invalid, match="The sources are a list of names"):

@@ -24,10 +24,10 @@ def test_a_store_that_is_not_installed_is_left_out_with_a_sentence(
     file = tmp_path / "questions.jsonl"
     file.write_text("\n".join(map(json.dumps, LINES)))
     missing = ("no-such-package", peers.PEERS["Chroma"][1])
-    monkeypatch.setattr(peers, "PEERS", {"recollect": peers.PEERS["recollect"], "Chroma": missing})
+    monkeypatch.setattr(peers, "PEERS", {"wellkept": peers.PEERS["wellkept"], "Chroma": missing})
     assert peers.main([str(file)]) == 0
     printed = capsys.readouterr()
 
     assert "2 memories in 1 stores, 1 questions." in printed.out
-    assert re.search(r"\| recollect \| \S+ \| 1\.000 \| 1\.000 \| 1\.000 \| \d+\.\d\d \| \d+\.\d\d \|", printed.out)
+    assert re.search(r"\| wellkept \| \S+ \| 1\.000 \| 1\.000 \| 1\.000 \| \d+\.\d\d \| \d+\.\d\d \|", printed.out)
     assert "Chroma is left out: run pip install no-such-package" in printed.err

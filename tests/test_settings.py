@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import Invalid
-from recollect.settings import FILES, SettingRow, Settings, default_url, markdown, setting, table
+from wellkept.errors import Invalid
+from wellkept.settings import FILES, SettingRow, Settings, default_url, markdown, setting, table
 
 DOCS = Path(__file__).parent.parent / "docs" / "settings.md"
 NOWHERE = Path(__file__).parent / "no such folder"
@@ -79,17 +79,17 @@ def test_settings_are_values() -> None:
 def test_a_later_source_wins_over_every_earlier_one(tmp_path: Path) -> None:
     """Each source sets the port; they are added in order, and each time the newcomer wins."""
     assert load(tmp_path).port == 8077
-    write(tmp_path, "recollect.toml", "port = 1\ntenant = 'from toml'")
+    write(tmp_path, "wellkept.toml", "port = 1\ntenant = 'from toml'")
     assert load(tmp_path).port == 1
-    write(tmp_path, "recollect.yaml", "port: 2")
+    write(tmp_path, "wellkept.yaml", "port: 2")
     assert load(tmp_path).port == 2
-    write(tmp_path, "recollect.yml", "port: 3")
+    write(tmp_path, "wellkept.yml", "port: 3")
     assert load(tmp_path).port == 3
     write(tmp_path, "agent.json", '{"memory": {"port": 4}}')
     assert load(tmp_path).port == 4
-    environment = {"RECOLLECT_CONFIG": str(write(tmp_path, "mine.toml", "port = 5"))}
+    environment = {"WELLKEPT_CONFIG": str(write(tmp_path, "mine.toml", "port = 5"))}
     assert load(tmp_path, environment).port == 5
-    environment["RECOLLECT_PORT"] = "6"
+    environment["WELLKEPT_PORT"] = "6"
     assert load(tmp_path, environment).port == 6
     settings = load(tmp_path, environment, {"port": 7})
     assert (settings.port, settings.tenant) == (7, "from toml")
@@ -97,8 +97,8 @@ def test_a_later_source_wins_over_every_earlier_one(tmp_path: Path) -> None:
 
 def test_the_order_of_the_files_does_not_depend_on_when_they_were_written(tmp_path: Path) -> None:
     write(tmp_path, "agent.json", '{"memory": {"port": 4}}')
-    write(tmp_path, "recollect.yaml", "port: 2")
-    write(tmp_path, "recollect.toml", "port = 1")
+    write(tmp_path, "wellkept.yaml", "port: 2")
+    write(tmp_path, "wellkept.toml", "port = 1")
 
     assert load(tmp_path).port == 4
 
@@ -106,9 +106,9 @@ def test_the_order_of_the_files_does_not_depend_on_when_they_were_written(tmp_pa
 def test_the_current_folder_and_the_real_environment_are_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, "recollect.toml", "port = 1")
+    write(tmp_path, "wellkept.toml", "port = 1")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("os.environ", {"RECOLLECT_HOST": "::1"})
+    monkeypatch.setattr("os.environ", {"WELLKEPT_HOST": "::1"})
 
     settings = Settings.load()
 
@@ -116,9 +116,9 @@ def test_the_current_folder_and_the_real_environment_are_the_default(
 
 
 def test_nothing_is_remembered_between_two_loads(tmp_path: Path) -> None:
-    write(tmp_path, "recollect.toml", "port = 1")
+    write(tmp_path, "wellkept.toml", "port = 1")
     assert load(tmp_path).port == 1
-    write(tmp_path, "recollect.toml", "port = 2")
+    write(tmp_path, "wellkept.toml", "port = 2")
     assert load(tmp_path).port == 2
 
 
@@ -127,7 +127,7 @@ def test_the_ending_of_a_named_file_says_its_format(tmp_path: Path, name: str) -
     contents = {".toml": "[memory]\nport = 5", ".json": '{"port": 5}'}
     path = write(tmp_path, name, contents.get(Path(name).suffix.lower(), "port: 5"))
 
-    assert load(environment={"RECOLLECT_CONFIG": str(path)}).port == 5
+    assert load(environment={"WELLKEPT_CONFIG": str(path)}).port == 5
 
 
 def test_an_own_variable_wins_over_a_shared_one() -> None:
@@ -137,19 +137,19 @@ def test_an_own_variable_wins_over_a_shared_one() -> None:
         "http://shared",
     )
 
-    own = shared | {"RECOLLECT_OPENAI_API_KEY": "own", "RECOLLECT_OPENAI_BASE_URL": ""}
+    own = shared | {"WELLKEPT_OPENAI_API_KEY": "own", "WELLKEPT_OPENAI_BASE_URL": ""}
     assert (load(environment=own).openai_api_key, load(environment=own).openai_base_url) == ("own", "http://shared")
 
 
 def test_an_empty_variable_and_a_flag_that_is_none_are_not_set(tmp_path: Path) -> None:
-    write(tmp_path, "recollect.toml", "port = 1")
-    environment = {"RECOLLECT_PORT": "", "RECOLLECT_CONFIG": "", "RECOLLECT_NO_SUCH": ""}
+    write(tmp_path, "wellkept.toml", "port = 1")
+    environment = {"WELLKEPT_PORT": "", "WELLKEPT_CONFIG": "", "WELLKEPT_NO_SUCH": ""}
 
     assert load(tmp_path, environment, {"port": None}).port == 1
 
 
 def test_variables_of_other_programs_and_of_tests_are_passed_over() -> None:
-    environment = {"PORT": "1", "OPENAI_ORGANIZATION": "x", "RECOLLECT_TEST_POSTGRES_URL": "x", "recollect_port": "1"}
+    environment = {"PORT": "1", "OPENAI_ORGANIZATION": "x", "WELLKEPT_TEST_POSTGRES_URL": "x", "wellkept_port": "1"}
 
     assert load(environment=environment) == Sample()
 
@@ -160,12 +160,12 @@ def test_variables_of_other_programs_and_of_tests_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("recollect.toml", "openai_base_url = 'http://x'"),
-        ("recollect.toml", "[openai]\nbaseURL = 'http://x'"),
-        ("recollect.toml", "openai.baseURL = 'http://x'"),
-        ("recollect.toml", "'openai.baseURL' = 'http://x'"),
-        ("recollect.yaml", "openai: {baseURL: http://x}"),
-        ("recollect.yml", "openai.baseURL: http://x"),
+        ("wellkept.toml", "openai_base_url = 'http://x'"),
+        ("wellkept.toml", "[openai]\nbaseURL = 'http://x'"),
+        ("wellkept.toml", "openai.baseURL = 'http://x'"),
+        ("wellkept.toml", "'openai.baseURL' = 'http://x'"),
+        ("wellkept.yaml", "openai: {baseURL: http://x}"),
+        ("wellkept.yml", "openai.baseURL: http://x"),
         ("agent.json", '{"openai": {"baseURL": "http://x", "organization": "theirs"}}'),
         ("agent.json", '{"openai.baseURL": "http://x"}'),
         ("agent.json", '{"memory": {"openai_base_url": "http://x"}}'),
@@ -182,8 +182,8 @@ def test_a_file_may_use_the_name_or_an_alias(tmp_path: Path, name: str, content:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("recollect.toml", "[memory]\nsample_mode = 'off'"),
-        ("recollect.yaml", "memory:\n  sample_mode: off"),
+        ("wellkept.toml", "[memory]\nsample_mode = 'off'"),
+        ("wellkept.yaml", "memory:\n  sample_mode: off"),
         ("agent.json", '{"memory": {"sample_mode": "off"}}'),
         ("agent.json", '{"memory.sample_mode": "off"}'),
     ],
@@ -232,18 +232,18 @@ def test_keys_of_other_programs_in_agent_json_are_passed_over(tmp_path: Path) ->
 def test_a_named_file_is_strict_unless_it_is_an_agent_json(tmp_path: Path) -> None:
     shared, mine = (write(tmp_path, name, '{"name": "bot"}') for name in ("agent.json", "mine.json"))
 
-    assert load(environment={"RECOLLECT_CONFIG": str(shared)}) == Sample()
-    assert 'mine.json: there is no setting "name"' in message(NOWHERE, {"RECOLLECT_CONFIG": str(mine)})
+    assert load(environment={"WELLKEPT_CONFIG": str(shared)}) == Sample()
+    assert 'mine.json: there is no setting "name"' in message(NOWHERE, {"WELLKEPT_CONFIG": str(mine)})
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("recollect.toml", ""),
-        ("recollect.toml", "[memory]\n[openai]"),
-        ("recollect.yaml", ""),
-        ("recollect.yaml", "# nothing\n"),
-        ("recollect.yaml", "port:\nurl: ~\nmemory:\nopenai: null"),
+        ("wellkept.toml", ""),
+        ("wellkept.toml", "[memory]\n[openai]"),
+        ("wellkept.yaml", ""),
+        ("wellkept.yaml", "# nothing\n"),
+        ("wellkept.yaml", "port:\nurl: ~\nmemory:\nopenai: null"),
         ("agent.json", "{}"),
         ("agent.json", '{"memory": null, "port": null}'),
     ],
@@ -267,16 +267,16 @@ def test_a_folder_with_the_name_of_a_file_is_not_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "key", "nearest"),
     [
-        ("recollect.toml", "prot = 1", "prot", "port"),
-        ("recollect.toml", "HOST = 'x'", "HOST", "host"),
-        ("recollect.toml", "busyTimeout = 1", "busyTimeout", "busy_timeout"),
-        ("recollect.toml", "[openia]\nbaseURL = 'x'", "openia.baseURL", "openai.baseURL"),
-        ("recollect.toml", "[memroy]\n", "memroy", "memory"),
-        ("recollect.toml", "[port]\nnumber = 1", "port.number", "port"),
-        ("recollect.toml", "[[hosts]]\nname = 'x'", "hosts", "host"),
-        ("recollect.yaml", "inject_mod: off", "inject_mod", "inject_mode"),
-        ("recollect.yaml", "pool-size:", "pool-size", "pool_size"),
-        ("recollect.yml", "OPENAI.BASEURL: x", "OPENAI.BASEURL", "openai.baseURL"),
+        ("wellkept.toml", "prot = 1", "prot", "port"),
+        ("wellkept.toml", "HOST = 'x'", "HOST", "host"),
+        ("wellkept.toml", "busyTimeout = 1", "busyTimeout", "busy_timeout"),
+        ("wellkept.toml", "[openia]\nbaseURL = 'x'", "openia.baseURL", "openai.baseURL"),
+        ("wellkept.toml", "[memroy]\n", "memroy", "memory"),
+        ("wellkept.toml", "[port]\nnumber = 1", "port.number", "port"),
+        ("wellkept.toml", "[[hosts]]\nname = 'x'", "hosts", "host"),
+        ("wellkept.yaml", "inject_mod: off", "inject_mod", "inject_mode"),
+        ("wellkept.yaml", "pool-size:", "pool-size", "pool_size"),
+        ("wellkept.yml", "OPENAI.BASEURL: x", "OPENAI.BASEURL", "openai.baseURL"),
         ("agent.json", '{"memory": {"inject_moed": "off"}}', "memory.inject_moed", "inject_mode"),
         ("agent.json", '{"memory": {"tenent": "x"}}', "memory.tenent", "tenant"),
         ("agent.json", '{"memory.tenent": "x"}', "memory.tenent", "tenant"),
@@ -293,18 +293,18 @@ def test_an_unknown_key_names_the_file_and_the_nearest_key(
 @pytest.mark.parametrize(
     ("variable", "nearest"),
     [
-        ("RECOLLECT_PROT", "RECOLLECT_PORT"),
-        ("RECOLLECT_OPENAI_KEY", "RECOLLECT_OPENAI_API_KEY"),
-        ("RECOLLECT_TOOLSETS", "RECOLLECT_TOOL_SETS"),
-        ("RECOLLECT_CONFIGS", None),
-        ("RECOLLECT_TESTS", None),
-        ("RECOLLECT_", None),
+        ("WELLKEPT_PROT", "WELLKEPT_PORT"),
+        ("WELLKEPT_OPENAI_KEY", "WELLKEPT_OPENAI_API_KEY"),
+        ("WELLKEPT_TOOLSETS", "WELLKEPT_TOOL_SETS"),
+        ("WELLKEPT_CONFIGS", None),
+        ("WELLKEPT_TESTS", None),
+        ("WELLKEPT_", None),
     ],
 )
 def test_an_unknown_variable_names_the_nearest_variable(variable: str, nearest: str | None) -> None:
     said = message(NOWHERE, {variable: "hush"})
 
-    assert said.startswith(f'environment: there is no setting "{variable}"; the nearest one is "RECOLLECT_')
+    assert said.startswith(f'environment: there is no setting "{variable}"; the nearest one is "WELLKEPT_')
     assert nearest is None or f'"{nearest}"' in said
     assert "hush" not in said
 
@@ -353,12 +353,12 @@ def test_every_source_reads_the_same_text_as_the_same_value(tmp_path: Path, key:
     folders = {name: tmp_path / name.replace(".", "-") for name in FILES}
     for folder in folders.values():
         folder.mkdir()
-    write(folders["recollect.toml"], "recollect.toml", f'{key} = "{text}"')
-    write(folders["recollect.yaml"], "recollect.yaml", f"{key}: {text}")
-    write(folders["recollect.yml"], "recollect.yml", f'"{key}": "{text}"')
+    write(folders["wellkept.toml"], "wellkept.toml", f'{key} = "{text}"')
+    write(folders["wellkept.yaml"], "wellkept.yaml", f"{key}: {text}")
+    write(folders["wellkept.yml"], "wellkept.yml", f'"{key}": "{text}"')
     write(folders["agent.json"], "agent.json", json.dumps({"memory": {key: text}}))
 
-    assert load(environment={f"RECOLLECT_{key.upper()}": text}) == expected
+    assert load(environment={f"WELLKEPT_{key.upper()}": text}) == expected
     assert load(flags={key: text}) == expected
     for folder in folders.values():
         assert load(folder) == expected
@@ -382,7 +382,7 @@ def test_every_source_reads_the_same_text_as_the_same_value(tmp_path: Path, key:
     ],
 )
 def test_typed_values_in_a_file(tmp_path: Path, line: str, key: str, value: object) -> None:
-    write(tmp_path, "recollect.toml", line)
+    write(tmp_path, "wellkept.toml", line)
 
     found = getattr(load(tmp_path), key)
 
@@ -392,9 +392,9 @@ def test_typed_values_in_a_file(tmp_path: Path, line: str, key: str, value: obje
 
 @pytest.mark.parametrize("word", ["false", "No", "OFF", "0"])
 def test_words_for_false(tmp_path: Path, word: str) -> None:
-    write(tmp_path, "recollect.toml", "is_quiet = true")
+    write(tmp_path, "wellkept.toml", "is_quiet = true")
 
-    assert load(tmp_path, {"RECOLLECT_IS_QUIET": word}).is_quiet is False
+    assert load(tmp_path, {"WELLKEPT_IS_QUIET": word}).is_quiet is False
 
 
 def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     write(tmp_path, "mine.toml", "port = 5")
 
-    settings = load(environment={"RECOLLECT_WORKSPACE": "~/here", "RECOLLECT_CONFIG": "~/mine.toml"})
+    settings = load(environment={"WELLKEPT_WORKSPACE": "~/here", "WELLKEPT_CONFIG": "~/mine.toml"})
 
     assert (settings.workspace, settings.port) == (tmp_path / "here", 5)
     assert load(flags={"workspace": Path("~/here")}).workspace == tmp_path / "here"
@@ -449,15 +449,15 @@ def test_a_value_that_does_not_fit_says_what_would(tmp_path: Path, key: str, val
     assert message(tmp_path) == f"{path}: memory.{key} was given {value!r}; expected {expected}."
     assert message(NOWHERE, flags={key: value}) == f"flags: {key} was given {value!r}; expected {expected}."
     if isinstance(value, str):
-        variable = f"RECOLLECT_{key.upper()}"
+        variable = f"WELLKEPT_{key.upper()}"
         said = message(NOWHERE, {variable: value})
         assert said == f"environment: {variable} was given {value!r}; expected {expected}."
 
 
 def test_a_wrong_value_is_an_error_also_where_a_later_source_wins(tmp_path: Path) -> None:
-    write(tmp_path, "recollect.toml", "port = 'abc'")
+    write(tmp_path, "wellkept.toml", "port = 'abc'")
 
-    assert "recollect.toml: port was given 'abc'" in message(tmp_path, {"RECOLLECT_PORT": "1"}, {"port": 2})
+    assert "wellkept.toml: port was given 'abc'" in message(tmp_path, {"WELLKEPT_PORT": "1"}, {"port": 2})
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
@@ -475,7 +475,7 @@ words = texts.map(str.strip).filter(lambda text: text and "," not in text)
 )
 def test_what_is_written_into_the_environment_is_read_back(**values: Any) -> None:
     environment = {
-        f"RECOLLECT_{name.upper()}": ",".join(value) if isinstance(value, tuple) else str(value)
+        f"WELLKEPT_{name.upper()}": ",".join(value) if isinstance(value, tuple) else str(value)
         for name, value in values.items()
     }
 
@@ -500,13 +500,13 @@ def test_whatever_a_table_holds_it_is_read_or_refused(content: dict[str, object]
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("recollect.toml", "port = 1\nhost = \n", 2),
-        ("recollect.toml", "port = 1\nport = 2\n", 2),
-        ("recollect.toml", "port = 1\n\ntool_sets = ['notes'", 3),
-        ("recollect.yaml", "port: 1\nhost: [a\nurl: b", 3),
-        ("recollect.yaml", "port: 1\nhost: 'a\n", 3),
-        ("recollect.yml", "port: 1\nhost: \x07", 2),
-        ("recollect.yml", "port: 1\nhost: !!python/object:os.system x", 2),
+        ("wellkept.toml", "port = 1\nhost = \n", 2),
+        ("wellkept.toml", "port = 1\nport = 2\n", 2),
+        ("wellkept.toml", "port = 1\n\ntool_sets = ['notes'", 3),
+        ("wellkept.yaml", "port: 1\nhost: [a\nurl: b", 3),
+        ("wellkept.yaml", "port: 1\nhost: 'a\n", 3),
+        ("wellkept.yml", "port: 1\nhost: \x07", 2),
+        ("wellkept.yml", "port: 1\nhost: !!python/object:os.system x", 2),
         ("agent.json", '{\n"port": 1,\n}', 3),
         ("agent.json", "", 1),
     ],
@@ -520,7 +520,7 @@ def test_a_broken_file_names_the_file_and_the_line(tmp_path: Path, name: str, co
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("agent.json", "[1]"), ("recollect.yaml", "- port"), ("recollect.yaml", "port")]
+    ("name", "content"), [("agent.json", "[1]"), ("wellkept.yaml", "- port"), ("wellkept.yaml", "port")]
 )
 def test_a_file_must_hold_a_table(tmp_path: Path, name: str, content: str) -> None:
     path = write(tmp_path, name, content)
@@ -533,7 +533,7 @@ def test_a_file_must_hold_a_table(tmp_path: Path, name: str, content: str) -> No
     [
         ("agent.json", '{"memory": true}', "memory"),
         ("agent.json", '{"memory": false}', "memory"),
-        ("recollect.toml", "openai = 'x'", "openai"),
+        ("wellkept.toml", "openai = 'x'", "openai"),
     ],
 )
 def test_a_table_must_be_a_table(tmp_path: Path, name: str, content: str, key: str) -> None:
@@ -543,7 +543,7 @@ def test_a_table_must_be_a_table(tmp_path: Path, name: str, content: str, key: s
 
 
 def test_a_file_must_be_utf8(tmp_path: Path) -> None:
-    path = tmp_path / "recollect.toml"
+    path = tmp_path / "wellkept.toml"
     path.write_bytes(b"port = 1\n# caf\xe9\n")
 
     assert message(tmp_path) == f"{path}: not UTF-8 text (at line 2)."
@@ -551,15 +551,15 @@ def test_a_file_must_be_utf8(tmp_path: Path) -> None:
 
 def test_a_named_file_must_be_there_and_of_a_known_format(tmp_path: Path) -> None:
     missing = tmp_path / "missing.toml"
-    assert message(tmp_path, {"RECOLLECT_CONFIG": str(missing)}).startswith(f"{missing}: cannot be read (")
+    assert message(tmp_path, {"WELLKEPT_CONFIG": str(missing)}).startswith(f"{missing}: cannot be read (")
 
     other = write(tmp_path, "mine.ini", "port = 1")
-    assert message(tmp_path, {"RECOLLECT_CONFIG": str(other)}).startswith(f"{other}: a settings file ends in .toml, ")
+    assert message(tmp_path, {"WELLKEPT_CONFIG": str(other)}).startswith(f"{other}: a settings file ends in .toml, ")
 
 
 def test_yaml_is_loaded_only_for_a_yaml_file(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from recollect.settings import Settings\n"
+        "import sys; from pathlib import Path; from wellkept.settings import Settings\n"
         "Settings.load(folder=Path(sys.argv[1]), environment={}); print('yaml' in sys.modules)"
     )
 
@@ -567,9 +567,9 @@ def test_yaml_is_loaded_only_for_a_yaml_file(tmp_path: Path) -> None:
         command = [sys.executable, "-c", program, str(tmp_path)]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-    write(tmp_path, "recollect.toml", "port = 1")
+    write(tmp_path, "wellkept.toml", "port = 1")
     assert is_yaml_loaded() == "False"
-    write(tmp_path, "recollect.yaml", "port: 1")
+    write(tmp_path, "wellkept.yaml", "port: 1")
     assert is_yaml_loaded() == "True"
 
 
@@ -591,14 +591,14 @@ def test_settings_show_no_secret_and_no_password() -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("recollect.toml", "openai_api_key = 987654321"),
-        ("recollect.toml", "openai_api_key = sk-987654321"),
-        ("recollect.toml", "openai.apiKey = 'sk-987654321"),
-        ("recollect.toml", "openai.apiKey = ['sk-987654321']"),
-        ("recollect.toml", "url = ['postgresql://ann:987654321@host/db']"),
-        ("recollect.yaml", "openai_api_key: 'sk-987654321"),
-        ("recollect.yaml", "openai_api_key: [sk-987654321]"),
-        ("recollect.yaml", "openai_api_key: \x07sk-987654321"),
+        ("wellkept.toml", "openai_api_key = 987654321"),
+        ("wellkept.toml", "openai_api_key = sk-987654321"),
+        ("wellkept.toml", "openai.apiKey = 'sk-987654321"),
+        ("wellkept.toml", "openai.apiKey = ['sk-987654321']"),
+        ("wellkept.toml", "url = ['postgresql://ann:987654321@host/db']"),
+        ("wellkept.yaml", "openai_api_key: 'sk-987654321"),
+        ("wellkept.yaml", "openai_api_key: [sk-987654321]"),
+        ("wellkept.yaml", "openai_api_key: \x07sk-987654321"),
         ("agent.json", '{"openai": {"apiKey": sk-987654321}}'),
         ("agent.json", '{"memory": {"pin": 987654321}}'),
     ],
@@ -631,7 +631,7 @@ def test_an_error_shows_no_secret(tmp_path: Path, name: str, content: str) -> No
     ],
 )
 def test_the_default_store_is_in_the_data_folder(platform: str, environment: Mapping[str, str], folder: str) -> None:
-    assert default_url(environment, platform=platform) == f"sqlite:///{folder}/recollect/recollect.db"
+    assert default_url(environment, platform=platform) == f"sqlite:///{folder}/wellkept/wellkept.db"
 
 
 def test_without_a_home_the_default_store_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -640,7 +640,7 @@ def test_without_a_home_the_default_store_says_what_to_set(monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "home", no_home)
 
-    with pytest.raises(Invalid, match="set RECOLLECT_URL"):
+    with pytest.raises(Invalid, match="set WELLKEPT_URL"):
         default_url({})
 
 
@@ -656,7 +656,7 @@ def test_the_store_is_the_url_or_the_default_one(monkeypatch: pytest.MonkeyPatch
 
 def test_the_documented_table_is_the_generated_one() -> None:
     printed = subprocess.run(
-        [sys.executable, "-m", "recollect.settings"], check=True, capture_output=True, text=True, encoding="utf-8"
+        [sys.executable, "-m", "wellkept.settings"], check=True, capture_output=True, text=True, encoding="utf-8"
     ).stdout
     documented = re.search(
         r"<!-- settings table: begin.*?-->\n(.*?)<!-- settings table: end -->", DOCS.read_text(), re.S
@@ -669,7 +669,7 @@ def test_the_documented_table_is_the_generated_one() -> None:
 def test_every_row_explains_itself() -> None:
     for row in table():
         assert re.fullmatch(r"[A-Z].{10,}\.", row.meaning), row
-        assert row.environment[0] == f"RECOLLECT_{row.name.upper()}"
+        assert row.environment[0] == f"WELLKEPT_{row.name.upper()}"
 
 
 def test_the_default_in_the_table_is_the_default() -> None:
@@ -689,7 +689,7 @@ def test_a_bar_in_a_meaning_does_not_break_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "name"), [("toml", "recollect.toml"), ("yaml", "recollect.yaml"), ("json", "agent.json")]
+    ("language", "name"), [("toml", "wellkept.toml"), ("yaml", "wellkept.yaml"), ("json", "agent.json")]
 )
 def test_the_documented_files_work(tmp_path: Path, language: str, name: str) -> None:
     examples = dict(re.findall(r"```(\w+)\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S))

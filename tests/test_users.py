@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect
-from recollect.api.agent import AgentMemory
-from recollect.api.recollect import Recollect
-from recollect.caller import Caller, use_caller
-from recollect.errors import Conflict, Forbidden, Invalid, NotFound, RecollectError, Unauthorized
-from recollect.model import NO_USER, FactStep, Owner, ProposalState
-from recollect.settings import Settings
+from wellkept import AsyncWellkept
+from wellkept.api.agent import AgentMemory
+from wellkept.api.wellkept import Wellkept
+from wellkept.caller import Caller, use_caller
+from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized, WellkeptError
+from wellkept.model import NO_USER, FactStep, Owner, ProposalState
+from wellkept.settings import Settings
 
 MARKER = "xylophone"
 SECRET = f"The launch code is {MARKER}"
@@ -27,10 +27,10 @@ QUESTION = "what is the launch code"
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
     file = tmp_path_factory.mktemp("store") / "memory.db"
     url = f"sqlite:///{file}" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with Recollect(settings=Settings(url=url), embedder=None) as opened:
+    with Wellkept(settings=Settings(url=url), embedder=None) as opened:
         yield opened
 
 
@@ -38,7 +38,7 @@ _fresh = iter(range(1_000_000))
 
 
 @pytest.fixture
-def agent(store: Recollect) -> AgentMemory:
+def agent(store: Wellkept) -> AgentMemory:
     return store.tenant(f"t-{next(_fresh)}").agent("atlas")
 
 
@@ -185,7 +185,7 @@ def everything(mine: AgentMemory, target: Target) -> list[object]:
 def answer(attempt: Attempt, me: AgentMemory, target: Target) -> str:
     try:
         said = repr(attempt(me, target))
-    except RecollectError as error:
+    except WellkeptError as error:
         said = f"{type(error).__name__}: {error}"
     for known in (target.session, target.memory, target.detail, target.proposal, target.call):
         said = said.replace(known, "…")
@@ -369,7 +369,7 @@ def test_a_prompt_has_one_reader(agent: AgentMemory) -> None:
     assert [call.user for call in agent.context_calls()] == ["u-8", None, "u-7", "u-7"]
 
 
-def test_a_user_recalls_neither_events_nor_workflows(store: Recollect, agent: AgentMemory) -> None:
+def test_a_user_recalls_neither_events_nor_workflows(store: Wellkept, agent: AgentMemory) -> None:
     tenant = store.tenant(agent.owner.tenant)
     tenant.record_step(workflow="launch", step="one", output=SECRET, agent="atlas")
     tenant.audit.record("launch.done", SECRET)
@@ -382,7 +382,7 @@ def test_a_user_recalls_neither_events_nor_workflows(store: Recollect, agent: Ag
 
 def test_limits_count_for_each_user(tmp_path: Any) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path}/m.db", max_total=3, max_total_per_user=2, embedder="off")
-    with Recollect(settings=settings) as store:
+    with Wellkept(settings=settings) as store:
         agent = store.agent("atlas")
         for number in range(5):
             for view in (agent, agent.for_user("u-7"), agent.for_user("u-8")):
@@ -393,7 +393,7 @@ def test_limits_count_for_each_user(tmp_path: Any) -> None:
 
 def test_the_quota_counts_for_each_user(tmp_path: Any) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path}/m.db", episode_quota=4, episode_quota_per_user=2, embedder="off")
-    with Recollect(settings=settings) as store:
+    with Wellkept(settings=settings) as store:
         agent = store.agent("atlas")
         for number in range(6):
             for view in (agent, agent.for_user("u-7")):
@@ -403,7 +403,7 @@ def test_the_quota_counts_for_each_user(tmp_path: Any) -> None:
         assert (live.count(None), live.count("u-7")) == (4, 2)
 
 
-def test_a_limited_caller_acts_as_its_user(store: Recollect, agent: AgentMemory) -> None:
+def test_a_limited_caller_acts_as_its_user(store: Wellkept, agent: AgentMemory) -> None:
     tenant = store.tenant(agent.owner.tenant)
     target = fill(agent, "u-7")
     with use_caller(Caller(actor="key", user="u-8")):
@@ -441,7 +441,7 @@ def test_a_limited_caller_acts_as_its_user(store: Recollect, agent: AgentMemory)
             tenant.session(target.session)
 
 
-def test_erasing_a_user_leaves_nothing_of_it(store: Recollect, agent: AgentMemory) -> None:
+def test_erasing_a_user_leaves_nothing_of_it(store: Wellkept, agent: AgentMemory) -> None:
     tenant = store.tenant(agent.owner.tenant)
     fill(agent, "u-7")
     fill(agent, "u-8")
@@ -475,10 +475,10 @@ def test_erasing_a_user_leaves_nothing_of_it(store: Recollect, agent: AgentMemor
         tenant.erase("user:u-7")
 
 
-def test_an_export_carries_users(store: Recollect, agent: AgentMemory, tmp_path: Any) -> None:
+def test_an_export_carries_users(store: Wellkept, agent: AgentMemory, tmp_path: Any) -> None:
     fill(agent, "u-7")
     store.tenant(agent.owner.tenant).export(tmp_path / "all.jsonl")
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
         tenant = other.tenant(agent.owner.tenant)
         tenant.import_(tmp_path / "all.jsonl")
         copy, view = tenant.agent("atlas").for_user("u-7", shared=False), agent.for_user("u-7", shared=False)
@@ -490,7 +490,7 @@ def test_an_export_carries_users(store: Recollect, agent: AgentMemory, tmp_path:
         assert MARKER in repr(copy.recall(QUESTION, min_score=0))
 
 
-def test_an_export_of_one_user_holds_nothing_else(store: Recollect, agent: AgentMemory, tmp_path: Any) -> None:
+def test_an_export_of_one_user_holds_nothing_else(store: Wellkept, agent: AgentMemory, tmp_path: Any) -> None:
     tenant, boris = store.tenant(agent.owner.tenant), store.tenant(agent.owner.tenant).agent("boris")
     for user, text in (("u-7", "apples"), ("u-8", "pears"), (None, "plums")):
         view = agent if user is None else agent.for_user(user)
@@ -502,7 +502,7 @@ def test_an_export_of_one_user_holds_nothing_else(store: Recollect, agent: Agent
     tenant.export(tmp_path / "one.jsonl", user="u-7")
     file = (tmp_path / "one.jsonl").read_text()
     assert [name for name in ("apples", "pears", "plums", "cherries", "boris") if name in file] == ["apples"]
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
         copied = other.tenant(agent.owner.tenant)
         copied.import_(tmp_path / "one.jsonl")
         copy = copied.agent("atlas").for_user("u-7")
@@ -521,7 +521,7 @@ def test_an_import_from_mem0_keeps_users(tmp_path: Any) -> None:
         {"id": "5", "memory": "Opens at nine", "agent_id": "atlas"},
     ]
     (tmp_path / "mem0.json").write_text(json.dumps({"results": entries}))
-    with Recollect(f"sqlite:///{tmp_path}/m.db", embedder=None) as store:
+    with Wellkept(f"sqlite:///{tmp_path}/m.db", embedder=None) as store:
         report = store.tenant().import_(tmp_path / "mem0.json", agent="atlas")
         assert (report.added, report.refused_count) == ({"memories": 4}, 1)
         found = {(each.user, each.text) for each in store.agent("atlas").list()}
@@ -532,7 +532,7 @@ def test_an_import_from_mem0_keeps_users(tmp_path: Any) -> None:
 
 def test_no_note_of_a_user_is_in_the_file_of_the_workspace(tmp_path: Any) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path}/m.db", workspace=tmp_path, embedder="off")
-    with Recollect(settings=settings) as store:
+    with Wellkept(settings=settings) as store:
         agent = store.agent("atlas")
         shared, own = agent.remember("For everybody"), agent.for_user("u-7").remember(f"Mine is {MARKER}")
         file = next(tmp_path.rglob("memories.jsonl")).read_text()
@@ -553,7 +553,7 @@ def test_the_async_view_is_the_same(tmp_path: Any) -> None:
 
 
 async def use_async_view(tmp_path: Any) -> None:
-    async with AsyncRecollect(f"sqlite:///{tmp_path}/m.db", embedder=None) as store:
+    async with AsyncWellkept(f"sqlite:///{tmp_path}/m.db", embedder=None) as store:
         own = store.agent("atlas").for_user("u-7")
         tea = await own.remember("Drinks tea")
         assert tea.user == "u-7"
@@ -565,7 +565,7 @@ async def use_async_view(tmp_path: Any) -> None:
 
 def test_an_erased_user_writes_nothing_by_a_key_that_another_process_knows(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'memory.db'}"
-    with Recollect(url) as one, Recollect(url) as other:
+    with Wellkept(url) as one, Wellkept(url) as other:
         key = one.tenant("acme").add_key("write", user="u-7").key
         one.agent("atlas", "acme").remember("Lives in Oslo", user="u-7")
         # Both processes have verified the key within the last second.

@@ -24,7 +24,7 @@ def clear_caches() -> None:
     """Empty every memoised function of the package."""
     gc.unfreeze()  # else those loaded before the first test would not be listed
     for each in gc.get_objects():
-        if isinstance(each, functools._lru_cache_wrapper) and str(each.__module__).startswith("recollect."):
+        if isinstance(each, functools._lru_cache_wrapper) and str(each.__module__).startswith("wellkept."):
             each.cache_clear()
     gc.freeze()
 

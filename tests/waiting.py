@@ -9,7 +9,7 @@ from collections.abc import Callable
 LIMIT = 100.0
 """Seconds; it only ends what would hang, and says nothing about how long anything should take."""
 
-PATIENT = {"RECOLLECT_RECALL_DEADLINE": "60"}
+PATIENT = {"WELLKEPT_RECALL_DEADLINE": "60"}
 """The environment of programs that tests start: on a busy machine a thread may not get its turn for seconds, and no
 test is to lose a source of recall to that."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "rest.md"
-TARGET = ROOT / "src" / "recollect" / "server" / "examples.json"
+TARGET = ROOT / "src" / "wellkept" / "server" / "examples.json"
 HEADING = re.compile(r"^### `([A-Z]+) (\S+)`$", re.MULTILINE)
 EXAMPLE = re.compile(r"```sh\n(curl .*?)\n```\n(?:\n```json\n(.*?)\n```)?", re.DOTALL)
 HOST = "http://127.0.0.1:8077"

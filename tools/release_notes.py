@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 def read_version() -> str:
     """Return the version of the package, without importing it."""
-    source = (ROOT / "src" / "recollect" / "__init__.py").read_text(encoding="utf-8")
+    source = (ROOT / "src" / "wellkept" / "__init__.py").read_text(encoding="utf-8")
     (version,) = re.findall(r'^__version__ = "(.*)"$', source, re.MULTILINE)
     return str(version)
 

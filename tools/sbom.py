@@ -1,4 +1,4 @@
-"""List what the image holds as a CycloneDX document: the packages of deploy/requirements.lock, and recollect."""
+"""List what the image holds as a CycloneDX document: the packages of deploy/requirements.lock, and wellkept."""
 
 from __future__ import annotations
 

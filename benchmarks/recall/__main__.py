@@ -1,4 +1,4 @@
-"""`python -m benchmarks recall FILE…`: print the tables of docs/benchmarks.md for files that `recollect eval` reads."""
+"""`python -m benchmarks recall FILE…`: print the tables of docs/benchmarks.md for files that `wellkept eval` reads."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import recollect
-from recollect.cli.commands.evaluation import name_family
-from recollect.evaluation import Evaluation, ReplayOptions, Scores, Usage, evaluate, read_sets
-from recollect.policy.recall.evaluation import METRICS, Estimate
-from recollect.settings import Settings
+import wellkept
+from wellkept.cli.commands.evaluation import name_family
+from wellkept.evaluation import Evaluation, ReplayOptions, Scores, Usage, evaluate, read_sets
+from wellkept.policy.recall.evaluation import METRICS, Estimate
+from wellkept.settings import Settings
 
 HEADLINE = ("Family", "Lifetimes", "Level", "n", "R@5", "R@10", "Hit@5", "NDCG@10", "MRR", "Evidence alive")
 TYPES = ("Family", "Type", "n", "R@10", "R@10, endless", "Evidence alive")
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 def render_tables(results: Results, usage: Usage) -> Iterator[str]:
     """Yield the lines of all tables as Markdown."""
     today = datetime.now(UTC).date()
-    yield f"recollect {recollect.__version__}, {today}, {platform.machine()}, Python {platform.python_version()};"
+    yield f"wellkept {wellkept.__version__}, {today}, {platform.machine()}, Python {platform.python_version()};"
     yield f"memories stored as {usage}."
     yield from _render_table(HEADLINE, _headline_rows(results))
     yield from _render_table(TYPES, _type_rows(results))

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Error, Page, Request, Response, sync_playwright
 
-from recollect import Recollect, Settings
 from tests.server.live import serving
+from wellkept import Settings, Wellkept
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
@@ -99,19 +99,19 @@ class Console:
 
 
 @pytest.fixture
-def recollect(tmp_path: Path) -> Iterator[Recollect]:
+def wellkept(tmp_path: Path) -> Iterator[Wellkept]:
     (tmp_path / "greeting").mkdir()
     (tmp_path / "greeting" / "SKILL.md").write_text(SKILL)
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", skills=(str(tmp_path),))
-    with Recollect(settings=settings) as opened:
+    with Wellkept(settings=settings) as opened:
         yield opened
 
 
 @pytest.fixture
-def console(recollect: Recollect, chromium: BrowserContext) -> Iterator[Console]:
+def console(wellkept: Wellkept, chromium: BrowserContext) -> Iterator[Console]:
     """Nobody is logged in yet."""
-    key = recollect.tenant().add_key("operator").key
-    with serving(recollect, no_auth=False) as address:
+    key = wellkept.tenant().add_key("operator").key
+    with serving(wellkept, no_auth=False) as address:
         page = chromium.new_page()
         console = Console(address, key, page)
         console.watch()

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from recollect import Recollect
 from tests.browser.conftest import Console
 from tests.browser.test_console import PAGES, SCHEMES, Scheme, address_of, fill
+from wellkept import Wellkept
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -38,9 +38,9 @@ def find_violations(console: Console, axe: str) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_every_page_is_accessible(recollect: Recollect, console: Console, axe: str, scheme: Scheme) -> None:
-    ids = fill(recollect)
-    tenant = recollect.tenant()
+def test_every_page_is_accessible(wellkept: Wellkept, console: Console, axe: str, scheme: Scheme) -> None:
+    ids = fill(wellkept)
+    tenant = wellkept.tenant()
     tenant.update_agent("ann", name="Ann", icon="🦉", colour="teal", is_active=False)
     tenant.revoke_key(tenant.add_key("read", name="old", trust="tool", agents=["ann"]).record.id)
     console.page.emulate_media(color_scheme=scheme)

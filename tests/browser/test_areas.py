@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext
 
-from recollect import Recollect, Settings
-from recollect.testing.fake_model import ModelServer, calls, says
 from tests.browser.conftest import Console
 from tests.browser.test_console import go_to, photograph
 from tests.server.live import serving
+from wellkept import Settings, Wellkept
+from wellkept.testing.fake_model import ModelServer, calls, says
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -26,11 +26,11 @@ def endpoint() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def talking(endpoint: ModelServer, tmp_path: Path, chromium: BrowserContext) -> Iterator[tuple[Recollect, Console]]:
+def talking(endpoint: ModelServer, tmp_path: Path, chromium: BrowserContext) -> Iterator[tuple[Wellkept, Console]]:
     """A store with a model, and its console."""
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     settings = Settings(url=url, openai_model="small", openai_base_url=endpoint.url)
-    with Recollect(settings=settings) as store, serving(store, no_auth=False) as address:
+    with Wellkept(settings=settings) as store, serving(store, no_auth=False) as address:
         page = chromium.new_page()
         console = Console(address, store.tenant().add_key("operator").key, page)
         console.watch()
@@ -40,7 +40,7 @@ def talking(endpoint: ModelServer, tmp_path: Path, chromium: BrowserContext) -> 
     assert console.problems == []
 
 
-def test_somebody_chats_with_the_keyboard(endpoint: ModelServer, talking: tuple[Recollect, Console]) -> None:
+def test_somebody_chats_with_the_keyboard(endpoint: ModelServer, talking: tuple[Wellkept, Console]) -> None:
     store, console = talking
     ann = store.agent("ann")
     ann.remember("Prefers tabs over spaces", tags=["style"])
@@ -63,7 +63,7 @@ def test_somebody_chats_with_the_keyboard(endpoint: ModelServer, talking: tuple[
     photograph(console, "chat-answered")
 
 
-def test_a_file_is_uploaded_found_and_deleted(recollect: Recollect, console: Console, tmp_path: Path) -> None:
+def test_a_file_is_uploaded_found_and_deleted(wellkept: Wellkept, console: Console, tmp_path: Path) -> None:
     file = tmp_path / "refunds.md"
     file.write_text("# Refunds\n\nRefunds are paid within 14 days.\n\n# Fees\n\nThe fee is 7 euro.\n")
     console.log_in()
@@ -83,13 +83,13 @@ def test_a_file_is_uploaded_found_and_deleted(recollect: Recollect, console: Con
     page.get_by_text("Edit or delete").click()
     page.get_by_role("link", name="Delete …").click()
     page.get_by_role("heading", name="Delete this document?").wait_for()
-    assert recollect.tenant().browse_documents()
+    assert wellkept.tenant().browse_documents()
     page.get_by_role("button", name="Delete permanently").click()
     page.wait_for_url("**/documents?category=policy")
-    assert not recollect.tenant().browse_documents()
+    assert not wellkept.tenant().browse_documents()
 
 
-def test_files_are_dropped_on_the_whole_zone(recollect: Recollect, console: Console) -> None:
+def test_files_are_dropped_on_the_whole_zone(wellkept: Wellkept, console: Console) -> None:
     console.log_in()
     console.open("/admin/documents")
     page = console.page
@@ -101,11 +101,11 @@ def test_files_are_dropped_on_the_whole_zone(recollect: Recollect, console: Cons
     page.get_by_role("button", name="Upload").click()
 
     page.get_by_text("added, 1 passage").wait_for()
-    assert [each.document.title for each in recollect.tenant().browse_documents()] == ["Fees"]
+    assert [each.document.title for each in wellkept.tenant().browse_documents()] == ["Fees"]
 
 
-def test_a_dot_of_the_map_opens_its_memory(recollect: Recollect, console: Console) -> None:
-    ann = recollect.agent("ann")
+def test_a_dot_of_the_map_opens_its_memory(wellkept: Wellkept, console: Console) -> None:
+    ann = wellkept.agent("ann")
     ann.remember_many([f"Number {number}: something about {TOPICS[number % 5]}" for number in range(220)])
     for number in range(30):
         ann.remember(f"Spoke about {TOPICS[number % 5]}, part {number}", kind="episode")
@@ -120,8 +120,8 @@ def test_a_dot_of_the_map_opens_its_memory(recollect: Recollect, console: Consol
     console.page.wait_for_url("**/memories/m-*")
 
 
-def test_a_user_is_erased_with_the_mouse(recollect: Recollect, console: Console) -> None:
-    ann = recollect.agent("ann")
+def test_a_user_is_erased_with_the_mouse(wellkept: Wellkept, console: Console) -> None:
+    ann = wellkept.agent("ann")
     ann.for_user("mara").remember("Mara prefers tea at four")
     console.log_in()
     page = console.page

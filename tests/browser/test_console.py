@@ -8,10 +8,10 @@ from typing import Literal
 
 import pytest
 
-from recollect import Recollect
-from recollect.errors import NotFound
 from tests.browser.conftest import Console
 from tests.server.routes import CONSOLE
+from wellkept import Wellkept
+from wellkept.errors import NotFound
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -46,9 +46,9 @@ HOSTILE = [
 ]
 
 
-def fill(recollect: Recollect) -> dict[str, str]:
+def fill(wellkept: Wellkept) -> dict[str, str]:
     """Write something for every page; returns the id each path with an id shows."""
-    tenant, ann = recollect.tenant(), recollect.agent("ann")
+    tenant, ann = wellkept.tenant(), wellkept.agent("ann")
     ann.remember("I am careful with money", kind="core")
     ann.remember("Prefers tabs over spaces", tags=["preference", "style"])
     ann.remember("Deployed version 2.4.\nAll green.", kind="journal")
@@ -97,9 +97,9 @@ def name_of(path: str) -> str:
 
 
 @pytest.mark.parametrize("has_memories", [False, True], ids=["empty", "filled"])
-def test_every_page_opens(recollect: Recollect, console: Console, has_memories: bool) -> None:
-    recollect.tenant().add_agent("ann")
-    ids = fill(recollect) if has_memories else {}
+def test_every_page_opens(wellkept: Wellkept, console: Console, has_memories: bool) -> None:
+    wellkept.tenant().add_agent("ann")
+    ids = fill(wellkept) if has_memories else {}
     state = "filled" if has_memories else "empty"
     console.open("/admin/login")
     photograph(console, f"login-{state}")
@@ -125,7 +125,7 @@ def test_every_page_opens(recollect: Recollect, console: Console, has_memories: 
 def test_a_wrong_key_is_refused_and_the_right_one_opens_the_page_wanted(console: Console) -> None:
     console.open("/admin/audit")
     assert console.page.url == f"{console.address}/admin/login?next=%2Fadmin%2Faudit"
-    console.page.get_by_label("Key").fill("recollect_nonsense")
+    console.page.get_by_label("Key").fill("wellkept_nonsense")
     console.page.get_by_role("button", name="Log in").click()
     assert console.page.get_by_role("alert").is_visible()
     refused = [problem for problem in console.problems if "401" in problem]
@@ -139,8 +139,8 @@ def test_a_wrong_key_is_refused_and_the_right_one_opens_the_page_wanted(console:
     assert console.page.get_by_role("heading", level=1).inner_text() == "Audit log"
 
 
-def test_a_memory_is_edited_and_deleted_with_the_mouse(recollect: Recollect, console: Console) -> None:
-    ann = recollect.agent("ann")
+def test_a_memory_is_edited_and_deleted_with_the_mouse(wellkept: Wellkept, console: Console) -> None:
+    ann = wellkept.agent("ann")
     ann.remember("Tea at four")
     console.log_in()
     page = console.page
@@ -172,8 +172,8 @@ def go_to(console: Console, role: Literal["link", "button", "textbox"], name: st
     raise AssertionError(f"Tab never gets to {name}")
 
 
-def test_a_memory_is_edited_and_deleted_with_the_keyboard(recollect: Recollect, console: Console) -> None:
-    ann = recollect.agent("ann")
+def test_a_memory_is_edited_and_deleted_with_the_keyboard(wellkept: Wellkept, console: Console) -> None:
+    ann = wellkept.agent("ann")
     ann.remember("Tea at four")
     console.log_in()
     page, keyboard = console.page, console.page.keyboard
@@ -202,8 +202,8 @@ def test_a_memory_is_edited_and_deleted_with_the_keyboard(recollect: Recollect, 
         ann.get("m-1")
 
 
-def test_the_first_tab_leads_past_the_menu(recollect: Recollect, console: Console) -> None:
-    recollect.agent("ann").remember("Tea at four")
+def test_the_first_tab_leads_past_the_menu(wellkept: Wellkept, console: Console) -> None:
+    wellkept.agent("ann").remember("Tea at four")
     console.log_in()
     console.open("/admin/agents/ann")
 
@@ -214,9 +214,9 @@ def test_the_first_tab_leads_past_the_menu(recollect: Recollect, console: Consol
     assert console.page.evaluate("document.querySelector('main').contains(document.activeElement)")
 
 
-def test_hostile_text_is_shown_as_text_on_every_page(recollect: Recollect, console: Console) -> None:
-    ann, tenant = recollect.agent("ann"), recollect.tenant()
-    ids = fill(recollect)
+def test_hostile_text_is_shown_as_text_on_every_page(wellkept: Wellkept, console: Console) -> None:
+    ann, tenant = wellkept.agent("ann"), wellkept.tenant()
+    ids = fill(wellkept)
     for text in HOSTILE:
         ann.remember(text, tags=[text[:60]] if text.isprintable() else ())
         tenant.ingest_text(text, title=f"Whiteboard: {text}", category="whiteboard")

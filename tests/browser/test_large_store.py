@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recollect, Settings
 from tests.browser.conftest import Console
 from tests.browser.test_console import photograph
+from wellkept import Settings, Wellkept
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -25,7 +25,7 @@ SUBJECTS = ("the night train to Lisbon", "oat milk", "the invoice of March", "th
 def large_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that is filled once for all tests of this module."""
     path, now = tmp_path_factory.mktemp("large") / "memory.db", datetime.now(UTC)
-    with Recollect(settings=settings_of(path)) as opened:
+    with Wellkept(settings=settings_of(path)) as opened:
         ann = opened.agent("ann")
         for start in range(0, COUNT, BATCH):
             ann.remember_many(
@@ -47,13 +47,13 @@ def settings_of(path: Path) -> Settings:
 
 
 @pytest.fixture
-def recollect(large_file: Path) -> Iterator[Recollect]:
-    with Recollect(settings=settings_of(large_file)) as opened:
+def wellkept(large_file: Path) -> Iterator[Wellkept]:
+    with Wellkept(settings=settings_of(large_file)) as opened:
         yield opened
 
 
-def test_every_page_opens_and_stays_small(recollect: Recollect, console: Console) -> None:
-    (call,) = recollect.agent("ann").context_calls()
+def test_every_page_opens_and_stays_small(wellkept: Wellkept, console: Console) -> None:
+    (call,) = wellkept.agent("ann").context_calls()
     console.log_in()
     pages = {
         "home": "/admin",
@@ -95,7 +95,7 @@ def test_every_page_opens_and_stays_small(recollect: Recollect, console: Console
         photograph(console, f"{name}-large")
 
 
-def test_a_memory_among_many_is_found_with_the_keyboard(recollect: Recollect, console: Console) -> None:
+def test_a_memory_among_many_is_found_with_the_keyboard(wellkept: Wellkept, console: Console) -> None:
     console.log_in()
     console.open("/admin/agents/ann")
     page, keyboard = console.page, console.page.keyboard
@@ -111,7 +111,7 @@ def test_a_memory_among_many_is_found_with_the_keyboard(recollect: Recollect, co
     assert "Entry 4242 is about" in page.get_by_label("Text").input_value()
 
 
-def test_a_memory_among_many_is_found_with_the_mouse(recollect: Recollect, console: Console) -> None:
+def test_a_memory_among_many_is_found_with_the_mouse(wellkept: Wellkept, console: Console) -> None:
     console.log_in()
     page = console.page
     page.get_by_role("main").get_by_role("link", name="ann", exact=True).click()

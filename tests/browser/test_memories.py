@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import AgentMemory, Recollect
 from tests.browser.conftest import Console
+from wellkept import AgentMemory, Wellkept
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture
-def ann(recollect: Recollect) -> AgentMemory:
-    ann = recollect.agent("ann")
+def ann(wellkept: Wellkept) -> AgentMemory:
+    ann = wellkept.agent("ann")
     ann.remember("Tea at four", tags=["habit"])
     ann.remember("Coffee at nine", importance=0.9)
     ann.remember("Milk in the fridge", importance=0.1)
     return ann
 
 
-def test_twenty_memories_fit_a_screen(recollect: Recollect, console: Console) -> None:
-    recollect.agent("ann").remember_many([{"text": f"Entry {each}", "kind": "episode"} for each in range(60)])
+def test_twenty_memories_fit_a_screen(wellkept: Wellkept, console: Console) -> None:
+    wellkept.agent("ann").remember_many([{"text": f"Entry {each}", "kind": "episode"} for each in range(60)])
     console.page.set_viewport_size({"width": 1440, "height": 900})
     console.log_in()
     console.open("/admin/agents/ann")

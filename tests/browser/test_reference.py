@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from recollect import Recollect
 from tests.browser.conftest import Console
+from wellkept import Wellkept
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def test_a_route_is_searched_and_tried_out(recollect: Recollect, console: Console) -> None:
-    recollect.agent("atlas").remember("Prefers two spaces", kind="note")
+def test_a_route_is_searched_and_tried_out(wellkept: Wellkept, console: Console) -> None:
+    wellkept.agent("atlas").remember("Prefers two spaces", kind="note")
     page = console.page
     console.open("/docs")
     page.get_by_text("Authentication", exact=True).first.wait_for()

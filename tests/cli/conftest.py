@@ -20,15 +20,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Program:
     bob, has two notes that are alike and hold a secret, and a core memory that waits for approval."""
     program = Program(tmp_path_factory.mktemp("filled"))
     code = """
-import recollect
-with recollect.Recollect() as store:
+import wellkept
+with wellkept.Wellkept() as store:
     memory = store.agent()
     memory.remember("Prefers tabs over spaces", tags=["preference", "style"])
     memory.remember("I am careful with money", kind="core")
     memory.remember("Deployed version 2.4.\\nAll green.", kind="journal")
     memory.remember("The build server at 東京 broke \\x1b[31m[bold]again[/bold] " * 20, kind="episode", importance=0.8)
     memory.update("m-1", text="Prefers two spaces over tabs")
-with recollect.Recollect(settings=recollect.Settings.load(flags={"secrets": "flag"})) as store:
+with wellkept.Wellkept(settings=wellkept.Settings.load(flags={"secrets": "flag"})) as store:
     bob = store.agent("bob")
     bob.remember("The key is AKIAQYLPMN5HIEXAMP42")
     bob.remember("The key is AKIAQYLPMN5HIEXAMP42!")

@@ -48,8 +48,8 @@ class Ended:
 
 @cache
 def shared_warm(*modules: str) -> Warm:
-    """A `recollect` that does not start from nothing, for as long as this process lives."""
-    folder = Path(tempfile.mkdtemp(prefix="recollect-warm-"))
+    """A `wellkept` that does not start from nothing, for as long as this process lives."""
+    folder = Path(tempfile.mkdtemp(prefix="wellkept-warm-"))
     warm = Warm(Program(folder), *modules)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(warm.close)
@@ -58,17 +58,17 @@ def shared_warm(*modules: str) -> Warm:
 
 def is_plain(variables: Mapping[str, str]) -> bool:
     """Return True if Python itself reads none of these variables."""
-    return all(name.startswith(("RECOLLECT_", "OPENAI_", "_RECOLLECT_", "COMP_")) for name in variables)
+    return all(name.startswith(("WELLKEPT_", "OPENAI_", "_WELLKEPT_", "COMP_")) for name in variables)
 
 
 class Program:
     """The program in a folder of its own, on a store of its own.
 
-    It is `python -m recollect` when it is only begun, and when variables are given that Python itself reads; any other
+    It is `python -m wellkept` when it is only begun, and when variables are given that Python itself reads; any other
     run, also on a terminal, is a fork of a process that has loaded it already.
     """
 
-    command: tuple[str, ...] = (sys.executable, "-m", "recollect")
+    command: tuple[str, ...] = (sys.executable, "-m", "wellkept")
 
     def __init__(self, folder: Path, *modules: str) -> None:
         """`modules` are those that its runs need besides what most commands do."""
@@ -77,8 +77,8 @@ class Program:
         self._modules = modules
 
     def environment(self, **more: str) -> dict[str, str]:
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RECOLLECT_", "OPENAI_", "LC_", "LANG"))}
-        ours = {"PYTHONPATH": str(SOURCE), "HOME": str(self.folder), "RECOLLECT_URL": self.url, "LC_ALL": "C.UTF-8"}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("WELLKEPT_", "OPENAI_", "LC_", "LANG"))}
+        ours = {"PYTHONPATH": str(SOURCE), "HOME": str(self.folder), "WELLKEPT_URL": self.url, "LC_ALL": "C.UTF-8"}
         return inherited | PATIENT | ours | {"XDG_DATA_HOME": str(self.folder / "share")} | more
 
     def start(self, *arguments: str | bytes, **more: str) -> subprocess.Popen[bytes]:
@@ -116,7 +116,7 @@ class Program:
         """Run on a terminal that is `width` columns wide."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-        command = (str(shared_warm(*self._modules).bin / "recollect"),) if is_plain(more) else self.command
+        command = (str(shared_warm(*self._modules).bin / "wellkept"),) if is_plain(more) else self.command
         line, environment = [*command, *arguments], self.environment(TERM="xterm-256color", **more)
         for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
             environment.pop(name, None)

@@ -1,4 +1,4 @@
-"""`recollect agents`: list, show, edit and remove agents."""
+"""`wellkept agents`: list, show, edit and remove agents."""
 
 from __future__ import annotations
 

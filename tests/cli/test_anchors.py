@@ -1,4 +1,4 @@
-"""`recollect audit --anchor`: heads kept outside the store, and what they show later."""
+"""`wellkept audit --anchor`: heads kept outside the store, and what they show later."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import sys
 
 import apsw
 
-from recollect.model import AuditEvent
-from recollect.policy.audit import START, event_hash
-from recollect.store.tables.rows import event_from
 from tests.cli.program import Program
+from wellkept.model import AuditEvent
+from wellkept.policy.audit import START, event_hash
+from wellkept.store.tables.rows import event_from
 
 KEY = "correct horse battery staple"
 SEED = """
-import recollect
-with recollect.Recollect(settings=recollect.Settings.load(flags={"audit_key": KEY})) as store:
+import wellkept
+with wellkept.Wellkept(settings=wellkept.Settings.load(flags={"audit_key": KEY})) as store:
     for tenant in ("default", "acme"):
         for text in "123":
             store.agent("ann", tenant).remember(text)
@@ -119,16 +119,16 @@ def test_file_that_holds_something_else_is_left_alone(program: Program) -> None:
 
 def test_key_shows_a_rewritten_log_and_is_never_shown(program: Program) -> None:
     connection = seeded(program, KEY)
-    keyed = program("audit", "--verify", RECOLLECT_AUDIT_KEY=KEY)
+    keyed = program("audit", "--verify", WELLKEPT_AUDIT_KEY=KEY)
     assert keyed.out.startswith("The log is whole: 3 events. Keyed from event 1 on. Head: 3 hmac:")
     without = program("remember", "four", "--agent", "ann")
     assert (without.code, "audit_key" in without.err) == (1, True)
 
     rewrite(connection, "default")
-    changed = program("audit", "--verify", RECOLLECT_AUDIT_KEY=KEY)
-    doctor = program("doctor", RECOLLECT_AUDIT_KEY=KEY)
-    shown = program("settings", "--json", RECOLLECT_AUDIT_KEY=KEY)
-    short = program("audit", RECOLLECT_AUDIT_KEY="hunter2")
+    changed = program("audit", "--verify", WELLKEPT_AUDIT_KEY=KEY)
+    doctor = program("doctor", WELLKEPT_AUDIT_KEY=KEY)
+    shown = program("settings", "--json", WELLKEPT_AUDIT_KEY=KEY)
+    short = program("audit", WELLKEPT_AUDIT_KEY="hunter2")
 
     assert (changed.code, "No event is keyed" in changed.out) == (1, True)
     assert "No event is keyed" in doctor.out

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.policy.details.references import find_references
 from tests.cli.program import TIMEOUT, Program
+from wellkept import Settings, Wellkept
+from wellkept.policy.details.references import find_references
 
 LONG = "seq 1 3000"
 NUMBERS = "".join(f"{number}\n" for number in range(1, 3001))
@@ -22,8 +22,8 @@ def stored(program: Program, shown: str) -> str:
     """All of what a line refers to."""
     (found,) = find_references(shown)
     settings = Settings(url=f"sqlite:///{program.folder / 'notes.db'}")
-    with Recollect(settings=settings) as recollect:
-        return recollect.agent().read_detail(found.key, limit=1_000_000).content
+    with Wellkept(settings=settings) as wellkept:
+        return wellkept.agent().read_detail(found.key, limit=1_000_000).content
 
 
 @pytest.mark.proves("D1")
@@ -173,7 +173,7 @@ def test_a_large_output_is_not_held_in_memory(program: Program) -> None:
     def peak(count: int) -> int:
         """Kilobytes the program itself needed at most."""
         code = (
-            "import re, sys\nfrom pathlib import Path\nfrom recollect.cli import main\ntry:\n    main()\nfinally:\n"
+            "import re, sys\nfrom pathlib import Path\nfrom wellkept.cli import main\ntry:\n    main()\nfinally:\n"
             "    print(*re.findall(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text()), file=sys.stderr)\n"
         )
         script = f"yes 'INFO request served in 12 ms' | head -n {count}"

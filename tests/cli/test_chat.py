@@ -15,11 +15,11 @@ from typing import Any, Self
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.cli.markdown import find_block_end
-from recollect.testing.fake_model import ModelServer, breaks_off, calls, status, talks, trickles
 from tests.cli.program import ANSI, Program
 from tests.server.live import client_of, serving
+from wellkept import Settings, Wellkept
+from wellkept.cli.markdown import find_block_end
+from wellkept.testing.fake_model import ModelServer, breaks_off, calls, status, talks, trickles
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00,"
 SECONDS = 90.0
@@ -44,7 +44,7 @@ def endpoint(module_endpoint: ModelServer) -> ModelServer:
 @pytest.fixture
 def quick(tmp_path: Path) -> Program:
     """The program without its start-up; it has no terminal of its own."""
-    return Program(tmp_path, "recollect.runner.loop", "recollect.cli.chat_loop")
+    return Program(tmp_path, "wellkept.runner.loop", "wellkept.cli.chat_loop")
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ class Typist:
 
 def stored(program: Program, agent: str = "default") -> list[list[tuple[str, str]]]:
     """What the agent's conversations say."""
-    with Recollect(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings()) as store:
+    with Wellkept(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings()) as store:
         memory = store.agent(agent)
         return [[(m.role.value, m.content) for m in memory.messages(each.id)] for each in memory.sessions()]
 
@@ -228,7 +228,7 @@ def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], e
 def test_answers_that_are_cancelled_or_fail_are_not_kept_and_the_conversation_goes_on(
     program: Program, model: dict[str, str], endpoint: ModelServer
 ) -> None:
-    with Recollect(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings()) as store:
+    with Wellkept(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings()) as store:
         store.agent().log_turn("s-1", user="Said before", assistant="Yes.")
     endpoint.script.extend([trickles("Half an answer"), status(401), breaks_off("Half")])
 
@@ -334,7 +334,7 @@ def test_every_face_stores_the_same_session(
         assert someone.ended() == 0
     noted("chatted")
     settings = Settings(openai_model="small", openai_base_url=endpoint.url)
-    with Recollect(f"sqlite:///{program.folder / 'notes.db'}", settings=settings) as store:
+    with Wellkept(f"sqlite:///{program.folder / 'notes.db'}", settings=settings) as store:
         with serving(store) as address, client_of(address) as client:
             for prompt in prompts:
                 client.post("/agent/run", json={"agent": "run", "session_id": "run", "prompt": prompt})

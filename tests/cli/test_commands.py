@@ -10,12 +10,12 @@ from typing import Any
 import apsw
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.cli.commands.doctor import _engine_checks
-from recollect.testing.fake_model import ModelHandler
 from tests.cli.program import Program
 from tests.postgres_server import PostgresServer
 from tests.providers.test_openai_embedder import Endpoint, status, vectors
+from wellkept import Settings, Wellkept
+from wellkept.cli.commands.doctor import _engine_checks
+from wellkept.testing.fake_model import ModelHandler
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 MEMORY_KEYS = set(
@@ -116,9 +116,9 @@ def test_processes_that_write_at_once_lose_nothing(program: Program) -> None:
 
 
 def test_settings_show_where_they_come_from_and_no_secrets(program: Program) -> None:
-    (program.folder / "recollect.toml").write_text("busy_timeout = 3\npool_size = 7\n")
+    (program.folder / "wellkept.toml").write_text("busy_timeout = 3\npool_size = 7\n")
     url = "postgresql://app:hunter2@db/memories"
-    given = {"OPENAI_API_KEY": "sk-hunter2", "RECOLLECT_POOL_SIZE": "8"}
+    given = {"OPENAI_API_KEY": "sk-hunter2", "WELLKEPT_POOL_SIZE": "8"}
     shown = program("settings", "--json", "--url", url, **given)
 
     items = {each["name"]: each for each in shown.json["items"]}
@@ -139,17 +139,17 @@ def test_settings_show_where_they_come_from_and_no_secrets(program: Program) -> 
 
 
 def test_doctor_finds_what_is_broken_and_reembed_mends_it(program: Program) -> None:
-    program.ok("remember", "Made without an embedder", RECOLLECT_EMBEDDER="off")
+    program.ok("remember", "Made without an embedder", WELLKEPT_EMBEDDER="off")
     waiting = program("doctor")
     assert waiting.code == 0
     assert "✓ waiting: 1 text has no vector yet" in waiting.out
 
     other = """
-import numpy, recollect
+import numpy, wellkept
 class Other:
     name, dimensions = "other", 3
     def embed(self, texts): return numpy.ones((len(texts), 3))
-with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
+with wellkept.Wellkept(embedder=Other(), replace_embedder=True) as store:
     store.embed_waiting()
 """
     assert program.python(other).code == 0
@@ -161,14 +161,14 @@ with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
     assert healthy["ok"] is True
     names = [each["name"] for each in healthy["checks"]]
     about_the_store = ["store", "schema", "durability", "database", "index", "details", "audit log"]
-    expected = ["recollect", "settings", "sqlite", "folder", "disk", *about_the_store, "embedder", "vectors", "waiting"]
+    expected = ["wellkept", "settings", "sqlite", "folder", "disk", *about_the_store, "embedder", "vectors", "waiting"]
     expected.append("maintenance")
     assert names == expected
     with apsw.Connection(str(program.folder / "notes.db")) as file:
         file.execute("DELETE FROM memory_index")
     gaps = program("doctor")
     assert (gaps.code, "texts missing from it: 1" in gaps.out) == (1, True)
-    assert program.ok("reembed", RECOLLECT_EMBEDDER="off") == "Mended 1 entry of the search index\n"
+    assert program.ok("reembed", WELLKEPT_EMBEDDER="off") == "Mended 1 entry of the search index\n"
     with apsw.Connection(str(program.folder / "notes.db")) as file:
         file.execute("UPDATE memory_index SET terms = x'0100000078563412'")
     wrong = program("doctor")
@@ -181,15 +181,15 @@ with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
 
 
 def test_doctor_names_the_text_an_embedder_refuses(program: Program) -> None:
-    program.ok("remember", "A cursed text", RECOLLECT_EMBEDDER="off")
-    program.ok("remember", "A text like others", RECOLLECT_EMBEDDER="off")
+    program.ok("remember", "A cursed text", WELLKEPT_EMBEDDER="off")
+    program.ok("remember", "A text like others", WELLKEPT_EMBEDDER="off")
 
     def refuses(handler: ModelHandler, body: Any) -> None:
         (status(400) if any("cursed" in text for text in body["input"]) else vectors)(handler, body)
 
     with Endpoint() as endpoint:
         endpoint.usual = refuses
-        known = {"RECOLLECT_EMBEDDER": "openai:small", "OPENAI_BASE_URL": endpoint.url}
+        known = {"WELLKEPT_EMBEDDER": "openai:small", "OPENAI_BASE_URL": endpoint.url}
         embedded = program("reembed", "--json", **known).json
         found = program("doctor", "--quick", "--json", **known)
 
@@ -214,13 +214,13 @@ def test_doctor_asks_the_model_if_told_to_and_names_what_was_damaged(program: Pr
     wrong = [line for line in ended.out.splitlines() if not line.startswith("✓")]
     assert wrong[0].startswith("✗ details: 1 of 1 are missing or damaged: default/build-log-")
     assert wrong[1].startswith("  Restore them from a backup")
-    assert wrong[2].startswith("  recollect serve runs it by itself")
+    assert wrong[2].startswith("  wellkept serve runs it by itself")
     assert wrong[3].startswith("✗ model: small: ")
 
 
 def test_doctor_notices_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "notes.db"
-    Recollect(path).close()
+    Wellkept(path).close()
     monkeypatch.setattr(os, "access", lambda asked, rights: str(asked) != str(path))  # root may do everything
 
     found = {check.name: check for check in _engine_checks(Settings(url=f"sqlite:///{path}"))}
@@ -243,7 +243,7 @@ def test_doctor_goes_as_far_as_it_can(program: Program) -> None:
         assert f"✗ {names.split()[-1]}: " in ended.out
         assert ended.err == ""
         assert "hunter2" not in ended.out
-    ended = program("doctor", RECOLLECT_EMBEDDER="word2vec")
+    ended = program("doctor", WELLKEPT_EMBEDDER="word2vec")
     assert ended.code == 1
     assert "✗ embedder: There is no embedder 'word2vec'" in ended.out
 

@@ -1,4 +1,4 @@
-"""`recollect context` and `recollect seen`, for each kind of reader."""
+"""`wellkept context` and `wellkept seen`, for each kind of reader."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from recollect import Recollect
 from tests.cli.program import Program
+from wellkept import Wellkept
 
 
 @pytest.mark.proves("E9")
@@ -38,10 +38,10 @@ def test_a_person_is_told_the_command_that_shows_it_again_if_there_is_one(progra
     program("remember", "Bills are paid on Fridays", "--agent", "mara")
 
     shown = program.on_terminal(120, "context", "s-1", "hello", "--agent", "mara").out
-    line = re.search(r"tokens; recollect (seen c-\S+ --agent mara)", shown)
+    line = re.search(r"tokens; wellkept (seen c-\S+ --agent mara)", shown)
     assert line is not None, shown
     assert program(*line[1].split()).code == 0
-    assert "recollect seen" not in program.on_terminal(120, "context", "s-1", "hello", "--agent", "nobody").out
+    assert "wellkept seen" not in program.on_terminal(120, "context", "s-1", "hello", "--agent", "nobody").out
 
 
 def test_what_does_not_fit_and_what_is_missing_is_said(program: Program) -> None:
@@ -53,8 +53,8 @@ def test_what_does_not_fit_and_what_is_missing_is_said(program: Program) -> None
 
 @pytest.mark.proves("E13")
 def test_one_command_says_that_a_prompt_had_no_room(program: Program) -> None:
-    with Recollect(f"sqlite:///{program.folder / 'notes.db'}") as recollect:
-        recollect.agent().remember_many(
+    with Wellkept(f"sqlite:///{program.folder / 'notes.db'}") as wellkept:
+        wellkept.agent().remember_many(
             [{"text": f"Bills of week {week} are {'very ' * 40}long", "kind": "episode"} for week in range(5)]
         )
     made = program("context", "s-1", "how long are bills?", "--budget", "300", "--json").json

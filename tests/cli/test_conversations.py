@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-import recollect
-from recollect.settings import Settings, table
-from recollect.testing.fake_model import ModelServer, says
+import wellkept
 from tests.cli.program import Program
+from wellkept.settings import Settings, table
+from wellkept.testing.fake_model import ModelServer, says
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture
 def talked(program: Program) -> Program:
     """A program with a conversation of three turns."""
-    with recollect.Recollect(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings(embedder="off")) as store:
+    with wellkept.Wellkept(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings(embedder="off")) as store:
         for number in range(3):
             store.agent().log_turn("monday", user=f"question {number}", assistant=f"answer {number}")
     return program
@@ -67,7 +67,7 @@ def test_the_defaults_are_off_forty_and_twelve() -> None:
     assert names >= {
         *("summaryEnabled", "summaryThreshold", "summaryKeepLast", "openai.model", "openai.baseURL"),
         *("openai.summaryModel", "openai.summaryBaseURL", "OPENAI_MODEL", "OPENAI_SUMMARY_MODEL", "OPENAI_SUMMARY_URL"),
-        *("RECOLLECT_SUMMARY_ENABLED", "RECOLLECT_SUMMARY_THRESHOLD", "RECOLLECT_SUMMARY_KEEP_LAST"),
+        *("WELLKEPT_SUMMARY_ENABLED", "WELLKEPT_SUMMARY_THRESHOLD", "WELLKEPT_SUMMARY_KEEP_LAST"),
     }
 
 
@@ -94,7 +94,7 @@ summaryBaseURL = "{url}"
 JSON = """{{"memory": {{"summaryEnabled": true, "summaryThreshold": 4, "summaryKeepLast": 2}},
 "openai": {{"model": "main", "baseURL": "http://127.0.0.1:9/v1", "summaryModel": "small",
 "summaryBaseURL": "{url}"}}}}"""
-FILES = {"recollect.yaml": YAML, "recollect.toml": TOML, "agent.json": JSON}
+FILES = {"wellkept.yaml": YAML, "wellkept.toml": TOML, "agent.json": JSON}
 
 
 @pytest.mark.proves("T4")
@@ -105,9 +105,9 @@ def test_summarising_is_set_by_file_by_variable_and_by_flag(talked: Program, ser
         (talked.folder / source).write_text(FILES[source].format(url=server.url))
     elif source == "environment":
         variables = {
-            "RECOLLECT_SUMMARY_ENABLED": "true",
-            "RECOLLECT_SUMMARY_THRESHOLD": "4",
-            "RECOLLECT_SUMMARY_KEEP_LAST": "2",
+            "WELLKEPT_SUMMARY_ENABLED": "true",
+            "WELLKEPT_SUMMARY_THRESHOLD": "4",
+            "WELLKEPT_SUMMARY_KEEP_LAST": "2",
             "OPENAI_MODEL": "main",
             "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
             "OPENAI_SUMMARY_MODEL": "small",
@@ -150,7 +150,7 @@ def test_the_facts_of_a_conversation_are_stored_and_undone(program: Program) -> 
     added = program("add", "talk.txt", "--session", "monday")
 
     assert added.out.splitlines()[0] == "added\tm-1\t0\tI am allergic to penicillin."
-    assert added.err == "Undo: recollect add --undo added:m-1:1\n"
+    assert added.err == "Undo: wellkept add --undo added:m-1:1\n"
     assert "m-1" in program.on_terminal(80, "list").out
     again = program(
         "add", "-", "--json", given=json.dumps([{"role": "user", "content": "I am allergic to penicillin."}])

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from recollect.cli.commands.demo import TOUR
 from tests.cli.program import ANSI, Program
+from wellkept.cli.commands.demo import TOUR
 
 BY_CHANCE = re.compile(r"(?<=nightly-build-)[a-z0-9]{8}|c-[0-9a-f]{22}|\b[0-9a-f]{64}\b")
 
@@ -35,8 +35,8 @@ def test_the_tour_is_the_same_every_time_and_leaves_nothing_behind(program: Prog
 
 def test_the_tour_shows_every_kind_and_what_became_of_it(program: Program) -> None:
     printed = {
-        each["command"].removeprefix("recollect "): each["printed"]
-        for stop in program("demo", "--json", RECOLLECT_SECRETS="flag", RECOLLECT_EMBEDDER="off").json["stops"]
+        each["command"].removeprefix("wellkept "): each["printed"]
+        for stop in program("demo", "--json", WELLKEPT_SECRETS="flag", WELLKEPT_EMBEDDER="off").json["stops"]
         for each in stop["commands"]
     }
 

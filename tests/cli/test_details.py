@@ -1,4 +1,4 @@
-"""`recollect details`."""
+"""`wellkept details`."""
 
 from __future__ import annotations
 

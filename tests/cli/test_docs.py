@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from recollect.cli.app import program as whole_program
 from tests.cli.program import Program, shared_warm
 from tests.documentation import DOCS, read_blocks
+from wellkept.cli.app import program as whole_program
 
 PAGE = (DOCS / "cli.md").read_text("utf-8")
 # Pages whose commands can be run one after the other in an empty folder.
@@ -39,8 +39,8 @@ CHANGING = {  # what is different on every machine, at every time or in every ve
     r"\d+\.\d ms": "<ms>",
     r"\d+ bytes": "<bytes>",
     r"(\[MemoryRef: [a-z0-9-]+)-[a-z0-9]{8}\b": r"\1-<key>",
-    r"recollect-static\S+, \d+|recollect-static\S+": "<embedder>",
-    r"recollect_mfrw2zi_[a-z2-7_]+": "<key>",
+    r"wellkept-static\S+, \d+|wellkept-static\S+": "<embedder>",
+    r"wellkept_mfrw2zi_[a-z2-7_]+": "<key>",
     r"(?m)^[a-z2-7]{8}\s+(?=write\b)": "<id> ",
     r"\b\d+ [0-9a-f]{64}\b": "<head>",
     r"\b[0-9a-f]{64}\b": "<hash>",

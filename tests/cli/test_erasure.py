@@ -1,4 +1,4 @@
-"""`recollect erase`: it asks on a terminal, wants --yes elsewhere, and prints a receipt."""
+"""`wellkept erase`: it asks on a terminal, wants --yes elsewhere, and prints a receipt."""
 
 from __future__ import annotations
 

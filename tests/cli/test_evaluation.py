@@ -1,4 +1,4 @@
-"""`recollect eval`."""
+"""`wellkept eval`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from recollect import __version__
 from tests.cli.program import Program
+from wellkept import __version__
 
 LINES: list[dict[str, Any]] = [
     {"id": "a", "memory": "Moved to Lisbon in spring", "session_id": "s1", "created_at": "2025-05-08T10:00:00Z"},
@@ -70,7 +70,7 @@ def test_the_speed_of_every_verb_is_printed_beside_its_floor(program: Program) -
     assert header == ["Verb", "Calls/s", "CPU ms", "Floor ms", "Ratio", "Floor"]
     assert [row[0] for row in rows] == ["recall", "context", "remember", "log_turn", "remember_many (100)"]
     assert all(float(row[2]) > 0 and float(row[3]) > 0 for row in rows)
-    assert f"recollect {__version__}" in machine[0]
+    assert f"wellkept {__version__}" in machine[0]
     assert "30 memories" in machine[0]
     assert not (program.folder / "notes.db").exists(), "the store of the settings is left alone"
 

@@ -1,4 +1,4 @@
-"""`recollect import` of what other programs remembered."""
+"""`wellkept import` of what other programs remembered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_files_are_recognised_or_named(program: Program) -> None:
     assert (tried.json["format"], tried.json["added"]) == ("claude", {"turns": 1, "memories": 3})
     assert (done.json["added"], done.json["refused_count"]) == ({"items": 4}, 1)
     assert (unknown.code, unknown.out) == (1, "")
-    assert "recollect, chatgpt, claude, mcp-memory, langgraph, mem0" in unknown.err
+    assert "wellkept, chatgpt, claude, mcp-memory, langgraph, mem0" in unknown.err
     assert program.ok("items", "search", "--agent", "atlas").count("\n") == 4
     program("import", "claude.zip", "--agent", "remembering", "--remember")
     program.ok("log", "s-1", "--user", "Hi", "--assistant", "Hello", "--remember", "--category", "decision")

@@ -1,4 +1,4 @@
-"""`recollect items`."""
+"""`wellkept items`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`recollect ingest` and `recollect kb`."""
+"""`wellkept ingest` and `wellkept kb`."""
 
 from __future__ import annotations
 

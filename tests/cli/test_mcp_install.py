@@ -1,4 +1,4 @@
-"""`recollect mcp install`: one entry in the file of a host, and every other byte as it was."""
+"""`wellkept mcp install`: one entry in the file of a host, and every other byte as it was."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import recollect
-from recollect.cli import hosts
-from recollect.cli.app import program
-from recollect.cli.config_edits import parse_json, remove_json, remove_toml, set_json, set_toml
-from recollect.cli.hosts import HOSTS, Host
-from recollect.errors import Invalid
-from recollect.settings import table
+import wellkept
+from wellkept.cli import hosts
+from wellkept.cli.app import program
+from wellkept.cli.config_edits import parse_json, remove_json, remove_toml, set_json, set_toml
+from wellkept.cli.hosts import HOSTS, Host
+from wellkept.errors import Invalid
+from wellkept.settings import table
 
 REPOSITORY = Path(__file__).parents[2]
-ENTRY = {"command": "/bin/recollect", "args": ["mcp"]}
+ENTRY = {"command": "/bin/wellkept", "args": ["mcp"]}
 FILES = {
     "claude": ".claude.json",
     "claude-desktop": ".config/Claude/claude_desktop_config.json",
@@ -35,19 +35,19 @@ JSON_TEXTS = [
     '{\n    "a": [1, 2,\n 3],\n    "mcpServers": {\n        "other": {"command": "{\\"}"}\n    }\n}\n',
     '{\r\n\t"theme": "Dracula",\r\n\t"mcpServers": {\r\n\t}\r\n}',
     '// my servers\n{\n  /* "mcpServers": {} */\n  "x": "// no comment",\n  "mcpServers": {\n    // one\n  },\n}\n',
-    '{"mcpServers": {"recollect": {"command": "old", "env": {"A": "b"}}, "z": {}}}',
-    '{"mcpServers": {"a": {}, "recollect": {"command": "old"},}}',
+    '{"mcpServers": {"wellkept": {"command": "old", "env": {"A": "b"}}, "z": {}}}',
+    '{"mcpServers": {"a": {}, "wellkept": {"command": "old"},}}',
     "{}",
     "{ }",
-    '\ufeff{"x": {"mcpServers": {"recollect": 1}}}',
+    '\ufeff{"x": {"mcpServers": {"wellkept": 1}}}',
 ]
 TOML_TEXTS = [
     'model = "o3"\n',
     'model = "o3" # no line end',
     '[mcp_servers.other]\ncommand = "x"\n\n# about tools\n[tools]\nweb = true\n',
-    '[mcp_servers.recollect]\ncommand = "old"\nargs = [\n  "a",\n]\nstartup = 9\n\n# next\n[tools]\nw = 1\n',
-    '[mcp_servers."recollect"]\ncommand = "old"\n\n[mcp_servers.recollect.env]\nA = "b"\n\n[z]\na = 1\n',
-    'a = """\n[mcp_servers.recollect]\n"""\n',
+    '[mcp_servers.wellkept]\ncommand = "old"\nargs = [\n  "a",\n]\nstartup = 9\n\n# next\n[tools]\nw = 1\n',
+    '[mcp_servers."wellkept"]\ncommand = "old"\n\n[mcp_servers.wellkept.env]\nA = "b"\n\n[z]\na = 1\n',
+    'a = """\n[mcp_servers.wellkept]\n"""\n',
     "x = 1\r\n",
     '[mcp_servers.other]\r\ncommand = "x"\r\n\r\n# about tools\r\n[tools]\r\nweb = true\r\n',
 ]
@@ -79,7 +79,7 @@ def test_a_host_gets_the_command_of_this_installation(home: Path, host: Host) ->
     done = run(host.value, "--agent", "atlas", "--sets", "notes", "--yes")
 
     assert done.exit_code == 0, done.output
-    entry = parse(home / FILES[host])[HOSTS[host].section]["recollect"]
+    entry = parse(home / FILES[host])[HOSTS[host].section]["wellkept"]
     command = [entry["command"], *entry["args"]]
     assert command == [*hosts.find_program(), "mcp", "--agent", "atlas", "--sets", "notes"]
     assert Path(command[0]).is_absolute()
@@ -92,26 +92,26 @@ def test_a_host_gets_the_command_of_this_installation(home: Path, host: Host) ->
 def test_a_project_gets_a_command_that_works_for_everybody(home: Path, host: Host) -> None:
     assert run(host.value, "--project", "--yes").exit_code == 0
     written = home / "project" / HOSTS[host].in_project
-    assert parse(written)[HOSTS[host].section]["recollect"]["command"] == "recollect"
+    assert parse(written)[HOSTS[host].section]["wellkept"]["command"] == "wellkept"
     assert run("claude-desktop", "--project", "--yes").exit_code == 1
 
 
 @pytest.mark.parametrize("text", JSON_TEXTS)
 def test_json_keeps_every_other_byte(text: str) -> None:
-    edited = set_json(text, "mcpServers", "recollect", ENTRY)
+    edited = set_json(text, "mcpServers", "wellkept", ENTRY)
 
     had, has = parse_json(text), parse_json(edited)
-    old = had.get("mcpServers", {}).get("recollect", {})
-    assert has["mcpServers"].pop("recollect") == {**old, **ENTRY}
-    had.setdefault("mcpServers", {}).pop("recollect", None)
+    old = had.get("mcpServers", {}).get("wellkept", {})
+    assert has["mcpServers"].pop("wellkept") == {**old, **ENTRY}
+    had.setdefault("mcpServers", {}).pop("wellkept", None)
     assert has == had
     assert ("\r\n" in text) == ("\r\n" in edited)
     assert re.findall("//.*|/[*].*", edited) == re.findall("//.*|/[*].*", text)
     # Once more changes nothing, and what was inserted can be taken out again.
-    assert set_json(edited, "mcpServers", "recollect", ENTRY) == edited
-    assert "recollect" not in parse_json(remove_json(edited, "mcpServers", "recollect"))["mcpServers"]
+    assert set_json(edited, "mcpServers", "wellkept", ENTRY) == edited
+    assert "wellkept" not in parse_json(remove_json(edited, "mcpServers", "wellkept"))["mcpServers"]
     if not old:
-        rest = remove_json(edited, "mcpServers", "recollect")
+        rest = remove_json(edited, "mcpServers", "wellkept")
         assert "".join(rest.split()).replace('"mcpServers":{},', "") in (
             "".join(text.split()).replace('"mcpServers":{},', ""),
             "".join(text.replace("{", '{"mcpServers":{}', 1).split()),
@@ -120,24 +120,24 @@ def test_json_keeps_every_other_byte(text: str) -> None:
 
 @pytest.mark.parametrize("text", TOML_TEXTS)
 def test_toml_keeps_every_other_byte(text: str) -> None:
-    edited = set_toml(text, "mcp_servers", "recollect", ENTRY)
+    edited = set_toml(text, "mcp_servers", "wellkept", ENTRY)
 
     had, has = tomllib.loads(text), tomllib.loads(edited)
-    old = had.get("mcp_servers", {}).get("recollect", {})
-    assert has["mcp_servers"].pop("recollect") == {**old, **ENTRY}
-    had.setdefault("mcp_servers", {}).pop("recollect", None)
+    old = had.get("mcp_servers", {}).get("wellkept", {})
+    assert has["mcp_servers"].pop("wellkept") == {**old, **ENTRY}
+    had.setdefault("mcp_servers", {}).pop("wellkept", None)
     assert has == had
     assert re.findall("#.*", edited) == re.findall("#.*", text)
-    assert set_toml(edited, "mcp_servers", "recollect", ENTRY) == edited
+    assert set_toml(edited, "mcp_servers", "wellkept", ENTRY) == edited
     if not old:
         assert edited.startswith(text)
     if '"""' in text:
         # What looks like a header is part of a text: nothing is removed rather than too much.
         with pytest.raises(Invalid):
-            remove_toml(edited, "mcp_servers", "recollect")
+            remove_toml(edited, "mcp_servers", "wellkept")
         return
-    removed = remove_toml(edited, "mcp_servers", "recollect")
-    assert "recollect" not in tomllib.loads(removed).get("mcp_servers", {})
+    removed = remove_toml(edited, "mcp_servers", "wellkept")
+    assert "wellkept" not in tomllib.loads(removed).get("mcp_servers", {})
     # Ends of lines are not mixed.
     assert "\r" not in text or removed.count("\n") == removed.count("\r\n")
 
@@ -150,13 +150,13 @@ def test_toml_keeps_every_other_byte(text: str) -> None:
         (set_json, '{"mcpServers": []}'),
         (set_json, "{'a': 1}"),
         (set_toml, "= 1"),
-        (set_toml, "mcp_servers = { recollect = { command = 'x' } }"),
-        (set_toml, "mcp_servers.recollect.command = 'x'"),
+        (set_toml, "mcp_servers = { wellkept = { command = 'x' } }"),
+        (set_toml, "mcp_servers.wellkept.command = 'x'"),
     ],
 )
 def test_a_file_in_another_form_is_left_alone(edit: Any, text: str) -> None:
     with pytest.raises(Invalid):
-        edit(text, "mcp_servers" if edit is set_toml else "mcpServers", "recollect", ENTRY)
+        edit(text, "mcp_servers" if edit is set_toml else "mcpServers", "wellkept", ENTRY)
 
 
 def test_the_file_is_shown_backed_up_and_restored(home: Path) -> None:
@@ -167,12 +167,12 @@ def test_the_file_is_shown_backed_up_and_restored(home: Path) -> None:
     path.chmod(0o640)
 
     shown = run("cursor", "--dry-run")
-    assert '+        "recollect": {' in shown.output
+    assert '+        "wellkept": {' in shown.output
     assert path.read_text() == before
     assert run("cursor").exit_code == 1
     assert path.read_text() == before
     assert run("cursor", "--yes").exit_code == 0
-    assert (home / ".cursor" / "mcp.json.recollect-backup").read_text() == before
+    assert (home / ".cursor" / "mcp.json.wellkept-backup").read_text() == before
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert "needs no change" in run("cursor", "--yes").output
     assert run("cursor", "--agent", "nova", "--yes").exit_code == 0
@@ -196,7 +196,7 @@ def test_a_link_stays_a_link(home: Path) -> None:
 
     assert run("claude", "--yes").exit_code == 0
     assert (home / ".claude.json").is_symlink()
-    assert "recollect" in (home / "dotfiles.json").read_text()
+    assert "wellkept" in (home / "dotfiles.json").read_text()
 
 
 def test_a_read_only_file_is_not_replaced(home: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_read_only_file_is_not_replaced(home: Path) -> None:
     assert refused.exit_code == 1
     assert "is read-only" in refused.output
     assert (home / ".claude.json").read_text() == "{}"
-    assert not (home / ".claude.json.recollect-backup").exists()
+    assert not (home / ".claude.json.wellkept-backup").exists()
 
 
 def test_a_broken_file_is_not_touched(home: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_broken_file_is_not_touched(home: Path) -> None:
 
 
 def test_a_store_is_named_so_that_the_host_finds_it(home: Path) -> None:
-    entry = json.loads(run("claude", "--print", "--url", "sqlite:///notes.db").output)["mcpServers"]["recollect"]
+    entry = json.loads(run("claude", "--print", "--url", "sqlite:///notes.db").output)["mcpServers"]["wellkept"]
     assert entry["args"][-1] == f"sqlite:///{home}/project/notes.db"
     assert not (home / ".claude.json").exists()
     refused = run("claude", "--print", "--url", "postgresql://app:hunter2@db/x")
@@ -247,9 +247,9 @@ def test_the_entry_of_the_registry_is_true() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     (package,) = described["packages"]
 
-    assert described["version"] == package["version"] == recollect.__version__
+    assert described["version"] == package["version"] == wellkept.__version__
     assert package["identifier"] == project["name"]
-    assert package["runtimeArguments"][0]["value"] == f"{project['name']}[mcp]=={recollect.__version__}"
+    assert package["runtimeArguments"][0]["value"] == f"{project['name']}[mcp]=={wellkept.__version__}"
     assert "mcp" in project["optional-dependencies"]
     assert f"mcp-name: {described['name']}" in (REPOSITORY / "README.md").read_text("utf-8")
     assert len(described["description"]) <= 100

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect.cli.output import Column, JsonPrinter, Output, OutputNote, PlainPrinter, ProgressBar, Styled, next_page
-from recollect.cli.terminal import TerminalPrinter
+from wellkept.cli.output import Column, JsonPrinter, Output, OutputNote, PlainPrinter, ProgressBar, Styled, next_page
+from wellkept.cli.terminal import TerminalPrinter
 
 RECORDS = [("m-1", "2026-01-05 09:00", "Prefers tabs"), ("m-2", "2026-01-06 09:00", "Likes tea")]
 

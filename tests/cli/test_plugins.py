@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect import Recollect
+import wellkept
 from tests.cli.program import Program
 from tests.waiting import eventually
+from wellkept import Wellkept
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 HOSTS = {"claude": "claude-code/hooks/hooks.json", "codex": "codex/hooks.json", "cursor": "cursor/hooks.json"}
@@ -39,8 +39,8 @@ def fire(program: Program, host: str, event: str, *options: str, **fields: Any) 
     return done.json
 
 
-def open_store(program: Program) -> Recollect:
-    return Recollect(f"sqlite:///{program.folder}/notes.db")
+def open_store(program: Program) -> Wellkept:
+    return Wellkept(f"sqlite:///{program.folder}/notes.db")
 
 
 def context(host: str, answer: Any) -> str:
@@ -172,8 +172,8 @@ def test_hooks_of_claude_code_do_nothing_in_cursor(program: Program) -> None:
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_session_goes_on_without_the_program(host: str, program_text: str | None, tmp_path: Path) -> None:
     if program_text is not None:
-        (tmp_path / "recollect").write_text(f"#!/bin/sh\n{program_text}\n")
-        (tmp_path / "recollect").chmod(0o755)
+        (tmp_path / "wellkept").write_text(f"#!/bin/sh\n{program_text}\n")
+        (tmp_path / "wellkept").chmod(0o755)
     for command in read_commands(host).values():
         done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, capture_output=True, timeout=100)
         assert (done.returncode, done.stdout) == (0, b"")
@@ -239,13 +239,13 @@ def test_each_event_calls_the_same_command(host: str) -> None:
     commands = read_commands(host)
     assert set(commands) == EVENTS[host]
     ends = {commands.pop("SessionEnd")} if host == "claude" else set()
-    assert set(commands.values()) == {f"recollect hook {host} || exit 0"}
-    assert all(f"| nohup recollect hook {host} >" in command for command in ends)
+    assert set(commands.values()) == {f"wellkept hook {host} || exit 0"}
+    assert all(f"| nohup wellkept hook {host} >" in command for command in ends)
 
 
 def test_the_end_of_a_session_of_claude_code_does_not_wait(tmp_path: Path) -> None:
     """Claude Code stops a hook of that event after one and a half seconds; a model may take longer."""
-    stub = tmp_path / "recollect"
+    stub = tmp_path / "wellkept"
     stub.write_text("#!/bin/sh\nwhile [ ! -e may-end ]; do sleep 0.05; done\ncat > new && mv new got\n")
     stub.chmod(0o755)
     sent = json.dumps({"hook_event_name": "SessionEnd", "transcript_path": "a %s 'b' \\n c"})
@@ -261,9 +261,9 @@ def test_the_end_of_a_session_of_claude_code_does_not_wait(tmp_path: Path) -> No
 
 def test_the_files_of_plugins_are_whole() -> None:
     manifest = json.loads((PLUGINS / "claude-code" / ".claude-plugin" / "plugin.json").read_text())
-    assert manifest["version"] == recollect.__version__
+    assert manifest["version"] == wellkept.__version__
     servers = json.loads((PLUGINS / "claude-code" / ".mcp.json").read_text())["mcpServers"]
-    assert servers["recollect"]["args"][0] == "mcp"
+    assert servers["wellkept"]["args"][0] == "mcp"
     assert json.loads((PLUGINS / "cursor" / "hooks.json").read_text())["version"] == 1
     # Cursor removes what follows two slashes, also inside of texts.
     assert "//" not in (PLUGINS / "cursor" / "hooks.json").read_text()

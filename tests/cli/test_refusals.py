@@ -38,7 +38,7 @@ WRONG = {
     "purpose": (["recall", "x", "--purpose", "wish"], "There is no purpose 'wish'; choose task_intake"),
     "mode": (["inject", "x", "--mode", "all"], "'all' is not one of 'relevant', 'recent_only', 'off', 'hybrid'"),
     "a part of the log": (["audit", "x", "--verify"], "take no query"),
-    "no command of the group": (["db"], "Usage: recollect db"),
+    "no command of the group": (["db"], "Usage: wellkept db"),
     "number": (["list", "--limit", "many"], "--limit"),
     "option": (["list", "--colour"], "No such option"),
     "command": (["memorise"], "No such command 'memorise'"),
@@ -67,9 +67,9 @@ def test_wrong_usage_is_exit_code_2(empty: Program) -> None:
 
 
 def test_an_unknown_variable_is_refused_with_the_nearest_name(empty: Program) -> None:
-    ended = empty("list", "--json", RECOLLECT_PROT="1")
+    ended = empty("list", "--json", WELLKEPT_PROT="1")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.strip().endswith('the nearest one is "RECOLLECT_PORT".')
+    assert ended.err.strip().endswith('the nearest one is "WELLKEPT_PORT".')
 
 
 def test_bytes_that_are_no_text_are_refused(empty: Program) -> None:
@@ -84,20 +84,20 @@ def test_bytes_that_are_no_text_are_refused(empty: Program) -> None:
     ("command", "missing", "extra"), [("serve", "uvicorn", "server"), ("mcp", "mcp", "mcp")], ids=["serve", "mcp"]
 )
 def test_a_missing_package_is_named_by_its_extra(empty: Program, command: str, missing: str, extra: str) -> None:
-    code = f"import sys; sys.modules[{missing!r}] = None; from recollect.cli import main; main()"
+    code = f"import sys; sys.modules[{missing!r}] = None; from wellkept.cli import main; main()"
     ended = empty.python(code, command)
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.endswith(f"needs more packages; run: pip install 'recollect[{extra}]'\n")
+    assert ended.err.endswith(f"needs more packages; run: pip install 'wellkept[{extra}]'\n")
 
 
 def test_what_nobody_expected_keeps_its_traceback_but_shows_no_values(tmp_path: Path) -> None:
     code = """
-import recollect.api.recollect
-from recollect.cli import main
+import wellkept.api.wellkept
+from wellkept.cli import main
 def fail(self, **options):
     password = "hunter" + "2"
     return 1 / 0
-recollect.api.recollect.AgentMemory.list = fail
+wellkept.api.wellkept.AgentMemory.list = fail
 main()
 """
     ended = Program(tmp_path).python(code, "list")
@@ -118,7 +118,7 @@ def test_what_can_only_be_read_is_read_and_the_mark_that_is_missing_is_told(prog
     assert recalled.code == 0
     assert re.fullmatch(r"0\.\d{3}\tm-1\tPrefers tabs over spaces\n", recalled.out)
     assert recalled.err == f"Recalled memories could not be marked as such: {unwritable}"
-    assert program("context", "s-1", "tabs", RECOLLECT_CONTEXT_CALLS_KEPT="0").code == 0
+    assert program("context", "s-1", "tabs", WELLKEPT_CONTEXT_CALLS_KEPT="0").code == 0
     assert program("seen").code == 0
     refused = program("remember", "Prefers spaces")
     assert (refused.code, refused.err) == (1, unwritable)
@@ -127,10 +127,10 @@ def test_what_can_only_be_read_is_read_and_the_mark_that_is_missing_is_told(prog
 def test_people_are_told_what_to_try_next_and_programs_are_not(program: Program) -> None:
     (program.folder / "broken.db").write_bytes(b"this is not a database, not at all" * 100)
     cases = {
-        ("show", "m-7"): "To see what there is: recollect list",
-        ("kb", "show", "d-1"): "To see what there is: recollect kb list",
-        ("list", "--url", "sqlite:///broken.db"): "To see what is wrong with the store: recollect doctor",
-        ("list",): "Agent default has none of these; recollect agents list shows who has memories.",
+        ("show", "m-7"): "To see what there is: wellkept list",
+        ("kb", "show", "d-1"): "To see what there is: wellkept kb list",
+        ("list", "--url", "sqlite:///broken.db"): "To see what is wrong with the store: wellkept doctor",
+        ("list",): "Agent default has none of these; wellkept agents list shows who has memories.",
     }
     for arguments, hint in cases.items():
         shown = program.on_terminal(80, *arguments).out

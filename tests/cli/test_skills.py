@@ -1,4 +1,4 @@
-"""`recollect skills`, and what `doctor` says about them."""
+"""`wellkept skills`, and what `doctor` says about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_skills_are_listed_shown_and_checked(program: Program) -> None:
     for name, more in (("greet", ""), ("refund", "agents: [atlas]\nsince: 2026-01-31\n")):
         (program.folder / "skills" / name).mkdir(parents=True)
         (program.folder / "skills" / name / "SKILL.md").write_text(SKILL.format(name=name, more=more))
-    known = {"RECOLLECT_SKILLS": "skills"}
+    known = {"WELLKEPT_SKILLS": "skills"}
 
     assert program("skills", **known).out == "greet\t-\tHow to greet.\nrefund\tatlas\tHow to refund.\n"
     assert program("skills", "--agent", "bob", **known).out == "greet\t-\tHow to greet.\n"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import recollect
-from recollect.cli.app import GROUPS, load_commands
+import wellkept
 from tests.cli.program import Program
+from wellkept.cli.app import GROUPS, load_commands
 
-HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "recollect.api.recollect", "rich", "uvicorn", "yaml")
-NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai recollect.policy.lexicon.cues
-    recollect.policy.secrets.scan recollect.server rich uvicorn yaml backports.zstd""".split()
+HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "wellkept.api.wellkept", "rich", "uvicorn", "yaml")
+NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai wellkept.policy.lexicon.cues
+    wellkept.policy.secrets.scan wellkept.server rich uvicorn yaml backports.zstd""".split()
 CODE = """
 import sys
-from recollect.cli import main
+from wellkept.cli import main
 try:
     main()
 finally:
@@ -28,7 +28,7 @@ def loaded(program: Program, *arguments: str) -> set[str]:
 
 def test_help_loads_nothing_heavy(program: Program) -> None:
     for arguments in (["--help"], ["remember", "--help"], ["db", "distribute", "--help"]):
-        assert not loaded(program, *arguments) & {*HEAVY, "recollect.policy.lexicon.cues"}
+        assert not loaded(program, *arguments) & {*HEAVY, "wellkept.policy.lexicon.cues"}
     assert not (program.folder / "notes.db").exists()
 
 
@@ -47,38 +47,38 @@ def test_measuring_uses_one_thread_of_the_linear_algebra(program: Program) -> No
 
 def test_version_and_the_help_of_the_program(program: Program) -> None:
     version, short, nothing = program.all(["--version"], ["-h"], [])
-    assert version.out == f"recollect {recollect.__version__}\n"
-    assert "Usage: recollect [OPTIONS] COMMAND" in short.out
+    assert version.out == f"wellkept {wellkept.__version__}\n"
+    assert "Usage: wellkept [OPTIONS] COMMAND" in short.out
     assert nothing.code == 2
 
 
 def test_the_shell_can_complete(program: Program) -> None:
-    assert completed(program, "recollect re") == ["remember", "review", "recall", "record", "reembed", "restore"]
+    assert completed(program, "wellkept re") == ["remember", "review", "recall", "record", "reembed", "restore"]
     for shell in ("bash", "zsh", "fish"):
-        assert f"_RECOLLECT_COMPLETE={shell}_complete" in program.ok("--show-completion", shell)
+        assert f"_WELLKEPT_COMPLETE={shell}_complete" in program.ok("--show-completion", shell)
 
 
 def completed(program: Program, line: str) -> list[str]:
     """What bash is offered behind this line, as if Tab was pressed at its end."""
     words = line.split(" ")
-    variables = {"_RECOLLECT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    variables = {"_WELLKEPT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
     # Each line is the kind of a completion and the completion itself.
     return [offered.partition(",")[2] for offered in program("", **variables).out.split()]
 
 
 def test_the_shell_completes_what_only_the_store_knows(program: Program) -> None:
-    assert completed(program, "recollect show m") == []
+    assert completed(program, "wellkept show m") == []
     assert not (program.folder / "notes.db").exists()  # pressing a key makes nothing
     program.ok("remember", "Prefers tabs")
     program.ok("remember", "Prefers spaces", "--agent", "atlas")
     program.ok("log", "monday", "--user", "Hi", "--assistant", "Hello", "--agent", "atlas")
 
-    assert completed(program, "recollect show m") == ["m-1"]
-    assert completed(program, "recollect recall spaces? --agent a") == ["atlas"]
-    assert completed(program, "recollect messages --agent atlas m") == ["monday"]
-    assert completed(program, "recollect list --state e") == ["expired"]
-    assert completed(program, "recollect recall x --kind ") == ["core", "journal", "note", "episode", "item"]
-    assert completed(program, "recollect show --url sqlite:///none.db m") == []
+    assert completed(program, "wellkept show m") == ["m-1"]
+    assert completed(program, "wellkept recall spaces? --agent a") == ["atlas"]
+    assert completed(program, "wellkept messages --agent atlas m") == ["monday"]
+    assert completed(program, "wellkept list --state e") == ["expired"]
+    assert completed(program, "wellkept recall x --kind ") == ["core", "journal", "note", "episode", "item"]
+    assert completed(program, "wellkept show --url sqlite:///none.db m") == []
 
 
 def test_the_table_of_commands_names_those_of_each_module() -> None:

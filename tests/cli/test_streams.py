@@ -149,5 +149,5 @@ def test_text_survives_where_only_ascii_is_spoken(program: Program, variables: d
 
 
 def test_marks_are_words_where_they_cannot_be_shown(program: Program) -> None:
-    ended = program("doctor", PYTHONIOENCODING="latin-1", RECOLLECT_PROT="1")
+    ended = program("doctor", PYTHONIOENCODING="latin-1", WELLKEPT_PROT="1")
     assert [line[:2] for line in ended.out.splitlines()] == ["ok", "!!", "  "]

@@ -1,4 +1,4 @@
-"""`recollect export` and `recollect import`."""
+"""`wellkept export` and `wellkept import`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_core_memories_wait_unless_the_file_is_signed_or_trusted(program: Progra
     program.ok("remember", "I am careful", "--kind", "core")
     program.ok("remember", f"An example is {secret}")
     program.ok("export", "plain.jsonl")
-    key = {"RECOLLECT_EXPORT_KEY": "a key of sixteen!"}
+    key = {"WELLKEPT_EXPORT_KEY": "a key of sixteen!"}
     assert program("export", "signed.jsonl", "--json", **key).json["is_signed"] is True
 
     def arrive(name: str, *options: str) -> tuple[str, str]:
@@ -53,7 +53,7 @@ def test_core_memories_wait_unless_the_file_is_signed_or_trusted(program: Progra
 def test_an_export_goes_through_a_pipe(program: Program) -> None:
     program.ok("remember", "Ships on Fridays")
     lines = program("export").out
-    assert json.loads(lines.splitlines()[0])["recollect"] == "export"
+    assert json.loads(lines.splitlines()[0])["wellkept"] == "export"
     assert "end" in json.loads(lines.splitlines()[-1])
 
     elsewhere = ("--url", f"sqlite:///{program.folder / 'elsewhere.db'}")
@@ -79,4 +79,4 @@ def test_what_does_not_come_in_is_told_with_the_reason(program: Program) -> None
     assert torn.code == 1
     assert "cut off" in torn.err
     assert program("import", "nowhere.jsonl").err == "There is no file 'nowhere.jsonl'.\n"
-    assert "choose recollect" in program("import", "all.jsonl", "--from", "sheep").err
+    assert "choose wellkept" in program("import", "all.jsonl", "--from", "sheep").err

@@ -67,7 +67,7 @@ def test_notes_that_came_with_the_workspace_are_approved(program: Program, tmp_p
     file = tmp_path / "cloned" / ".aegis" / "memory" / "memories.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text('{"id":"m-4","text":"Deploys go to Frankfurt","ts":"2026-02-26T12:00:00Z"}\n')
-    there = {"RECOLLECT_WORKSPACE": str(tmp_path / "cloned")}
+    there = {"WELLKEPT_WORKSPACE": str(tmp_path / "cloned")}
 
     review = program("review", **there).out
     assert review.split("\t")[3:] == ["came with the workspace", "Deploys go to Frankfurt\n"]
@@ -103,7 +103,7 @@ def test_maintenance_reports(filled: Program) -> None:
 
 
 def test_the_audit_log_is_shown_and_checked(program: Program) -> None:
-    seed = "import recollect\nwith recollect.Recollect() as store: [store.agent().remember(text) for text in '123']"
+    seed = "import wellkept\nwith wellkept.Wellkept() as store: [store.agent().remember(text) for text in '123']"
     assert program.python(seed).code == 0
 
     page, older, whole, lines = program.all(
@@ -138,9 +138,9 @@ def test_a_database_without_citus_cannot_be_distributed(program: Program, postgr
 def test_what_was_distributed_is_listed(program: Program, postgres_url: str) -> None:
     code = """
 import sys, types
-citus = sys.modules["recollect.store.postgres.citus"] = types.ModuleType("citus")
+citus = sys.modules["wellkept.store.postgres.citus"] = types.ModuleType("citus")
 citus.distribute = lambda url: ["tenants", "agents"] if url.startswith("postgresql://") else []
-from recollect.cli import main
+from wellkept.cli import main
 main()
 """
     ended = program.python(code, "db", "distribute", "--url", postgres_url)

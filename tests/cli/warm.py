@@ -1,6 +1,6 @@
 """The real program without its start-up: a process that has loaded everything forks for each run.
 
-Tests that run the program hundreds of times would mostly wait for Python's imports. `Warm` puts a `recollect` on the
+Tests that run the program hundreds of times would mostly wait for Python's imports. `Warm` puts a `wellkept` on the
 path that hands its arguments, folder, environment and open streams to a process that is waiting; a fork of that one is
 the program from the first line of `main` on, and ends with its own exit code.
 """
@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.cli import app, main
+from wellkept.cli import app, main
 
 if TYPE_CHECKING:
     from tests.cli.program import Program
@@ -43,14 +43,14 @@ TIMEOUT = 100
 
 
 class Warm:
-    """A waiting process, and the folder with the `recollect` that asks it."""
+    """A waiting process, and the folder with the `wellkept` that asks it."""
 
     def __init__(self, program: Program, *modules: str) -> None:
         """`modules` are loaded besides what most commands need."""
         self.bin = program.folder / "bin"
         self.bin.mkdir()
         self._address = address = str(program.folder / "warm")
-        client = self.bin / "recollect"
+        client = self.bin / "wellkept"
         client.write_text(CLIENT.format(python=sys.executable, address=address))
         client.chmod(0o755)
         environment = program.environment(PYTHONPATH=f"{ROOT / 'src'}:{ROOT}", OPENBLAS_NUM_THREADS="1")

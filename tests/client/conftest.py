@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect import AgentMemory, Client, Recollect, Settings
-from recollect.client.agent import AgentClient
 from tests.server.live import serving
+from wellkept import AgentMemory, Client, Settings, Wellkept
+from wellkept.client.agent import AgentClient
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def recollect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+def wellkept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
     folder = tmp_path_factory.mktemp("store")
     (folder / "skills" / "tea").mkdir(parents=True)
     (folder / "skills" / "tea" / "SKILL.md").write_text("---\nname: tea\ndescription: Making tea.\n---\nBoil water.\n")
@@ -21,18 +21,18 @@ def recollect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         url = str(request.getfixturevalue("postgres_url"))
     else:
         url = f"sqlite:///{folder / 'memory.db'}"
-    with Recollect(settings=Settings(url=url, skills=(str(folder / "skills"),))) as opened:
+    with Wellkept(settings=Settings(url=url, skills=(str(folder / "skills"),))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def key(recollect: Recollect) -> str:
-    return recollect.tenant("acme").add_key("operator").key
+def key(wellkept: Wellkept) -> str:
+    return wellkept.tenant("acme").add_key("operator").key
 
 
 @pytest.fixture(scope="module")
-def address(recollect: Recollect, key: str) -> Iterator[str]:
-    with serving(recollect, no_auth=False) as address:
+def address(wellkept: Wellkept, key: str) -> Iterator[str]:
+    with serving(wellkept, no_auth=False) as address:
         yield address
 
 
@@ -49,6 +49,6 @@ def atlas(client: Client) -> AgentClient:
 
 
 @pytest.fixture
-def library(recollect: Recollect, atlas: AgentClient) -> AgentMemory:
+def library(wellkept: Wellkept, atlas: AgentClient) -> AgentMemory:
     """The same agent without a server."""
-    return recollect.agent(atlas.owner.agent, "acme")
+    return wellkept.agent(atlas.owner.agent, "acme")

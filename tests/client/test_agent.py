@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from recollect import AgentMemory, Client, Conflict, Forbidden, Invalid, NotFound, Recollect, SecretRejected
-from recollect.client.agent import AgentClient
-from recollect.model import ACTOR, Conversation, Kind, Recalled, WorkingMemory
-from recollect.policy.filters.language import parse_filter
+from wellkept import AgentMemory, Client, Conflict, Forbidden, Invalid, NotFound, SecretRejected, Wellkept
+from wellkept.client.agent import AgentClient
+from wellkept.model import ACTOR, Conversation, Kind, Recalled, WorkingMemory
+from wellkept.policy.filters.language import parse_filter
 
 LONG = "".join(f"line {number}: added package\n" for number in range(2_000))
 SECRET = "The key is AKIAIOSFODNN7EXAMPLQ"
@@ -340,16 +340,16 @@ def test_a_user_is_named_by_a_header(atlas: AgentClient, library: AgentMemory) -
         atlas.for_user("u-7", shared=False)
 
 
-def test_a_key_limits_what_a_client_may_do(recollect: Recollect, address: str) -> None:
-    issued = recollect.tenant("acme").add_key("read")
+def test_a_key_limits_what_a_client_may_do(wellkept: Wellkept, address: str) -> None:
+    issued = wellkept.tenant("acme").add_key("read")
     with Client(address, issued.key) as reader:
         assert reader.owner.tenant == "acme"
         with pytest.raises(Forbidden):
             reader.agent("atlas").remember("x")
-    writer = recollect.tenant("acme").add_key("write")
+    writer = wellkept.tenant("acme").add_key("write")
     with Client(address, writer.key) as client:
         client.agent("acting").remember("Written over HTTP")
-    event = recollect.tenant("acme").audit.list(limit=1)[0]
+    event = wellkept.tenant("acme").audit.list(limit=1)[0]
     assert event.meta[ACTOR] == writer.record.id
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from recollect import AgentMemory, AsyncClient, Client, Recollect, TenantMemory
-from recollect.api.tenant_history import AuditLog
-from recollect.client.agent import AgentClient, AsyncAgentClient
-from recollect.client.client import AsyncAuditClient, AuditClient
+from wellkept import AgentMemory, AsyncClient, Client, TenantMemory, Wellkept
+from wellkept.api.tenant_history import AuditLog
+from wellkept.client.agent import AgentClient, AsyncAgentClient
+from wellkept.client.client import AsyncAuditClient, AuditClient
 
 FILES = "moves files of the server's machine: run the command there, or call the route"
 OPERATOR = "for the operator on the server's machine"
@@ -38,9 +38,9 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
         "call_tool": "a tool needs an agent here",
     },
     AuditLog: {"check_heads": OPERATOR},
-    Recollect: {
+    Wellkept: {
         **dict.fromkeys(("backup", "restore", "verify_backup"), FILES),
-        "verify_receipt": "needs no store: call it on `Recollect`",
+        "verify_receipt": "needs no store: call it on `Wellkept`",
         **dict.fromkeys(("check", "list_tenants", "mend_index", "embed_waiting", "find_refused"), OPERATOR),
         **dict.fromkeys(("background", "count_waiting", "embedder_problem", "problems", "list_refused"), PROCESS),
         **dict.fromkeys(("count_bytes", "has_keys", "recent_key", "verify_key", "current_key", "now"), PROCESS),
@@ -52,7 +52,7 @@ PAIRS: list[tuple[type, type, type]] = [
     (AgentMemory, AgentClient, AsyncAgentClient),
     (TenantMemory, Client, AsyncClient),
     (AuditLog, AuditClient, AsyncAuditClient),
-    (Recollect, Client, AsyncClient),
+    (Wellkept, Client, AsyncClient),
 ]
 each_pair = pytest.mark.parametrize(("of", "plain", "awaited"), PAIRS, ids=lambda each: each.__name__)
 

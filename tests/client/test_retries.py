@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncClient, Client, Invalid, NotFound, Recollect, RecollectError, Settings, StoreAway, StoreBusy
-from recollect.client import connection
-from recollect.errors import DiskFull, ModelRefused, StoreError, TimedOut
 from tests.client.flaky import DROP, answer, flaky, refusal
 from tests.server.live import serving
+from wellkept import AsyncClient, Client, Invalid, NotFound, Settings, StoreAway, StoreBusy, Wellkept, WellkeptError
+from wellkept.client import connection
+from wellkept.errors import DiskFull, ModelRefused, StoreError, TimedOut
 
 STORED = answer(201, {"id": "m-1", "kind": "note", "text": "x", "created_at": "2026-01-31T12:00:00Z", "tags": []})
 NO_HITS = answer(200, {"hits": [], "missing": [], "heading": ""})
@@ -71,21 +71,21 @@ def test_retries_end() -> None:
     ("script", "expected"),
     [
         (refusal(503, "timeout"), TimedOut),
-        (refusal(503, "store", X_Recollect_Error='{"type": "DiskFull"}'), DiskFull),
-        (refusal(502, "model", X_Recollect_Error='{"type": "ModelRefused"}'), ModelRefused),
-        (refusal(503, "store", X_Recollect_Error='{"type": "os"}'), StoreError),
+        (refusal(503, "store", X_Wellkept_Error='{"type": "DiskFull"}'), DiskFull),
+        (refusal(502, "model", X_Wellkept_Error='{"type": "ModelRefused"}'), ModelRefused),
+        (refusal(503, "store", X_Wellkept_Error='{"type": "os"}'), StoreError),
         (refusal(429, "rate_limited", Retry_After="3600"), StoreBusy),
         (refusal(413, "too_large"), Invalid),
         (refusal(404, "not_found"), NotFound),
-        (refusal(400, "of tomorrow"), RecollectError),
+        (refusal(400, "of tomorrow"), WellkeptError),
         (answer(200, "<html>"), StoreError),
         (answer(404, "<html>"), StoreError),
         (answer(302, "", Location="http://example.org"), StoreError),
     ],
 )
-def test_other_refusals_are_not_repeated(script: bytes, expected: type[RecollectError]) -> None:
+def test_other_refusals_are_not_repeated(script: bytes, expected: type[WellkeptError]) -> None:
     with flaky(script, STORED) as server, Client(server.address) as client:
-        with pytest.raises(RecollectError) as caught:
+        with pytest.raises(WellkeptError) as caught:
             client.agent("a").remember("x")
         assert type(caught.value) is expected
         assert len(server.requests) == 1
@@ -147,8 +147,8 @@ def test_headers_and_a_prefix_reach_the_server(caplog: pytest.LogCaptureFixture)
         assert first == "POST /memory/api/agents/a-b/memories HTTP/1.1"
         assert server.requests[1][0].startswith("GET /memory/api/agents/%C3%BC/memories?limit=100")
         assert headers["authorization"] == "Bearer the-key"
-        assert headers["x-recollect-user"] == "u-7"
-        assert "x-recollect-user" not in server.requests[1][1]
+        assert headers["x-wellkept-user"] == "u-7"
+        assert "x-wellkept-user" not in server.requests[1][1]
     assert "the-key" not in caplog.text
 
 
@@ -194,18 +194,18 @@ def test_settings_name_the_server() -> None:
 def test_a_missing_package_is_named() -> None:
     program = (
         "import sys; sys.modules['httpx2'] = None\n"
-        "from recollect import Client, Invalid\n"
+        "from wellkept import Client, Invalid\n"
         "try: Client('http://127.0.0.1:1')\n"
         "except Invalid as error: print(error)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "A client needs the package 'httpx2'; run: pip install 'recollect[client]'"
+    assert ran.stdout.strip() == "A client needs the package 'httpx2'; run: pip install 'wellkept[client]'"
 
 
 def test_a_client_is_shared_by_threads(tmp_path: Path) -> None:
     with (
-        Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as wellkept,
+        serving(wellkept) as address,
         Client(address) as client,
         ThreadPoolExecutor(8) as pool,
     ):
@@ -217,14 +217,14 @@ def test_a_client_is_shared_by_threads(tmp_path: Path) -> None:
             return agent.remember(f"Fact {number}", kind="journal").id
 
         assert len(set(pool.map(write, range(64)))) == 64
-        assert len(recollect.agent("many").list()) == 64
+        assert len(wellkept.agent("many").list()) == 64
 
 
 def test_a_write_whose_answer_is_lost_is_stored_once(tmp_path: Path) -> None:
     """Between client and server, a proxy delivers the request and loses the answer."""
     with (
-        Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as wellkept,
+        serving(wellkept) as address,
     ):
         port = int(address.rpartition(":")[2])
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -233,7 +233,7 @@ def test_a_write_whose_answer_is_lost_is_stored_once(tmp_path: Path) -> None:
             with Client(f"http://127.0.0.1:{listener.getsockname()[1]}") as client:
                 kept = client.agent("once").remember("Said once", kind="journal")
             proxy.join()
-        assert recollect.agent("once").list() == [kept]
+        assert wellkept.agent("once").list() == [kept]
 
 
 def _lose_first_answer(listener: socket.socket, port: int) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from recollect import AsyncClient, Client, Conflict, Forbidden, Invalid, NotFound, Recollect
-from recollect.api.recollect import TenantMemory
+from wellkept import AsyncClient, Client, Conflict, Forbidden, Invalid, NotFound, Wellkept
+from wellkept.api.wellkept import TenantMemory
 
 
 @pytest.fixture
-def library(recollect: Recollect) -> TenantMemory:
-    return recollect.tenant("acme")
+def library(wellkept: Wellkept) -> TenantMemory:
+    return wellkept.tenant("acme")
 
 
 @pytest.fixture
@@ -114,14 +114,14 @@ def test_a_client_is_its_own_tenant(client: Client) -> None:
         client.tenant("other")
 
 
-def test_all_of_it_can_be_awaited(address: str, key: str, recollect: Recollect, word: str) -> None:
+def test_all_of_it_can_be_awaited(address: str, key: str, wellkept: Wellkept, word: str) -> None:
     async def work() -> None:
         async with AsyncClient(address, key) as client:
             atlas = client.agent(word)
             kept = await asyncio.gather(*(atlas.remember(f"Fact {number}", kind="journal") for number in range(20)))
             assert len({each.id for each in kept}) == 20
-            assert await atlas.list() == recollect.agent(word, "acme").list()
-            assert await client.audit.head() == recollect.tenant("acme").audit.head()
+            assert await atlas.list() == wellkept.agent(word, "acme").list()
+            assert await client.audit.head() == wellkept.tenant("acme").audit.head()
             assert (await atlas.tools())[0]["type"] == "function"
             with pytest.raises(NotFound):
                 await atlas.get("m-99")

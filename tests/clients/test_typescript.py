@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect import Recollect
-from recollect.server.app import create_app
+import wellkept
+from wellkept import Wellkept
+from wellkept.server.app import create_app
 
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 PROSE = {"description", "summary", "title", "example", "examples"}
@@ -24,7 +24,7 @@ PROSE = {"description", "summary", "title", "example", "examples"}
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    with Recollect(":memory:") as store:
+    with Wellkept(":memory:") as store:
         return create_app(store, no_auth=True).openapi()
 
 
@@ -59,7 +59,7 @@ def test_every_path_of_the_client_exists(document: dict[str, Any]) -> None:
 
 def test_the_package_has_the_version_of_the_library() -> None:
     package = json.loads((CLIENT / "package.json").read_text("utf-8"))
-    assert package["version"] == recollect.__version__
+    assert package["version"] == wellkept.__version__
     assert "dependencies" not in package
 
 
@@ -70,7 +70,7 @@ def test_the_tests_of_the_client_pass(tmp_path: Path) -> None:
     assert npm, "install Node.js 20.3 or newer, with npm"
     shutil.copytree(CLIENT, tmp_path / "clients" / "typescript", ignore=shutil.ignore_patterns("node_modules", "dist"))
     shutil.copytree(CLIENT.parents[1] / "docs" / "integrations", tmp_path / "docs" / "integrations")
-    environment = os.environ | {"RECOLLECT_PYTHON": sys.executable}
+    environment = os.environ | {"WELLKEPT_PYTHON": sys.executable}
     commands = (["install", "--no-audit", "--no-fund"], ["run", "generate", "--", "--check"], ["test"])
     for words in commands:
         done = subprocess.run(

@@ -13,10 +13,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from recollect.model import Owner
-from recollect.store import SqlStore, open_store
 from tests.conformance.examples import DIMENSIONS, EMBEDDER, owner
 from tests.postgres_server import PostgresServer
+from wellkept.model import Owner
+from wellkept.store import SqlStore, open_store
+from wellkept.store.migrations import TENANT_SETTING
 
 PLACES = ("sqlite", "memory", "postgres-18")
 OLDER = "postgres-16"  # only for modules that set ALSO_ON_OLDER
@@ -40,7 +41,7 @@ class Place:
 def set_tenant(connection: psycopg.Connection[Any], tenant: str) -> None:
     """Set the tenant of a transaction as the store does: Citus forwards nothing but `SET LOCAL` to its workers."""
     connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
-    connection.execute(sql.SQL("SET LOCAL recollect.tenant = {}").format(sql.Literal(tenant)))
+    connection.execute(sql.SQL("SET LOCAL {} = {}").format(sql.SQL(TENANT_SETTING), sql.Literal(tenant)))
 
 
 def hold_indexes(store: SqlStore) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recollect.model import (
+from wellkept.model import (
     AuditEvent,
     ContextCall,
     Detail,
@@ -26,9 +26,9 @@ from recollect.model import (
     Workflow,
     WorkflowStep,
 )
-from recollect.policy.passages import PassageEvidence, compute_features, query_terms
-from recollect.ports import Store, Vector
-from recollect.testing import conformance as kit
+from wellkept.policy.passages import PassageEvidence, compute_features, query_terms
+from wellkept.ports import Store, Vector
+from wellkept.testing import conformance as kit
 
 ALL_KINDS, NOW, EARLIER, LATER = kit.ALL_KINDS, kit.NOW, kit.EARLIER, kit.LATER
 agent, api_key, ids, note, owner = kit.agent, kit.api_key, kit.ids, kit.note, kit.owner

@@ -1,6 +1,6 @@
 """`ports.AgentStore`, by the contract that authors of other back ends use."""
 
-from recollect.testing.conformance import AgentConformance
+from wellkept.testing.conformance import AgentConformance
 
 
 class TestAgents(AgentConformance):

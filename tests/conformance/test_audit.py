@@ -11,17 +11,17 @@ import apsw
 import psycopg
 import pytest
 
-from recollect.caller import acting_as
-from recollect.errors import StoreError
-from recollect.model import Owner
-from recollect.policy.filters.conditions import EVENT_FIELDS
-from recollect.policy.filters.language import parse_filter
-from recollect.ports import Store
-from recollect.store.search import words
-from recollect.store.search.words import SPARE
-from recollect.store.tables import audit
 from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import LATER, event, owner
+from wellkept.caller import acting_as
+from wellkept.errors import StoreError
+from wellkept.model import Owner
+from wellkept.policy.filters.conditions import EVENT_FIELDS
+from wellkept.policy.filters.language import parse_filter
+from wellkept.ports import Store
+from wellkept.store.search import words
+from wellkept.store.search.words import SPARE
+from wellkept.store.tables import audit
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import Invalid, ReadOnly
-from recollect.model import AuditHead, Owner, Trace
-from recollect.policy.audit import START, canonical_json, event_hash, is_keyed
-from recollect.policy.erasure import ERASED
-from recollect.ports import Store
-from recollect.store import SqlStore, open_store
 from tests.conformance.conftest import Place
 from tests.conformance.examples import event
 from tests.conformance.test_audit import tamper
+from wellkept.errors import Invalid, ReadOnly
+from wellkept.model import AuditHead, Owner, Trace
+from wellkept.policy.audit import START, canonical_json, event_hash, is_keyed
+from wellkept.policy.erasure import ERASED
+from wellkept.ports import Store
+from wellkept.store import SqlStore, open_store
 
 KEY = "correct horse battery staple"
 OTHER_KEY = "another key of good length"

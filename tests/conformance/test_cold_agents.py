@@ -11,13 +11,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.api.agent import AgentMemory
-from recollect.model import Hit
-from recollect.store.search import index_cache
-from recollect.store.search.loader import MIN_ASKED
 from tests.conformance.conftest import Place, hold_indexes
 from tests.waiting import eventually
+from wellkept import Settings, Wellkept
+from wellkept.api.agent import AgentMemory
+from wellkept.model import Hit
+from wellkept.store.search import index_cache
+from wellkept.store.search.loader import MIN_ASKED
 
 pytestmark = pytest.mark.only_on("postgres")
 
@@ -92,11 +92,11 @@ def write_question(rng: random.Random) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def both_ways(place: Place) -> Iterator[tuple[Recollect, Recollect]]:
+def both_ways(place: Place) -> Iterator[tuple[Wellkept, Wellkept]]:
     """A server that never loads an index, and one that searches every agent in memory."""
     with (
-        Recollect(settings=Settings(url=place.url), clock=lambda: NOW) as cold,
-        Recollect(settings=Settings(url=place.url), clock=lambda: NOW) as warm,
+        Wellkept(settings=Settings(url=place.url), clock=lambda: NOW) as cold,
+        Wellkept(settings=Settings(url=place.url), clock=lambda: NOW) as warm,
     ):
         hold_indexes(warm._services.store)  # type: ignore[arg-type]
         yield cold, warm
@@ -113,9 +113,9 @@ def assert_same(left: Sequence[Hit], right: Sequence[Hit]) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_database_and_index_give_the_same_answers(
-    both_ways: tuple[Recollect, Recollect], seed: int, monkeypatch: pytest.MonkeyPatch
+    both_ways: tuple[Wellkept, Wellkept], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.store.search.loader.MIN_ASKED", 10**9)
+    monkeypatch.setattr("wellkept.store.search.loader.MIN_ASKED", 10**9)
     rng = random.Random(seed)
     cold, warm = (each.agent(f"agent{seed}") for each in both_ways)
     cold.remember_many([write_draft(rng) for _ in range(rng.choice((1, 30, 400)))])
@@ -133,7 +133,7 @@ def test_database_and_index_give_the_same_answers(
     assert found
 
 
-def test_a_question_of_many_words_finds_each_of_them(both_ways: tuple[Recollect, Recollect]) -> None:
+def test_a_question_of_many_words_finds_each_of_them(both_ways: tuple[Wellkept, Wellkept]) -> None:
     """The bits of the words fill more than one number."""
     words = [f"w{number}ord" for number in range(150)]
     cold, warm = (each.agent("long") for each in both_ways)
@@ -144,9 +144,9 @@ def test_a_question_of_many_words_finds_each_of_them(both_ways: tuple[Recollect,
         assert_same(*(each.recall(query, limit=40, sources=["memory"], min_score=0.0) for each in (cold, warm)))
 
 
-def count_held(recollect: Recollect, agent: str = "") -> int:
+def count_held(wellkept: Wellkept, agent: str = "") -> int:
     """Count the indexes of agents in memory."""
-    held = recollect._services.store._engine.index._indexes._cached  # type: ignore[attr-defined]
+    held = wellkept._services.store._engine.index._indexes._cached  # type: ignore[attr-defined]
     return sum(1 for key in held if key.agent and agent in ("", key.agent))
 
 
@@ -157,28 +157,28 @@ def ask(agent: AgentMemory, query: str = "bread") -> list[str]:
 
 
 @pytest.fixture
-def recollect(lasting_place: Place) -> Iterator[Recollect]:
-    with Recollect(settings=Settings(url=lasting_place.url), clock=lambda: NOW) as opened:
+def wellkept(lasting_place: Place) -> Iterator[Wellkept]:
+    with Wellkept(settings=Settings(url=lasting_place.url), clock=lambda: NOW) as opened:
         yield opened
 
 
-def test_only_an_agent_asked_repeatedly_gets_an_index(recollect: Recollect) -> None:
-    once, often = recollect.agent("once"), recollect.agent("often")
+def test_only_an_agent_asked_repeatedly_gets_an_index(wellkept: Wellkept) -> None:
+    once, often = wellkept.agent("once"), wellkept.agent("often")
     for agent in (once, often):
         agent.remember("bread")
     assert ask(once) == ask(often) == ["m-1"]
-    assert count_held(recollect) == 0
+    assert count_held(wellkept) == 0
     for _ in range(MIN_ASKED):
         ask(often)
 
-    eventually(lambda: count_held(recollect, "often") == 1)
-    assert count_held(recollect, "once") == 0
+    eventually(lambda: count_held(wellkept, "often") == 1)
+    assert count_held(wellkept, "once") == 0
     often.remember("more bread")
     assert sorted(ask(often)) == ["m-1", "m-2"]
 
 
 def test_an_answer_does_not_wait_for_an_index_that_is_loading(
-    recollect: Recollect, monkeypatch: pytest.MonkeyPatch
+    wellkept: Wellkept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, may_go_on, is_loading = index_cache.OwnerIndex.append, threading.Event(), threading.Event()
 
@@ -188,7 +188,7 @@ def test_an_answer_does_not_wait_for_an_index_that_is_loading(
         append(index, rows)
 
     monkeypatch.setattr(index_cache.OwnerIndex, "append", append_late)
-    agent = recollect.agent("loading")
+    agent = wellkept.agent("loading")
     agent.remember("bread")
     for _ in range(MIN_ASKED):
         ask(agent)
@@ -196,16 +196,16 @@ def test_an_answer_does_not_wait_for_an_index_that_is_loading(
     agent.remember("more bread")
     try:
         assert sorted(ask(agent)) == ["m-1", "m-2"]
-        assert count_held(recollect, "loading") == 0
+        assert count_held(wellkept, "loading") == 0
     finally:
         may_go_on.set()
-    eventually(lambda: count_held(recollect, "loading") == 1)
+    eventually(lambda: count_held(wellkept, "loading") == 1)
     agent.remember("even more bread")
     assert sorted(ask(agent)) == ["m-1", "m-2", "m-3"]
 
 
 def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
-    recollect: Recollect, monkeypatch: pytest.MonkeyPatch
+    wellkept: Wellkept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, may_go_on, is_loading = index_cache.OwnerIndex.append, threading.Event(), threading.Event()
 
@@ -215,47 +215,47 @@ def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
         assert may_go_on.wait(60)
 
     monkeypatch.setattr(index_cache.OwnerIndex, "append", append_late)
-    agent = recollect.agent("erased")
+    agent = wellkept.agent("erased")
     agent.remember("bread")
     for _ in range(MIN_ASKED):
         ask(agent)
     assert is_loading.wait(60)
-    recollect.tenant().erase("agent:erased")
+    wellkept.tenant().erase("agent:erased")
     may_go_on.set()
-    loader = recollect._services.store._engine.index._loader  # type: ignore[attr-defined]
+    loader = wellkept._services.store._engine.index._loader  # type: ignore[attr-defined]
     eventually(lambda: not loader._is_running)
-    assert count_held(recollect, "erased") == 0
+    assert count_held(wellkept, "erased") == 0
 
 
 def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.store.search.loader.MIN_ASKED", 1)
-    with Recollect(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as recollect:
-        agents = [recollect.agent(f"limited{number}") for number in range(5)]
+    monkeypatch.setattr("wellkept.store.search.loader.MIN_ASKED", 1)
+    with Wellkept(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as wellkept:
+        agents = [wellkept.agent(f"limited{number}") for number in range(5)]
         rng = random.Random(1)
         for agent in agents[:4]:
             agent.remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(250)])
         agents[4].remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(4000)])
-        indexes = recollect._services.store._engine.index._indexes  # type: ignore[attr-defined]
+        indexes = wellkept._services.store._engine.index._indexes  # type: ignore[attr-defined]
         for _ in range(40):
             assert ask(rng.choice(agents), rng.choice(THINGS))
             assert sum(each.held.index.nbytes for each in list(indexes._cached.values())) <= 1024 * 1024
         # Its index alone takes more than a megabyte.
         assert ask(agents[4])
-        assert count_held(recollect, "limited4") == 0
-        assert count_held(recollect) >= 1
+        assert count_held(wellkept, "limited4") == 0
+        assert count_held(wellkept) >= 1
 
 
 def test_agents_asked_in_turn_do_not_displace_each_other(lasting_place: Place) -> None:
-    with Recollect(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as recollect:
-        agents = [recollect.agent(f"turn{number}") for number in range(6)]
+    with Wellkept(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as wellkept:
+        agents = [wellkept.agent(f"turn{number}") for number in range(6)]
         rng = random.Random(2)
         for agent in agents:
             agent.remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(300)])
-        indexes = recollect._services.store._engine.index._indexes  # type: ignore[attr-defined]
+        indexes = wellkept._services.store._engine.index._indexes  # type: ignore[attr-defined]
         for _ in range(2 * MIN_ASKED):
             for agent in agents:
                 ask(agent)
-        loader = recollect._services.store._engine.index._loader  # type: ignore[attr-defined]
+        loader = wellkept._services.store._engine.index._loader  # type: ignore[attr-defined]
         eventually(lambda: not loader._is_running)
         held = set(indexes._cached)
         assert held
@@ -266,13 +266,13 @@ def test_agents_asked_in_turn_do_not_displace_each_other(lasting_place: Place) -
 
 
 def test_a_closed_connection_leaves_the_indexes_in_memory(
-    recollect: Recollect, lasting_place: Place, request: pytest.FixtureRequest
+    wellkept: Wellkept, lasting_place: Place, request: pytest.FixtureRequest
 ) -> None:
-    agent = recollect.agent("connected")
+    agent = wellkept.agent("connected")
     agent.remember("bread")
     for _ in range(MIN_ASKED):
         ask(agent)
-    eventually(lambda: count_held(recollect, "connected") == 1)
+    eventually(lambda: count_held(wellkept, "connected") == 1)
     server = request.getfixturevalue("postgres_server")
     with psycopg.connect(server.admin_url(lasting_place.url), autocommit=True) as admin:
         admin.execute(
@@ -280,4 +280,4 @@ def test_a_closed_connection_leaves_the_indexes_in_memory(
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
     assert ask(agent) == ["m-1"]
-    assert count_held(recollect, "connected") == 1
+    assert count_held(wellkept, "connected") == 1

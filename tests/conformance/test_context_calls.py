@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.errors import NotFound
-from recollect.model import Block, BlockItem, Kind, Owner, Role, Truncation
-from recollect.ports import Store
 from tests.conformance.examples import EARLIER, NOW, agent, call, note, texts
+from wellkept.errors import NotFound
+from wellkept.model import Block, BlockItem, Kind, Owner, Role, Truncation
+from wellkept.ports import Store
 
 
 @pytest.fixture(autouse=True)

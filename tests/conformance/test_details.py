@@ -12,13 +12,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect.errors import Conflict, NotFound, StoreError
-from recollect.model import Owner
-from recollect.ports import Content, Store
-from recollect.store import SqlStore
-from recollect.store.content.chunks import CHUNK_CHARS
 from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import EARLIER, LATER, NOW, add_detail, agent, detail, note
+from wellkept.errors import Conflict, NotFound, StoreError
+from wellkept.model import Owner
+from wellkept.ports import Content, Store
+from wellkept.store import SqlStore
+from wellkept.store.content.chunks import CHUNK_CHARS
 
 ALSO_ON_OLDER = True
 pytestmark = pytest.mark.proves("D4")

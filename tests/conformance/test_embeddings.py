@@ -10,10 +10,6 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from recollect.errors import Invalid, SchemaMismatch
-from recollect.model import Owner
-from recollect.ports import Store, Unembedded
-from recollect.store import SqlStore
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     ALL_KINDS,
@@ -29,6 +25,10 @@ from tests.conformance.examples import (
     vector,
 )
 from tests.postgres_server import PostgresServer
+from wellkept.errors import Invalid, SchemaMismatch
+from wellkept.model import Owner
+from wellkept.ports import Store, Unembedded
+from wellkept.store import SqlStore
 
 pytestmark = pytest.mark.proves("X7")
 
@@ -68,7 +68,7 @@ def test_the_first_embedder_is_taken_down_and_another_is_refused(new_store: Stor
     new_store.use_embedder("first", 8)
 
     for name, dimensions in (("second", 8), ("first", 16)):
-        with pytest.raises(SchemaMismatch, match=r"'first' \(8 dimensions\).*run: recollect reembed"):
+        with pytest.raises(SchemaMismatch, match=r"'first' \(8 dimensions\).*run: wellkept reembed"):
             new_store.use_embedder(name, dimensions)
 
 

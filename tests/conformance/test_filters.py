@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.model import Kind, Memory, Origin, Owner, Scope, State
-from recollect.policy.filters.conditions import (
+from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note, owner
+from wellkept.model import Kind, Memory, Origin, Owner, Scope, State
+from wellkept.policy.filters.conditions import (
     EXISTS,
     MEMORY_FIELDS,
     METADATA,
@@ -25,14 +26,14 @@ from recollect.policy.filters.conditions import (
     Or,
     is_matching,
 )
-from recollect.policy.filters.language import parse_filter, render_filter
-from recollect.policy.names import memory_seq
-from recollect.ports import Store
-from recollect.store import SqlStore
-from recollect.store.conditions import compile_filter
-from recollect.store.queries import as_pyformat
-from recollect.store.search import columns
-from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note, owner
+from wellkept.policy.filters.language import parse_filter, render_filter
+from wellkept.policy.names import memory_seq
+from wellkept.ports import Store
+from wellkept.store import SqlStore
+from wellkept.store.conditions import compile_filter
+from wellkept.store.migrations import TENANT_SETTING
+from wellkept.store.queries import as_pyformat
+from wellkept.store.search import columns
 
 KEYS = ["city", "n", "a.b", 'say "hi"', "", "back\\slash", "0", "ключ", "[1]", "new\nline", "don't"]
 TEXTS = ["Oslo", "oslo", "", "5", "true", "é", "e\N{COMBINING ACUTE ACCENT}", "\U0001f600", "\uffff", "100%", "it's"]
@@ -238,7 +239,7 @@ def test_equality_on_metadata_uses_the_index_once_row_level_security_lets_it(
         admin.execute("ALTER FUNCTION jsonb_contains(jsonb, jsonb) LEAKPROOF")
         admin.execute("VACUUM ANALYZE memories")
     with psycopg.connect(place.url) as connection:
-        connection.execute(f"SET LOCAL recollect.tenant = '{ann.tenant}'")
+        connection.execute(f"SET LOCAL {TENANT_SETTING} = '{ann.tenant}'")
         connection.execute("SET LOCAL enable_indexscan = off")
         plan = connection.execute(statement, {"tenant": ann.tenant, **clause.values}).fetchall()
 

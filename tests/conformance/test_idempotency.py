@@ -11,14 +11,14 @@ from functools import partial
 
 import pytest
 
-from recollect.errors import NotFound, RequestInProgress
-from recollect.model import Kind, Owner
-from recollect.ports import Store
-from recollect.ports.history import CLAIM, Claim, KeptAnswer
-from recollect.store import SqlStore
-from recollect.store.tables.access import ROW_BYTES
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note
+from wellkept.errors import NotFound, RequestInProgress
+from wellkept.model import Kind, Owner
+from wellkept.ports import Store
+from wellkept.ports.history import CLAIM, Claim, KeptAnswer
+from wellkept.store import SqlStore
+from wellkept.store.tables.access import ROW_BYTES
 
 DAY = timedelta(hours=24)
 ANSWER = KeptAnswer(

@@ -16,13 +16,6 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from recollect import ports
-from recollect.errors import RecollectError, StoreError
-from recollect.model import AuditHead, Kind, Owner, ProposalState, Role, Trace, WrongWords
-from recollect.ports import Store, Unembedded
-from recollect.ports.history import ConsoleLogin, KeptAnswer
-from recollect.store import SqlStore
-from recollect.store.tables.erasure import TABLES
 from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import (
     ALL_KINDS,
@@ -48,6 +41,14 @@ from tests.conformance.examples import (
 )
 from tests.conformance.test_idempotency import claim_of
 from tests.postgres_server import PostgresServer
+from wellkept import ports
+from wellkept.errors import StoreError, WellkeptError
+from wellkept.model import AuditHead, Kind, Owner, ProposalState, Role, Trace, WrongWords
+from wellkept.ports import Store, Unembedded
+from wellkept.ports.history import ConsoleLogin, KeptAnswer
+from wellkept.store import SqlStore
+from wellkept.store.migrations import TENANT_SETTING
+from wellkept.store.tables.erasure import TABLES
 
 pytestmark = pytest.mark.proves("E12")
 
@@ -404,7 +405,7 @@ def answer(store: Store, attempt: Attempt, intruder: Owner, target: Target) -> s
     """What the intruder learns, with the names it brought along itself left out."""
     try:
         said = repr(attempt(store, intruder, target))
-    except RecollectError as error:
+    except WellkeptError as error:
         said = f"{type(error).__name__}: {error}"
     for known in (
         intruder.tenant,
@@ -543,7 +544,7 @@ def test_the_tenant_is_forgotten_when_the_transaction_ends(guarded: SqlStore, se
     def work() -> None:
         unit = guarded._current.unit
         seen.append(unit._connection.info.backend_pid)
-        assert unit._connection.execute("SHOW recollect.tenant").fetchone() == (secret.tenant,)
+        assert unit._connection.execute(f"SHOW {TENANT_SETTING}").fetchone() == (secret.tenant,)
 
     guarded.transaction(secret.tenant, work)
     with pytest.raises(LookupError):
@@ -551,12 +552,12 @@ def test_the_tenant_is_forgotten_when_the_transaction_ends(guarded: SqlStore, se
 
     with guarded._engine._link.connection() as connection:  # type: ignore[attr-defined]
         assert connection.info.backend_pid == seen[0]
-        assert connection.execute("SELECT current_setting('recollect.tenant', true)").fetchone() == ("",)
+        assert connection.execute(f"SELECT current_setting('{TENANT_SETTING}', true)").fetchone() == ("",)
         assert set(visible(connection).values()) == {0}
 
 
 def test_a_tenant_that_is_no_slug_never_reaches_the_database(guarded: SqlStore) -> None:
-    with pytest.raises(RecollectError, match="A tenant id is"):
+    with pytest.raises(WellkeptError, match="A tenant id is"):
         guarded.list_memories(Owner("x'; RESET ALL; --", "ann"), now=NOW)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.ports import Store
-from recollect.store import open_store
-from recollect.testing.conformance import KeyConformance, StoreConformance
+from wellkept.ports import Store
+from wellkept.store import open_store
+from wellkept.testing.conformance import KeyConformance, StoreConformance
 
 
 class TestKeys(KeyConformance):

@@ -11,12 +11,6 @@ import numpy as np
 import psycopg
 import pytest
 
-from recollect.errors import Conflict, NotFound
-from recollect.model import Chunk, Document, Owner
-from recollect.policy.filters.conditions import Comparison
-from recollect.ports import Store
-from recollect.store.conditions import ALL_ROWS, PLACE
-from recollect.store.postgres import index
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     DIMENSIONS,
@@ -29,6 +23,12 @@ from tests.conformance.examples import (
     seqs,
     vector,
 )
+from wellkept.errors import Conflict, NotFound
+from wellkept.model import Chunk, Document, Owner
+from wellkept.policy.filters.conditions import Comparison
+from wellkept.ports import Store
+from wellkept.store.conditions import ALL_ROWS, PLACE
+from wellkept.store.postgres import index
 
 ALSO_ON_OLDER = True
 POLICY = Comparison("category", "=", "policy")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from recollect.model import Kind, Owner, State
-from recollect.ports import Aging, Store
 from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note, vector
+from wellkept.model import Kind, Owner, State
+from wellkept.ports import Aging, Store
 
 _leases = count(1)
 

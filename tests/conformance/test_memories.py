@@ -10,10 +10,6 @@ from random import Random
 
 import pytest
 
-from recollect.errors import Conflict, Invalid, NotFound, StoreError
-from recollect.model import Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope, State
-from recollect.ports import Store
-from recollect.services.memories.filters import check_filters
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     ALL_KINDS,
@@ -27,6 +23,10 @@ from tests.conformance.examples import (
     texts,
     vector,
 )
+from wellkept.errors import Conflict, Invalid, NotFound, StoreError
+from wellkept.model import Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope, State
+from wellkept.ports import Store
+from wellkept.services.memories.filters import check_filters
 
 ALSO_ON_OLDER = True
 

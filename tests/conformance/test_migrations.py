@@ -16,16 +16,16 @@ import apsw
 import psycopg
 import pytest
 
-from recollect.errors import SchemaMismatch, StoreError
-from recollect.model import Kind, Owner, Role
-from recollect.ports import Store
-from recollect.store.migrations import Migration, load_migrations
-from recollect.store.postgres import schema as postgres
-from recollect.store.sqlite import engine as schema
 from tests.conformance.conftest import Place
 from tests.conformance.examples import EARLIER, NOW, event, messages, note, owner, session
 from tests.postgres_server import PATIENCE, PostgresServer
 from tests.processes import CLEAN
+from wellkept.errors import SchemaMismatch, StoreError
+from wellkept.model import Kind, Owner, Role
+from wellkept.ports import Store
+from wellkept.store.migrations import Migration, load_migrations
+from wellkept.store.postgres import schema as postgres
+from wellkept.store.sqlite import engine as schema
 
 pytestmark = pytest.mark.proves("T2")
 
@@ -168,7 +168,7 @@ def test_a_newer_database_is_refused_with_the_command_that_mends_it(new_place: P
     new_place.open().close()
     run(new_place, "INSERT INTO schema_migrations (number, name, checksum) VALUES (99, 'of_the_future', 'x')")
 
-    with pytest.raises(SchemaMismatch, match=r"has schema 99, .*pip install -U recollect"):
+    with pytest.raises(SchemaMismatch, match=r"has schema 99, .*pip install -U wellkept"):
         new_place.open()
 
 
@@ -184,7 +184,7 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path_factory: pyte
     path = tmp_path_factory.mktemp("other") / "letter.txt"
     path.write_bytes(b"Dear reader, " * 500)
 
-    with pytest.raises(StoreError, match="damaged or not a recollect database"):
+    with pytest.raises(StoreError, match="damaged or not a wellkept database"):
         Place("sqlite", f"sqlite:///{path}").open()
     assert path.read_bytes() == b"Dear reader, " * 500
 
@@ -375,7 +375,7 @@ def test_another_programs_conversations_are_taken_over_and_stay_as_they_were(
     assert first.created_at.isoformat() == "2025-01-01T10:00:00+00:00"
     assert store.add_messages(default, CHATS[0], messages("five"))[0].position == 5
     store.close()
-    assert run(new_place, "SELECT count(*) FROM chat_messages_before_recollect") == [(5,)]
+    assert run(new_place, "SELECT count(*) FROM chat_messages_before_wellkept") == [(5,)]
     new_place.open().close()
 
 

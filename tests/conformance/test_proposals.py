@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.errors import Conflict, NotFound
-from recollect.model import FoldedMemory, Owner, ProposalState
-from recollect.ports import Store
 from tests.conformance.examples import LATER, NOW, note, owner, proposal
+from wellkept.errors import Conflict, NotFound
+from wellkept.model import FoldedMemory, Owner, ProposalState
+from wellkept.ports import Store
 
 
 def test_they_come_back_as_they_were_newest_first(store: Store, ann: Owner) -> None:

@@ -9,16 +9,16 @@ from contextlib import closing
 
 import pytest
 
-from recollect.deadline import hold_in_time, limit_reads
-from recollect.errors import NotFound, StoreError, StoreTimeout
-from recollect.model import Kind, Owner
-from recollect.policy.text import terms
-from recollect.store.engine import Unit
-from recollect.store.search import index_cache, words
-from recollect.store.sqlstore import SqlStore
 from tests.conformance.conftest import Place, hold_indexes
 from tests.conformance.examples import NOW, event, note
 from tests.waiting import LIMIT
+from wellkept.deadline import hold_in_time, limit_reads
+from wellkept.errors import NotFound, StoreError, StoreTimeout
+from wellkept.model import Kind, Owner
+from wellkept.policy.text import terms
+from wellkept.store.engine import Unit
+from wellkept.store.search import index_cache, words
+from wellkept.store.sqlstore import SqlStore
 
 
 def found(store: SqlStore, ann: Owner) -> int:

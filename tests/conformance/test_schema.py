@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect.store.conditions import PLACE
-from recollect.store.migrations import load_migrations
-from recollect.store.queries import as_numbered, load_queries
 from tests.conformance.conftest import Place
+from wellkept.store.conditions import PLACE
+from wellkept.store.migrations import TENANT_SETTING, load_migrations
+from wellkept.store.queries import as_numbered, load_queries
 
 REGISTRIES = {"tenants", "vector_queue", "token_buckets", "embedders", "leases", "schema_migrations"}
 """Tables of the whole database, with nothing about anybody in them."""
@@ -112,7 +112,7 @@ def test_the_wall_stands_around_every_table(catalogue: psycopg.Connection[Any]) 
         catalogue,
         "SELECT c.relname FROM pg_class c JOIN pg_policy p ON p.polrelid = c.oid "
         "WHERE c.relrowsecurity AND c.relforcerowsecurity AND p.polcmd = '*' AND p.polpermissive "
-        "AND pg_get_expr(p.polqual, c.oid) LIKE '%recollect.tenant%' "
+        f"AND pg_get_expr(p.polqual, c.oid) LIKE '%{TENANT_SETTING}%' "
         "AND pg_get_expr(p.polqual, c.oid) = pg_get_expr(p.polwithcheck, c.oid)",
     )
     assert walled == tables_of(catalogue)

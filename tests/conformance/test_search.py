@@ -14,12 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.model import Kind, Match, Memory, Owner, Role
-from recollect.policy.recall.question import ParsedQuery
-from recollect.policy.recall.similarity import SPEAKERS, Evidence
-from recollect.policy.text import terms
-from recollect.ports import Store, Vector
-from recollect.store import open_store
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     ALL_KINDS,
@@ -33,6 +27,12 @@ from tests.conformance.examples import (
     seqs,
     vector,
 )
+from wellkept.model import Kind, Match, Memory, Owner, Role
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.recall.similarity import SPEAKERS, Evidence
+from wellkept.policy.text import terms
+from wellkept.ports import Store, Vector
+from wellkept.store import open_store
 
 
 def add(store: Store, owner: Owner, *texts: str) -> Sequence[Memory]:

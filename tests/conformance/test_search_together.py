@@ -17,11 +17,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect.errors import Conflict, NotFound, StoreBusy
-from recollect.model import Kind, Memory, Owner
-from recollect.policy.text import terms
-from recollect.store.search import index_cache
-from recollect.store.sqlstore import SqlStore
 from tests.conformance.conftest import Place, hold_indexes
 from tests.conformance.examples import (
     DIMENSIONS,
@@ -36,6 +31,11 @@ from tests.conformance.examples import (
     vector,
 )
 from tests.waiting import eventually
+from wellkept.errors import Conflict, NotFound, StoreBusy
+from wellkept.model import Kind, Memory, Owner
+from wellkept.policy.text import terms
+from wellkept.store.search import index_cache
+from wellkept.store.sqlstore import SqlStore
 
 
 @pytest.fixture

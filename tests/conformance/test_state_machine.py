@@ -19,13 +19,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from recollect.errors import Conflict, NotFound
-from recollect.model import Kind, Memory, Owner, State
-from recollect.policy.text import fold, terms
-from recollect.ports import Vector
-from recollect.store import SqlStore
 from tests.conformance.conftest import Place
 from tests.conformance.examples import ALL_KINDS, DIMENSIONS, EARLIER, EMBEDDER, LATER, NOW, note, owner, vector
+from wellkept.errors import Conflict, NotFound
+from wellkept.model import Kind, Memory, Owner, State
+from wellkept.policy.text import fold, terms
+from wellkept.ports import Vector
+from wellkept.store import SqlStore
 
 # No two of these directions are equally far from a third, so the order of the nearest is never in doubt.
 DIRECTIONS = tuple(vector(math.cos(math.radians(d)), math.sin(math.radians(d))) for d in (0, 10, 25, 45, 70, 100))

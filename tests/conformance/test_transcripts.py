@@ -12,14 +12,15 @@ import apsw
 import psycopg
 import pytest
 
-from recollect.errors import Conflict, NotFound
-from recollect.model import Owner, Role
-from recollect.ports import place_of
-from recollect.store import SqlStore
-from recollect.store.conditions import ALL_ROWS, PLACE
-from recollect.store.queries import as_numbered, load_queries
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, messages, owner, session
+from wellkept.errors import Conflict, NotFound
+from wellkept.model import Owner, Role
+from wellkept.ports import place_of
+from wellkept.store import SqlStore
+from wellkept.store.conditions import ALL_ROWS, PLACE
+from wellkept.store.migrations import TENANT_SETTING
+from wellkept.store.queries import as_numbered, load_queries
 
 
 def contents(store: SqlStore, ann: Owner, id: str, **options: Any) -> list[str]:
@@ -238,7 +239,7 @@ def rows_read(url: str, ann: Owner, after: int) -> int:
     """How many rows PostgreSQL touches to load what follows a position."""
     sql, _ = as_numbered(load_queries("postgres")["messages_after"])
     with psycopg.connect(url) as connection:
-        connection.execute(f"SET LOCAL recollect.tenant = '{ann.tenant}'")
+        connection.execute(f"SET LOCAL {TENANT_SETTING} = '{ann.tenant}'")
         connection.execute(f"PREPARE loading AS {sql.replace('?', '$')}")
         row = connection.execute(
             f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE loading ('{ann.tenant}', 's-1', {after}, 1000)"

@@ -11,12 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect.errors import Conflict, Invalid
-from recollect.model import Kind, Owner
-from recollect.policy.transfer import CONTENTS, KEYS, PARENTS, TEXTS
-from recollect.store import SqlStore, open_store
-from recollect.store.migrations import load_migrations
-from recollect.store.tables.transfer_tables import BY_NAME, TABLES
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     NOW,
@@ -35,6 +29,12 @@ from tests.conformance.examples import (
     vector,
     workflow,
 )
+from wellkept.errors import Conflict, Invalid
+from wellkept.model import Kind, Owner
+from wellkept.policy.transfer import CONTENTS, KEYS, PARENTS, TEXTS
+from wellkept.store import SqlStore, open_store
+from wellkept.store.migrations import load_migrations
+from wellkept.store.tables.transfer_tables import BY_NAME, TABLES
 
 MADE_AGAIN = {
     "memory_index": "the words and vectors of memories",

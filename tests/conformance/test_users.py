@@ -12,10 +12,6 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.errors import Conflict, NotFound
-from recollect.model import NO_USER, Kind, Memory, Owner, Role, State
-from recollect.ports import Store
-from recollect.store.queries import FOR_USER, USER_TABLES, load_queries
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     ALL_KINDS,
@@ -32,6 +28,10 @@ from tests.conformance.examples import (
     vector,
 )
 from tests.conformance.test_isolation import BY_AN_AGENT, NOBODYS, Target, answer, weighed
+from wellkept.errors import Conflict, NotFound
+from wellkept.model import NO_USER, Kind, Memory, Owner, Role, State
+from wellkept.ports import Store
+from wellkept.store.queries import FOR_USER, USER_TABLES, load_queries
 
 pytestmark = pytest.mark.proves("E12")
 

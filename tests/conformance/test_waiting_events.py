@@ -9,13 +9,14 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from recollect.errors import ReadOnly
-from recollect.model import Owner
-from recollect.policy.audit import event_hash
-from recollect.store import SqlStore, open_store, waiting_events
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, event
 from tests.conformance.test_audit import tamper
+from wellkept.errors import ReadOnly
+from wellkept.model import Owner
+from wellkept.policy.audit import event_hash
+from wellkept.store import SqlStore, open_store, waiting_events
+from wellkept.store.migrations import TENANT_SETTING
 
 pytestmark = pytest.mark.only_on("postgres")
 
@@ -51,7 +52,7 @@ def write(store: SqlStore, tenant: str, *messages: str, agent: str = "ann", seco
 
 def count_waiting(place: Place, tenant: str) -> int:
     with psycopg.connect(place.url) as connection:
-        connection.execute(f"SET LOCAL recollect.tenant = '{tenant}'")
+        connection.execute(f"SET LOCAL {TENANT_SETTING} = '{tenant}'")
         row = connection.execute("SELECT count(*) FROM audit_waiting").fetchone()
         assert row is not None
         return int(row[0])
@@ -157,11 +158,11 @@ def test_event_that_is_repeated_is_refused(
 ) -> None:
     write(writer, tenant, "one")
     with psycopg.connect(lasting_place.url) as connection:
-        connection.execute(f"SET LOCAL recollect.tenant = '{tenant}'")
+        connection.execute(f"SET LOCAL {TENANT_SETTING} = '{tenant}'")
         connection.execute("CREATE TEMPORARY TABLE kept ON COMMIT PRESERVE ROWS AS SELECT * FROM audit_waiting")
         connection.commit()
         assert list_messages(store, tenant) == ["one"]
-        connection.execute(f"SET LOCAL recollect.tenant = '{tenant}'")
+        connection.execute(f"SET LOCAL {TENANT_SETTING} = '{tenant}'")
         connection.execute("INSERT INTO audit_waiting SELECT * FROM kept")
 
     assert list_messages(store, tenant) == ["one"]

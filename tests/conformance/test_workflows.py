@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import Conflict, NotFound
-from recollect.model import Owner, Workflow, WorkflowStep
-from recollect.policy.history import STEP_CHARS
-from recollect.ports import Store
 from tests.conformance.conftest import Place
 from tests.conformance.examples import LATER, NOW, step, workflow
+from wellkept.errors import Conflict, NotFound
+from wellkept.model import Owner, Workflow, WorkflowStep
+from wellkept.policy.history import STEP_CHARS
+from wellkept.ports import Store
 
 ALSO_ON_OLDER = True
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from recollect import __version__
+from wellkept import __version__
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -45,7 +45,7 @@ def test_images_are_pinned_to_a_version() -> None:
     assert [base for base in bases if not PINNED.fullmatch(base)] == []
     assert all("slim" in base for base in bases)
     assert [each["image"] for each in COMPOSE["services"].values() if not PINNED.fullmatch(each["image"])] == []
-    assert COMPOSE["services"]["recollect"]["image"] == f"recollect:{__version__}"
+    assert COMPOSE["services"]["wellkept"]["image"] == f"wellkept:{__version__}"
 
 
 def test_the_image_runs_as_nobody_in_particular() -> None:
@@ -106,7 +106,7 @@ def test_services_may_do_little() -> None:
             is_file = source.startswith("./")
             assert (DEPLOY / source).exists() if is_file else source in COMPOSE["volumes"], mounted
             assert not is_file or mounted.endswith(":ro"), mounted
-    server = COMPOSE["services"]["recollect"]
+    server = COMPOSE["services"]["wellkept"]
 
     assert server["read_only"] is True
     assert server["cap_drop"] == ["ALL"]
@@ -139,7 +139,7 @@ def test_compose_accepts_the_file(tmp_path: Path) -> None:
     ]
     passwords = {
         "POSTGRES_PASSWORD": "one",
-        "RECOLLECT_PASSWORD": "two",
+        "WELLKEPT_PASSWORD": "two",
         "PATH": "/usr/bin:/bin",
         "HOME": str(tmp_path),
     }

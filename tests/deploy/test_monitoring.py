@@ -15,15 +15,15 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from recollect import Recollect, Settings
 from tests.server.live import client_of, serving
+from wellkept import Settings, Wellkept
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "recollect.json").read_text(encoding="utf-8"))
+BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "wellkept.json").read_text(encoding="utf-8"))
 ALERTS: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text(encoding="utf-8"))
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-USE = re.compile(r"\b(recollect_\w+)(?:\{([^}]*)\})?")
+USE = re.compile(r"\b(wellkept_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)(=~|=)"([^"]*)"')
 OF_PROMETHEUS = {"instance", "job", "le"}
 SUFFIXES = ("_bucket", "_count", "_sum")
@@ -34,9 +34,9 @@ Samples = dict[str, list[dict[str, str]]]
 @pytest.fixture(scope="module")
 def samples() -> Samples:
     """The labels of each sample of a server that has answered one request."""
-    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect) as address:
-        recollect.agent("ann").remember("Prefers tabs")
-        recollect.maintain()
+    with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept) as address:
+        wellkept.agent("ann").remember("Prefers tabs")
+        wellkept.maintain()
         with client_of(address) as client:
             return read_samples(client)
 
@@ -78,7 +78,7 @@ def test_every_metric_and_label_that_is_asked_for_exists(samples: Samples) -> No
 
 
 def test_every_metric_is_documented_and_every_documented_one_exists(samples: Samples) -> None:
-    documented = dict(re.findall(r"^\| `(recollect_\w+)` \|([^|]*)\|", PAGE, re.MULTILINE))
+    documented = dict(re.findall(r"^\| `(wellkept_\w+)` \|([^|]*)\|", PAGE, re.MULTILINE))
     shown = {re.sub("(_bucket|_count|_sum)$", "", name) for name in samples if not name.endswith("_created")}
 
     assert set(documented) == shown
@@ -90,7 +90,7 @@ def test_every_metric_is_documented_and_every_documented_one_exists(samples: Sam
 def test_every_alert_is_explained() -> None:
     named = {rule["alert"] for rule in alert_rules()}
 
-    assert named == set(re.findall(r"`(Recollect[A-Z]\w+)`", PAGE.partition("## Alerts")[2].partition("\n## ")[0]))
+    assert named == set(re.findall(r"`(Wellkept[A-Z]\w+)`", PAGE.partition("## Alerts")[2].partition("\n## ")[0]))
     for rule in alert_rules():
         assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}, rule
         assert rule["labels"]["severity"] in ("page", "ticket")
@@ -132,9 +132,9 @@ def test_prometheus_reads_the_rules_with_a_key() -> None:
 def test_the_key_that_prometheus_gets_reads_no_memory() -> None:
     """Whoever reads the configuration of Prometheus has its key."""
     assert PAGE.count("keys create --tenant monitoring --scope operator") == 2
-    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect, no_auth=False) as address:
-        recollect.agent("ann").remember("Prefers tabs")
-        key = recollect.tenant("monitoring").add_key("operator").key
+    with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept, no_auth=False) as address:
+        wellkept.agent("ann").remember("Prefers tabs")
+        key = wellkept.tenant("monitoring").add_key("operator").key
         with client_of(address, key=key) as client:
             assert client.get("/metrics").status_code == 200
             assert client.get("/api/agents").json()["items"] == []

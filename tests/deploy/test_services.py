@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recollect import Recollect
-from recollect.cli.app import SUBCOMMANDS
 from tests.cli.program import Program
 from tests.documentation import DOCS, read_blocks
 from tests.postgres_server import PostgresServer, find_program
+from wellkept import Wellkept
+from wellkept.cli.app import SUBCOMMANDS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-UNIT = (DEPLOY / "systemd" / "recollect.service").read_text(encoding="utf-8")
+UNIT = (DEPLOY / "systemd" / "wellkept.service").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 DRILL = PAGE.partition("## The drill")[2].partition("\n## ")[0]
 HARDENED = {
@@ -33,18 +33,18 @@ def test_the_unit_is_hardened_and_runs_the_program() -> None:
     lines = set(UNIT.splitlines())
 
     assert lines >= HARDENED
-    assert "ExecStart=/opt/recollect/bin/recollect serve" in lines
-    assert "StateDirectory=recollect" in lines
-    assert "Environment=RECOLLECT_URL=sqlite:////var/lib/recollect/recollect.db" in lines
+    assert "ExecStart=/opt/wellkept/bin/wellkept serve" in lines
+    assert "StateDirectory=wellkept" in lines
+    assert "Environment=WELLKEPT_URL=sqlite:////var/lib/wellkept/wellkept.db" in lines
 
 
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed")
-    unit = tmp_path / "recollect.service"
+    unit = tmp_path / "wellkept.service"
     # The program is not installed there.
-    unit.write_text(UNIT.replace("/opt/recollect/bin/recollect", "/bin/true"))
+    unit.write_text(UNIT.replace("/opt/wellkept/bin/wellkept", "/bin/true"))
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False, timeout=60)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -102,23 +102,23 @@ def test_the_role_of_compose_can_open_a_store_and_the_drill_restores_it(tmp_path
     with PostgresServer.start(durable=True) as server:
         found = variables(server)
         script = [str(DEPLOY / "postgres" / "create-role.sh")]
-        environment = {**found, "POSTGRES_USER": found["PGUSER"], "RECOLLECT_PASSWORD": "it's a pass'word"}
+        environment = {**found, "POSTGRES_USER": found["PGUSER"], "WELLKEPT_PASSWORD": "it's a pass'word"}
         subprocess.run(script, env=environment, check=True, capture_output=True, timeout=60)
-        address = f"postgresql://recollect@{found['PGHOST']}:{found['PGPORT']}"
-        with Recollect(f"{address}/recollect") as store:
+        address = f"postgresql://wellkept@{found['PGHOST']}:{found['PGPORT']}"
+        with Wellkept(f"{address}/wellkept") as store:
             store.agent("ann").remember("Prefers tabs over spaces")
             store.tenant("other").add_agent("bob")
         program = Program(tmp_path)
         (block,) = re.findall(r"```sh\n(pg_dump.*?)```", DRILL, re.DOTALL)
         for line in block.splitlines():
-            name, *rest = shlex.split(line.replace("postgresql://recollect@localhost", address))
-            if name == "recollect":
+            name, *rest = shlex.split(line.replace("postgresql://wellkept@localhost", address))
+            if name == "wellkept":
                 ended = program(*rest)
                 assert ended.code == 0, ended.out
             else:
                 command = [str(find_program(name)), *rest]
                 subprocess.run(command, cwd=tmp_path, env=found, check=True, capture_output=True, timeout=60)
-        with Recollect(f"{address}/drill") as restored:
+        with Wellkept(f"{address}/drill") as restored:
             assert [each.text for each in restored.agent("ann").list()] == ["Prefers tabs over spaces"]
             assert restored.list_tenants() == ["default", "other"]
             assert restored.agent("ann").recall("tabs or spaces?")
@@ -126,18 +126,18 @@ def test_the_role_of_compose_can_open_a_store_and_the_drill_restores_it(tmp_path
 
 def test_postgresql_in_ten_minutes_takes_the_quickstart_along(tmp_path: Path, postgres_url: str) -> None:
     commands = "".join(read_blocks(DOCS / "how-to" / "postgresql.md", "sh"))
-    lines = re.findall(r"^(?:env -u RECOLLECT_URL )?recollect .*$", commands, re.MULTILINE)
-    assert lines[-1] == "recollect serve"
+    lines = re.findall(r"^(?:env -u WELLKEPT_URL )?wellkept .*$", commands, re.MULTILINE)
+    assert lines[-1] == "wellkept serve"
     program = Program(tmp_path)
     program.ok("remember", "Prefers tabs over spaces", "--tag", "preference")
     for line in lines[:-1]:
         words = shlex.split(line)
-        variables = {} if words[0] == "env" else {"RECOLLECT_URL": postgres_url}
-        ended = program(*words[words.index("recollect") + 1 :], **variables)
+        variables = {} if words[0] == "env" else {"WELLKEPT_URL": postgres_url}
+        ended = program(*words[words.index("wellkept") + 1 :], **variables)
         # The server of the tests does not sync, which doctor reports.
         assert ended.code == ("doctor" in words), (line, ended)
 
-    with Recollect(postgres_url) as store:
+    with Wellkept(postgres_url) as store:
         (memory,) = store.agent("default").list()
         assert memory.tags == ("preference",), "the one of the quickstart, once"
 
@@ -145,11 +145,11 @@ def test_postgresql_in_ten_minutes_takes_the_quickstart_along(tmp_path: Path, po
 def test_the_drill_on_sqlite_brings_everything_back(tmp_path: Path) -> None:
     program = Program(tmp_path)
     program.ok("remember", "Prefers tabs over spaces")
-    (block,) = re.findall(r"```sh\n(recollect.*?)```", DRILL, re.DOTALL)
+    (block,) = re.findall(r"```sh\n(wellkept.*?)```", DRILL, re.DOTALL)
     outputs = []
     for line in block.splitlines():
         name, *rest = shlex.split(line)
-        assert name == "recollect"
+        assert name == "wellkept"
         ended = program(*rest)
         assert ended.code == 0, (line, ended)
         outputs.append(ended.out)
@@ -157,7 +157,7 @@ def test_the_drill_on_sqlite_brings_everything_back(tmp_path: Path) -> None:
     assert "Prefers tabs over spaces" in outputs[-1]
 
 
-@pytest.mark.parametrize("command", re.findall(r"^recollect [a-z].*$", PAGE.replace("\\\n", ""), re.MULTILINE))
+@pytest.mark.parametrize("command", re.findall(r"^wellkept [a-z].*$", PAGE.replace("\\\n", ""), re.MULTILINE))
 def test_commands_of_the_page_exist(tmp_path: Path, command: str) -> None:
     _, *words = shlex.split(command, comments=True)
     options = [each for each in words if each.startswith("--")]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from recollect import __version__
 from tools.release_notes import main, read_notes
+from wellkept import __version__
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -126,7 +126,7 @@ def test_the_list_of_components_has_every_locked_package(tmp_path: Path) -> None
     assert listed["bomFormat"] == "CycloneDX"
     assert {each["name"] for each in listed["components"]} == locked
     assert (listed["metadata"]["component"]["name"], listed["metadata"]["component"]["version"]) == (
-        "recollect",
+        "wellkept",
         __version__,
     )
 

@@ -18,7 +18,7 @@ PAGES = [
     *sorted((ROOT / "plugins").rglob("*.md")),
 ]
 REPOSITORY = re.compile(
-    r"https://(?:github\.com/recollect/recollect/(?:blob|tree)|raw\.githubusercontent\.com/recollect/recollect)/main/"
+    r"https://(?:github\.com/wellkept/wellkept/(?:blob|tree)|raw\.githubusercontent\.com/wellkept/wellkept)/main/"
 )
 CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")

@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.testing.fake_model import ModelServer, says
 from tests.documentation import ROOT, run_python
 from tests.waiting import PATIENT
+from wellkept.testing.fake_model import ModelServer, says
 
 EXAMPLES = ROOT / "examples"
 QUESTION = "What am I allergic to?"
@@ -34,7 +34,7 @@ def test_the_chat_remembers_facts_across_conversations(tmp_path: Path) -> None:
 
 
 def test_users_of_the_web_application_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_URL", f"sqlite:///{tmp_path}/app.db")
+    monkeypatch.setenv("WELLKEPT_URL", f"sqlite:///{tmp_path}/app.db")
     app = load("fastapi_app").app
 
     async def visit() -> list[Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.model import Owner
 from tests.conformance.examples import owner
+from wellkept.model import Owner
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from recollect.model import Kind, Memory, Owner
-from recollect.store import SqlStore, open_store
+from wellkept.model import Kind, Memory, Owner
+from wellkept.store import SqlStore, open_store
 
 ROOT = Path(__file__).parent.parent.parent
 OWNER = Owner("crash", "writer")

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import Invalid, StoreError
-from recollect.lazy import zstd
-from recollect.model import Owner
-from recollect.providers.archives import Archives
-from recollect.store import SqlStore, open_store
-from recollect.store.content.chunks import CHUNK_CHARS, decompress_chunk, read_index
 from tests.conformance.examples import LATER, NOW, add_detail, detail
 from tests.conformance.test_details import LONG, whole
 from tests.processes import CLEAN
+from wellkept.errors import Invalid, StoreError
+from wellkept.lazy import zstd
+from wellkept.model import Owner
+from wellkept.providers.archives import Archives
+from wellkept.store import SqlStore, open_store
+from wellkept.store.content.chunks import CHUNK_CHARS, decompress_chunk, read_index
 
 OLD_CHUNKS = (
     "28b52ffd647c00d50000984772c3bcc39f652061757320e69db1e4baac0a0100cd4c9d613f322c665e2a4d1844000000000000000000000028"
@@ -38,7 +38,7 @@ import itertools, os, sys, threading
 from pathlib import Path
 from tests.conformance.examples import add_detail, detail
 from tests.faults.test_details import opened
-from recollect.model import Owner
+from wellkept.model import Owner
 
 store, ann = opened(Path(sys.argv[1])), Owner("crash", "ann")
 numbers = itertools.count()
@@ -288,7 +288,7 @@ def test_a_text_that_does_not_fit_on_the_disk_is_refused(path: Path, ann: Owner)
 MEASURED = """
 import re, sys
 from pathlib import Path
-from recollect import Recollect
+from wellkept import Wellkept
 
 def most():  # of this program; what getrusage tells begins with that of the program which started it
     return int(re.findall(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[0])
@@ -300,7 +300,7 @@ def lines():
     for _ in range(megabytes):
         yield "".join(line.format(number + each) for each in range(10_000))
         number += 10_000
-with Recollect(f"sqlite:///{path}") as store:
+with Wellkept(f"sqlite:///{path}") as store:
     ann = store.agent("ann")
     for key in [ann.store_detail("warm up\\n" * 100_000).key]:
         ann.read_detail(key, grep="warm"), ann.read_detail(key, tail=3)

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import Conflict, StoreBusy, StoreError
-from recollect.model import Owner
-from recollect.ports import Store
-from recollect.store import open_store
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, ids, note, owner, texts
+from wellkept.errors import Conflict, StoreBusy, StoreError
+from wellkept.model import Owner
+from wellkept.ports import Store
+from wellkept.store import open_store
 
 ROOT = Path(__file__).parent.parent.parent
 THREADS = 16
@@ -141,7 +141,7 @@ def test_closing_ends_every_writer_and_loses_nothing_acknowledged(tmp_path: Path
 
 FORK = """
 import os, sys
-from recollect.errors import StoreError
+from wellkept.errors import StoreError
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note, owner
 
@@ -174,7 +174,7 @@ def test_a_forked_child_is_refused_with_a_sentence(engine: str, place: Place, re
 
 FULL = """
 import json, resource, sys
-from recollect.errors import StoreError
+from wellkept.errors import StoreError
 from tests.conformance.conftest import Place
 from tests.conformance.examples import note, owner
 

@@ -7,10 +7,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from recollect.model import Kind
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note, owner, seqs
 from tests.processes import CLEAN
+from wellkept.model import Kind
 
 PROCESSES = 4
 WRITES = 50

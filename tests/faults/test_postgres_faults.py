@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from recollect.errors import StoreAway, StoreBusy, StoreError
-from recollect.model import Kind, Owner
-from recollect.store import open_store
-from recollect.store.engine import Unit
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, ids, note
 from tests.postgres_server import PostgresServer
 from tests.waiting import eventually
+from wellkept.errors import StoreAway, StoreBusy, StoreError
+from wellkept.model import Kind, Owner
+from wellkept.store import open_store
+from wellkept.store.engine import Unit
 
 T = TypeVar("T")
 

@@ -7,14 +7,14 @@ import threading
 import psycopg
 import pytest
 
-from recollect.errors import DiskFull, StoreAway, StoreBusy
-from recollect.model import Owner
-from recollect.store import SqlStore, open_store
-from recollect.store.engine import Unit
-from recollect.store.postgres.link import SLOW_CALL
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note, texts
 from tests.postgres_server import PostgresServer
+from wellkept.errors import DiskFull, StoreAway, StoreBusy
+from wellkept.model import Owner
+from wellkept.store import SqlStore, open_store
+from wellkept.store.engine import Unit
+from wellkept.store.postgres.link import SLOW_CALL
 
 
 def failing(store: SqlStore, ann: Owner, state: str) -> None:

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from recollect import Recollect, Settings
+from wellkept import Settings, Wellkept
 
 PROGRAM = """
 import os, signal, sys
-from recollect import Recollect, Settings
+from wellkept import Wellkept, Settings
 
 url, path, share = sys.argv[1], sys.argv[2], float(sys.argv[3])
 
@@ -22,7 +22,7 @@ def kill(done, total):
     if done >= total * share:
         os.kill(os.getpid(), signal.SIGKILL)
 
-with Recollect(url, settings=Settings(embedder="off")) as store:
+with Wellkept(url, settings=Settings(embedder="off")) as store:
     store.tenant("acme").import_(path, progress=kill)
 """
 SHARES = (0.3, 0.55, 0.7, 0.85, 0.95)
@@ -31,7 +31,7 @@ SHARES = (0.3, 0.55, 0.7, 0.85, 0.95)
 LOCAL = ("audit_log", "shelves")
 
 
-def rows(store: Recollect) -> list[dict[str, Any]]:
+def rows(store: Wellkept) -> list[dict[str, Any]]:
     stream = io.BytesIO()
     store.tenant("acme").export(stream)
     told = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -40,7 +40,7 @@ def rows(store: Recollect) -> list[dict[str, Any]]:
 
 def test_an_import_that_was_killed_is_finished_by_the_next(tmp_path: Path) -> None:
     path, url = tmp_path / "export.jsonl", f"sqlite:///{tmp_path / 'there.db'}"
-    with Recollect(f"sqlite:///{tmp_path / 'here.db'}", settings=Settings(embedder="off")) as here:
+    with Wellkept(f"sqlite:///{tmp_path / 'here.db'}", settings=Settings(embedder="off")) as here:
         atlas = here.agent("atlas", tenant="acme")
         for start in range(0, 1000, 250):
             atlas.remember_many([{"text": f"episode {start + i}", "kind": "episode"} for i in range(250)])
@@ -53,7 +53,7 @@ def test_an_import_that_was_killed_is_finished_by_the_next(tmp_path: Path) -> No
     for share in SHARES:
         ended = subprocess.run([sys.executable, "-c", PROGRAM, url, path, str(share)], check=False, timeout=100)
         assert ended.returncode == -signal.SIGKILL
-    with Recollect(url, settings=Settings(embedder="off")) as there:
+    with Wellkept(url, settings=Settings(embedder="off")) as there:
         half = len(there.agent("atlas", tenant="acme").list(state="all", limit=500))
         imported = there.tenant("acme").import_(path)
         assert half > 0

@@ -48,7 +48,7 @@ def main() -> int:
             problems.append("The other tenant's data have changed.")
         problems += [f"The server logged: {line}" for line in server.complaints()]
         if problems:
-            kept = Path(tempfile.gettempdir()) / f"recollect-fuzz-{wanted.seed}.log"
+            kept = Path(tempfile.gettempdir()) / f"wellkept-fuzz-{wanted.seed}.log"
             kept.write_text(server.log.read_text(errors="replace"))
             print(f"The server's log: {kept}")
     for problem in problems[:50]:

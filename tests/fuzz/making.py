@@ -76,8 +76,8 @@ HEADERS: Sequence[bytes] = (
     b"Host: evil.example",
     b"Host: [::1",
     b"Host: localhost:99999999",
-    b"Cookie: recollect_console=\xff\xfe; =; a",
-    b"Cookie: " + b"recollect_console=x; " * 400,
+    b"Cookie: wellkept_console=\xff\xfe; =; a",
+    b"Cookie: " + b"wellkept_console=x; " * 400,
     b"Accept: text/event-stream",
     b"Accept: \xff;q=x, */*;q=nan",
     b"Accept: text/html",
@@ -87,13 +87,13 @@ HEADERS: Sequence[bytes] = (
     b"X-Request-Id: " + b"a" * 65,
     b"X-Forwarded-For: 1.2.3.4, evil",
     b"X-HTTP-Method-Override: DELETE",
-    b"X-Recollect-Agent: \xff\x01",
+    b"X-Wellkept-Agent: \xff\x01",
     b"MCP-Protocol-Version: 2026-07-28",
     b"MCP-Protocol-Version: \xff",
     b"Mcp-Session-Id: nothing",
     b"Last-Event-ID: 7",
     b"Authorization: Bearer \xff\xfe",
-    b"Authorization: Bearer recollect_mfrw2zi_aaaaaaaa_" + b"a" * 52,
+    b"Authorization: Bearer wellkept_mfrw2zi_aaaaaaaa_" + b"a" * 52,
     b"Authorization: Basic YTpi",
     b"Connection: keep-alive",
     b"Connection: close, keep-alive, \xff",
@@ -231,7 +231,7 @@ class _Maker:
         ]
         if path.startswith("/admin"):
             lines += [f"Origin: {origin}".encode()] * (not self._chance(0.05))
-            lines += [f"Cookie: recollect_console={rng.choice(self._world.cookies)}".encode()] * (not self._chance(0.1))
+            lines += [f"Cookie: wellkept_console={rng.choice(self._world.cookies)}".encode()] * (not self._chance(0.1))
         elif not self._chance(0.05):
             lines.append(f"Authorization: Bearer {rng.choice(self._world.keys)}".encode())
         if kind:
@@ -361,7 +361,7 @@ class _Maker:
             params["arguments"] = {name: self._hostile(2) if self._chance(0.5) else self._text() for name in names}
         if self._chance(0.3):
             params = {
-                "uri": rng.choice(["memory://private", "recollect://details/x", self._text()]),
+                "uri": rng.choice(["memory://private", "wellkept://details/x", self._text()]),
                 "cursor": self._text(),
             }
         if self._chance(0.1):
@@ -408,7 +408,7 @@ class _Maker:
     def _lines(self) -> bytes:
         """An import that is not in order."""
         rows: list[Callable[[], Json]] = [
-            lambda: {"recollect": "export", "version": 1, "tenant": "x", "exported_at": self._text()},
+            lambda: {"wellkept": "export", "version": 1, "tenant": "x", "exported_at": self._text()},
             lambda: {"table": self._rng.choice(["agents", "memories", "audit_log", "x"]), "row": self._hostile(2)},
             lambda: {"end": {"counts": {"agents": 1}, "sha256": "0" * 64}},
             lambda: {"id": "1", "memory": self._text(), "user_id": self._text(), "created_at": self._text()},

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recollect import Recollect
-from recollect.settings import Settings
 from tests.fuzz.making import World
+from wellkept import Wellkept
+from wellkept.settings import Settings
 
 ATTACKED, CANARY = "fuzz", "canary"
 PROGRAM = """
 import sys
-from recollect.server.run import serve
-from recollect.settings import Settings
+from wellkept.server.run import serve
+from wellkept.settings import Settings
 nowhere = "http://127.0.0.1:9/v1"
 serve(Settings(url=sys.argv[1], port=0, workers=1, tenant="fuzz", rate_limit=0, openai_base_url=nowhere), no_auth=False)
 """
@@ -42,11 +42,11 @@ class FuzzedServer:
 
     def world(self) -> World:
         """Return what requests may be about; makes new keys, for the case that the old ones were revoked."""
-        with Recollect(settings=Settings(url=self.url)) as recollect:
-            tenant, keys = recollect.tenant(ATTACKED), []
+        with Wellkept(settings=Settings(url=self.url)) as wellkept:
+            tenant, keys = wellkept.tenant(ATTACKED), []
             for scope in ("operator", "admin", "write", "read"):
                 keys.append(tenant.add_key(scope).key)
-            ids = filled(recollect, ATTACKED)
+            ids = filled(wellkept, ATTACKED)
         document = self.get("/openapi.json", keys[0])
         port = int(self.address.rpartition(":")[2])
         return World(document, keys, [self._login(key) for key in keys[1:3]], ids, port)
@@ -58,7 +58,7 @@ class FuzzedServer:
     def count_requests(self, key: str) -> int:
         """Return how many requests the server has answered."""
         lines = self._read("/metrics", key).decode().splitlines()
-        return int(sum(float(each.rpartition(" ")[2]) for each in lines if each.startswith("recollect_requests_total")))
+        return int(sum(float(each.rpartition(" ")[2]) for each in lines if each.startswith("wellkept_requests_total")))
 
     def canary(self) -> list[str]:
         """Return the rows the canary has; those of the audit log are left out, where the export itself is noted."""
@@ -96,15 +96,15 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 @contextmanager
 def fuzzed_server(url: str = "") -> Iterator[FuzzedServer]:
     """Run a server on a new SQLite file, or on the (empty) database of `url`, until the end of the block."""
-    with tempfile.TemporaryDirectory(prefix="recollect-fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="wellkept-fuzz-") as folder:
         url = url or f"sqlite:///{folder}/memory.db"
-        with Recollect(settings=Settings(url=url)) as recollect:
-            filled(recollect, CANARY)
-            canary_key = recollect.tenant(CANARY).add_key("operator").key
-            recollect.tenant(ATTACKED).add_key("admin")
+        with Wellkept(settings=Settings(url=url)) as wellkept:
+            filled(wellkept, CANARY)
+            canary_key = wellkept.tenant(CANARY).add_key("operator").key
+            wellkept.tenant(ATTACKED).add_key("admin")
         log = Path(folder) / "server.log"
         environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "OPENAI_"))
+            name: value for name, value in os.environ.items() if not name.startswith(("WELLKEPT_", "OPENAI_"))
         }
         with log.open("w") as errors:
             process = subprocess.Popen(
@@ -124,9 +124,9 @@ def fuzzed_server(url: str = "") -> Iterator[FuzzedServer]:
                 process.communicate()
 
 
-def filled(recollect: Recollect, name: str) -> dict[str, list[str]]:
+def filled(wellkept: Wellkept, name: str) -> dict[str, list[str]]:
     """Give a tenant something of everything, and return the ids."""
-    tenant, ann = recollect.tenant(name), recollect.agent("ann", name)
+    tenant, ann = wellkept.tenant(name), wellkept.agent("ann", name)
     memories = [ann.remember(f"Fact {number}: prefers tea in Oslo", kind="episode") for number in range(3)]
     memories.append(ann.remember("Prefers tabs over spaces"))
     session = f"s-{uuid.uuid4().hex[:8]}"

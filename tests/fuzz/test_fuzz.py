@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import FastAPI
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
 from tests.fuzz.making import World, make
 from tests.fuzz.running import send_all
 from tests.fuzz.server import ATTACKED, CANARY, filled
 from tests.server.live import serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 
 pytestmark = pytest.mark.slow
 
@@ -27,12 +27,12 @@ NOWHERE = "http://127.0.0.1:9/v1"
 def test_no_request_of_a_slice_breaks_the_server(caplog: pytest.LogCaptureFixture) -> None:
     apps: list[FastAPI] = []
     settings = Settings(tenant=ATTACKED, rate_limit=0, embedder="off", openai_base_url=NOWHERE)
-    with Recollect(":memory:", settings=settings) as recollect:
-        filled(recollect, CANARY)
-        before = recollect.agent("ann", CANARY).list()
-        ids = filled(recollect, ATTACKED)
-        with serving(recollect, apps.append, no_auth=False) as address:
-            issued = [recollect.tenant(ATTACKED).add_key(scope) for scope in ("admin", "write", "read")]
+    with Wellkept(":memory:", settings=settings) as wellkept:
+        filled(wellkept, CANARY)
+        before = wellkept.agent("ann", CANARY).list()
+        ids = filled(wellkept, ATTACKED)
+        with serving(wellkept, apps.append, no_auth=False) as address:
+            issued = [wellkept.tenant(ATTACKED).add_key(scope) for scope in ("admin", "write", "read")]
             cookies = [apps[0].state.logins.begin(each.record) for each in issued]
             port = urlsplit(address).port or 0
             world = World(apps[0].openapi(), [each.key for each in issued], cookies, ids, port)
@@ -41,7 +41,7 @@ def test_no_request_of_a_slice_breaks_the_server(caplog: pytest.LogCaptureFixtur
             with ThreadPoolExecutor(1) as pool:
                 sending = send_all(port, range(REQUESTS), partial(make, world, SEED))
                 outcome = pool.submit(asyncio.run, sending).result()
-        after = recollect.agent("ann", CANARY).list()
+        after = wellkept.agent("ann", CANARY).list()
 
     assert outcome.failures == []
     assert outcome.sent == REQUESTS

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.documents import ALL_CODES, pdf, pdf_with_fonts
 
-EXPORT = b'{"recollect":"export","version":1,"tenant":"default","exported_at":"2026-01-31T12:00:00.000000Z"}\n'
+EXPORT = b'{"wellkept":"export","version":1,"tenant":"default","exported_at":"2026-01-31T12:00:00.000000Z"}\n'
 MANY_VALUES = b'{"text":[' + b"{}," * 250_000 + b"1]}"
 
 

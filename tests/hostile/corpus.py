@@ -370,7 +370,7 @@ def own_data(target: Target) -> Iterator[Attack]:
         yield replace(used, key=key)
         yield _asked("own data", "DELETE /api/keys/{id}", f"/api/keys/{key_id}", target)
         yield replace(used, key=key)
-    for key in ("", "recollect_x_y_z", "a" * 8_000, "recollect_mfrw2zi_aaaaaaaa_" + "a" * 52):
+    for key in ("", "wellkept_x_y_z", "a" * 8_000, "wellkept_mfrw2zi_aaaaaaaa_" + "a" * 52):
         yield Attack("own data", "GET /api/agents", "/api/agents", key=key)
     yield replace(
         _asked("own data", "POST /api/erase", "/api/erase", target, {"subject": "tenant"}), key=target.read_key
@@ -402,7 +402,7 @@ def mcp(target: Target) -> Iterator[Attack]:
         *({**call, "params": value} for value in params),
         *({**call, "method": method} for method in ("", "tools/list\x00", "sampling/createMessage", "a" * 9_000)),
         {**call, "method": "resources/read", "params": {"uri": "file:///etc/passwd"}},
-        {**call, "method": "resources/read", "params": {"uri": "recollect://" + "../" * 500}},
+        {**call, "method": "resources/read", "params": {"uri": "wellkept://" + "../" * 500}},
         {**call, "method": "prompts/get", "params": {"name": "x", "arguments": {"a": "b" * 9_000}}},
         {**call, "method": "completion/complete", "params": {"ref": {"type": "ref/prompt", "name": "\ud800"}}},
         {**call, "method": "notifications/cancelled", "params": {"requestId": 2**70}},

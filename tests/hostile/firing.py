@@ -21,9 +21,9 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from recollect.api.recollect import Recollect
 from tests.hostile import bombs
 from tests.hostile.corpus import FORM, MARK, ORIGIN, Attack, Target, corpus
+from wellkept.api.wellkept import Wellkept
 
 TENANT = "mallory"
 PATIENCE = 120.0
@@ -43,9 +43,9 @@ class Attacker:
     key: str
 
 
-def prepare(recollect: Recollect) -> Attacker:
+def prepare(wellkept: Wellkept) -> Attacker:
     """Give the attacker's tenant something of everything. The console's cookie is added by `log_in`."""
-    tenant, mallory = recollect.tenant(TENANT), recollect.agent("mallory", TENANT)
+    tenant, mallory = wellkept.tenant(TENANT), wellkept.agent("mallory", TENANT)
     memory = mallory.remember(f"A fact of {MARK}", kind="core")
     for number in range(20):
         mallory.remember(f"{MARK} likes tea of sort {number}", kind="episode")

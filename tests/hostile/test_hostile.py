@@ -12,13 +12,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
-from recollect.testing.fake_model import ModelServer, hangs
 from tests.hostile.corpus import MARK, corpus
 from tests.hostile.firing import Attacker, Outcome, log_in, prepare, storm, totals
 from tests.server.live import ServerProcess, client_of
 from tests.server.routes import CONSOLE, SCOPES
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
+from wellkept.testing.fake_model import ModelServer, hangs
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +31,8 @@ SECRET = "the harbour of bea"
 
 PROGRAM = """
 import sys
-from recollect.server.run import serve
-from recollect.settings import Settings
+from wellkept.server.run import serve
+from wellkept.settings import Settings
 model = {"openai_base_url": sys.argv[2], "openai_api_key": "none", "openai_model": "hangs", "openai_timeout": 1.0}
 serve(Settings(url=sys.argv[1], port=0, workers=1, **model), no_auth=False)
 """
@@ -143,9 +143,9 @@ STEPS: Sequence[Callable[[httpx2.Client, int, int], httpx2.Response]] = (
 
 @pytest.fixture(scope="module")
 def attacked(url: str) -> Iterator[Storm]:
-    with Recollect(settings=Settings(url=url)) as recollect:
-        attacker = prepare(recollect)
-        key = recollect.tenant(TENANT).add_key("admin").key
+    with Wellkept(settings=Settings(url=url)) as wellkept:
+        attacker = prepare(wellkept)
+        key = wellkept.tenant(TENANT).add_key("admin").key
     with ModelServer(hangs) as model, ServerProcess(url, program=(PROGRAM, url, model.url)) as server:
         attacker = log_in(attacker, server.address)
         yield Storm(server.address, server.pid, attacker, key)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import recollect
+import wellkept
 
-PACKAGE = Path(recollect.__file__).parent
+PACKAGE = Path(wellkept.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -25,13 +25,13 @@ class Module:
 
     @property
     def name(self) -> str:
-        """As it is imported: "recollect.store.tables.rows"."""
+        """As it is imported: "wellkept.store.tables.rows"."""
         parts = self.path.relative_to(PACKAGE.parent).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @property
     def part(self) -> str:
-        """Which part of the house it is in: "store", "api"; the package's own __init__ is "recollect"."""
+        """Which part of the house it is in: "store", "api"; the package's own __init__ is "wellkept"."""
         return self.name.split(".")[1] if "." in self.name else self.name
 
     @cached_property

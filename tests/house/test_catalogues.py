@@ -7,13 +7,13 @@ from enum import StrEnum
 
 import pytest
 
-from recollect.cli.commands.memories import COLOURS
-from recollect.model import Kind, Origin, Source
-from recollect.policy.memories.kinds import RULES
-from recollect.policy.memories.trust import TRUST
-from recollect.policy.recall.ranking import SOURCE_PRIORITY
-from recollect.server.rest.agents import MemoriesCount
-from recollect.services.recall.explain import ID_SHAPES
+from wellkept.cli.commands.memories import COLOURS
+from wellkept.model import Kind, Origin, Source
+from wellkept.policy.memories.kinds import RULES
+from wellkept.policy.memories.trust import TRUST
+from wellkept.policy.recall.ranking import SOURCE_PRIORITY
+from wellkept.server.rest.agents import MemoriesCount
+from wellkept.services.recall.explain import ID_SHAPES
 
 TABLES: dict[str, tuple[type[StrEnum], Collection[str]]] = {
     "rules": (Kind, RULES),

@@ -1,4 +1,4 @@
-"""Importing recollect costs next to nothing: what is slow or optional comes with the first use."""
+"""Importing wellkept costs next to nothing: what is slow or optional comes with the first use."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 SLOW = "numpy apsw psycopg pydantic fastapi mcp click asyncio yaml Stemmer jinja2 uvicorn httpx"
 
 
-def test_importing_recollect_imports_nothing_slow() -> None:
-    program = f"import sys, recollect; print(*sorted(set({SLOW.split()!r}) & set(sys.modules)))"
+def test_importing_wellkept_imports_nothing_slow() -> None:
+    program = f"import sys, wellkept; print(*sorted(set({SLOW.split()!r}) & set(sys.modules)))"
 
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
@@ -17,8 +17,8 @@ def test_importing_recollect_imports_nothing_slow() -> None:
 
 
 def test_importing_the_library_leaves_numpy_and_drivers_to_their_first_use() -> None:
-    names = {"numpy", "apsw", "psycopg", "asyncio", "recollect.policy.secrets.scan", "recollect.policy.lexicon.cues"}
-    program = f"import sys; from recollect import Recollect; print(*sorted({names!r} & set(sys.modules)))"
+    names = {"numpy", "apsw", "psycopg", "asyncio", "wellkept.policy.secrets.scan", "wellkept.policy.lexicon.cues"}
+    program = f"import sys; from wellkept import Wellkept; print(*sorted({names!r} & set(sys.modules)))"
 
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
@@ -26,7 +26,7 @@ def test_importing_the_library_leaves_numpy_and_drivers_to_their_first_use() -> 
 
 
 def test_every_public_name_can_be_imported() -> None:
-    program = "import recollect; print([name for name in recollect.__all__ if getattr(recollect, name, None) is None])"
+    program = "import wellkept; print([name for name in wellkept.__all__ if getattr(wellkept, name, None) is None])"
 
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from tests.house.source import MODULES, Module, dotted, reject
 
 # What each part may import of the others. A part that is not here is new: say where it stands.
-INNER = {"model", "errors", "lazy", "text_cache", "deadline", "caller", "meter"}
+INNER = {"model", "errors", "lazy", "text_cache", "deadline", "caller", "meter", "program"}
 PURE = INNER | {"policy", "settings"}
 PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
-FACES = WIRING | {"api", "capturing", "client", "tools", "recollect", "evaluation"}
+FACES = WIRING | {"api", "capturing", "client", "tools", "wellkept", "evaluation"}
 MAY_IMPORT: dict[str, set[str]] = {
     "model": {"lazy"},
     "errors": set(),
@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "deadline": {"errors"},
     "caller": {"model", "errors", "lazy"},
     "meter": set(),
+    "program": set(),
     "capturing": INNER | {"tools"},
     "policy": INNER,
     "settings": INNER,
@@ -34,20 +35,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": WIRING | {"capturing", "tools"},
     "client": WIRING | {"api", "capturing", "tools"},
     "evaluation": PORTS | {"api"},
-    "integrations": WIRING | {"api", "client", "tools", "recollect"},
+    "integrations": WIRING | {"api", "client", "tools", "wellkept"},
     "testing": PORTS,
     "runner": FACES,
     "server": FACES | {"runner"},
     "cli": FACES | {"runner", "server"},
-    "recollect": FACES,
+    "wellkept": FACES,
     "__main__": {"cli"},
 }
 
 ONLY_TYPES = {("tools", "api")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
-SHOWS_DRIVERS = {"recollect.cli.commands.doctor": "`doctor` shows which versions are installed"}
-POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "re2", "Stemmer", "recollect"}
+SHOWS_DRIVERS = {"wellkept.cli.commands.doctor": "`doctor` shows which versions are installed"}
+POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "re2", "Stemmer", "wellkept"}
 NOT_PURE = {"socket", "urllib", "http", "subprocess", "threading", "asyncio", "tempfile", "shutil", "time", "random"}
 
 SQL = re.compile(r"^\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+TABLE)\b", re.DOTALL)
@@ -67,7 +68,7 @@ def outward(module: Module) -> Iterator[tuple[str, str]]:
     allowed = MAY_IMPORT.get(module.part, set()) | {module.part}
     at_run_time = set(module.imports(at_run_time=True))
     for source, name in module.imports():
-        if source.split(".")[0] == "recollect":
+        if source.split(".")[0] == "wellkept":
             part = _part(source, name)
             is_type = (source, name) not in at_run_time and (module.part, part) in ONLY_TYPES
             if part not in allowed and not is_type:
@@ -75,9 +76,9 @@ def outward(module: Module) -> Iterator[tuple[str, str]]:
 
 
 def _part(source: str, name: str) -> str:
-    """The part of the house an import names; the package itself and its version are "recollect"."""
-    if source == "recollect":
-        return name if name in MAY_IMPORT else "recollect"
+    """The part of the house an import names; the package itself and its version are "wellkept"."""
+    if source == "wellkept":
+        return name if name in MAY_IMPORT else "wellkept"
     return source.split(".")[1]
 
 
@@ -120,7 +121,7 @@ def test_only_the_store_knows_sql() -> None:
     )
     statements = (module.at(line) for module in outside for text, line in module.texts if SQL.match(text))
 
-    reject([*drivers, *statements], fix="Keep drivers and SQL in recollect.store")
+    reject([*drivers, *statements], fix="Keep drivers and SQL in wellkept.store")
 
 
 def test_only_settings_reads_the_environment() -> None:
@@ -138,7 +139,7 @@ def test_only_settings_reads_the_environment() -> None:
         if isinstance(node, ast.Attribute) and dotted(node) in ("os.environ", "os.getenv", "os.environb")
     )
 
-    reject([*imported, *mentioned], fix="Read the environment in recollect.settings only")
+    reject([*imported, *mentioned], fix="Read the environment in wellkept.settings only")
 
 
 def test_only_the_api_reads_the_clock() -> None:
@@ -155,32 +156,32 @@ def test_only_the_api_reads_the_clock() -> None:
 
 
 PAUSES = {
-    "recollect.deadline": "says when a request has taken too long",
-    "recollect.evaluation.replay": "says how long a recall took",
-    "recollect.evaluation.speed": "measures how fast the verbs are",
-    "recollect.store.sqlite.writer": "orders snapshots by the time they began",
-    "recollect.store.postgres.schema": "lets others pass while it waits for a lock",
-    "recollect.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
-    "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
-    "recollect.client.connection": "waits before it tries again",
-    "recollect.cli.process": "says how long a command took",
-    "recollect.providers.readers.pdf": "gives up on a document that takes too long",
-    "recollect.server.http.buckets": "refills a bucket by the time that has passed",
-    "recollect.server.http.shared_limits": "asks a bucket that was empty again after a moment",
-    "recollect.server.supervisor": "replaces workers that give no sign of life, and waits before it starts others",
-    "recollect.server.rest.health": "says how long the store has been silent",
-    "recollect.services.background.embedding": "leaves an embedder that failed alone for a while",
-    "recollect.services.background.writer": "says how long something has waited to be written",
-    "recollect.services.background.refusals": "leaves a text that was refused alone for a while",
-    "recollect.services.upkeep.erase": "waits until no process accepts a revoked key any longer",
-    "recollect.services.recall.recall": "gives each source a share of the time a recall may take",
-    "recollect.services.upkeep.stats": "repeats counts that took long instead of counting again",
-    "recollect.store.engine": "relies on a mark in the database for some seconds",
-    "recollect.store.postgres.nodes": "keeps the answers of the nodes for some seconds",
-    "recollect.store.postgres_unit": "tells which of two snapshots is older",
-    "recollect.store.search.loader": "forgets after minutes how often an owner was asked",
-    "recollect.store.search.words": "tells which of two snapshots is older",
-    "recollect.store.postgres.link": "asks a server that has not answered for a second whether it is still there",
+    "wellkept.deadline": "says when a request has taken too long",
+    "wellkept.evaluation.replay": "says how long a recall took",
+    "wellkept.evaluation.speed": "measures how fast the verbs are",
+    "wellkept.store.sqlite.writer": "orders snapshots by the time they began",
+    "wellkept.store.postgres.schema": "lets others pass while it waits for a lock",
+    "wellkept.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
+    "wellkept.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
+    "wellkept.client.connection": "waits before it tries again",
+    "wellkept.cli.process": "says how long a command took",
+    "wellkept.providers.readers.pdf": "gives up on a document that takes too long",
+    "wellkept.server.http.buckets": "refills a bucket by the time that has passed",
+    "wellkept.server.http.shared_limits": "asks a bucket that was empty again after a moment",
+    "wellkept.server.supervisor": "replaces workers that give no sign of life, and waits before it starts others",
+    "wellkept.server.rest.health": "says how long the store has been silent",
+    "wellkept.services.background.embedding": "leaves an embedder that failed alone for a while",
+    "wellkept.services.background.writer": "says how long something has waited to be written",
+    "wellkept.services.background.refusals": "leaves a text that was refused alone for a while",
+    "wellkept.services.upkeep.erase": "waits until no process accepts a revoked key any longer",
+    "wellkept.services.recall.recall": "gives each source a share of the time a recall may take",
+    "wellkept.services.upkeep.stats": "repeats counts that took long instead of counting again",
+    "wellkept.store.engine": "relies on a mark in the database for some seconds",
+    "wellkept.store.postgres.nodes": "keeps the answers of the nodes for some seconds",
+    "wellkept.store.postgres_unit": "tells which of two snapshots is older",
+    "wellkept.store.search.loader": "forgets after minutes how often an owner was asked",
+    "wellkept.store.search.words": "tells which of two snapshots is older",
+    "wellkept.store.postgres.link": "asks a server that has not answered for a second whether it is still there",
 }
 
 
@@ -221,7 +222,7 @@ def test_the_model_and_the_errors_need_nothing_but_python() -> None:
             f"{module} imports {name}"
             for module in MODULES
             if module.part in INNER
-            for name in module.requirements - {*sys.stdlib_module_names, "recollect"}
+            for name in module.requirements - {*sys.stdlib_module_names, "wellkept"}
         ),
         fix="Use nothing but the standard library here",
     )
@@ -230,8 +231,8 @@ def test_the_model_and_the_errors_need_nothing_but_python() -> None:
 def test_the_rules_find_what_they_look_for() -> None:
     """Otherwise a slip in this file would let everything pass."""
     settings, sqlite, schema, api = (
-        next(module for module in MODULES if module.name == f"recollect.{name}")
-        for name in ("settings.choices", "store.sqlite.engine", "store.sqlite.engine", "api.recollect")
+        next(module for module in MODULES if module.name == f"wellkept.{name}")
+        for name in ("settings.choices", "store.sqlite.engine", "store.sqlite.engine", "api.wellkept")
     )
     assert [
         name for node in settings.nodes if isinstance(node, ast.Attribute) and (name := dotted(node)) == "os.environ"

@@ -13,37 +13,37 @@ EMPTY_WORDS = re.compile(r"(Manager|Helper|Helpers|Util|Utils|Base|Impl)$|_v\d+$
 
 BROAD = {"Exception", "BaseException"}
 MAY_CATCH_ALL = {
-    ("recollect.store.sqlite.writer", "_serve"): "hands the error to every caller of the group that was not committed",
-    ("recollect.store.sqlite.writer", "_run_job"): "hands the error to the caller's thread, where it is raised again",
-    ("recollect.store.sqlite.engine", "migrate"): "rolls back and raises again",
-    ("recollect.store.sqlite.writer", "_write_alone"): "rolls back and raises again",
-    ("recollect.store.sqlite.writer", "_transaction"): "rolls back and raises again",
-    ("recollect.store.postgres.engine", "__init__"): "closes the pool and raises again",
-    ("recollect.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
-    ("recollect.api.recollect", "__init__"): "closes the store and raises again",
+    ("wellkept.store.sqlite.writer", "_serve"): "hands the error to every caller of the group that was not committed",
+    ("wellkept.store.sqlite.writer", "_run_job"): "hands the error to the caller's thread, where it is raised again",
+    ("wellkept.store.sqlite.engine", "migrate"): "rolls back and raises again",
+    ("wellkept.store.sqlite.writer", "_write_alone"): "rolls back and raises again",
+    ("wellkept.store.sqlite.writer", "_transaction"): "rolls back and raises again",
+    ("wellkept.store.postgres.engine", "__init__"): "closes the pool and raises again",
+    ("wellkept.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
+    ("wellkept.api.wellkept", "__init__"): "closes the store and raises again",
     (
-        "recollect.providers.foreign",
+        "wellkept.providers.foreign",
         "call_foreign",
     ): "an embedder or a model is anybody's code: whatever it raises, it failed",
-    ("recollect.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
-    ("recollect.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
-    ("recollect.services.background.workers", "_serve"): "hands the error to whoever asks for the result",
-    ("recollect.services.upkeep.schedule", "_attempt"): "if the thread ended, nothing would be maintained any more",
-    ("recollect.server.threads", "run"): "hands the error to whoever asks for the result",
+    ("wellkept.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
+    ("wellkept.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
+    ("wellkept.services.background.workers", "_serve"): "hands the error to whoever asks for the result",
+    ("wellkept.services.upkeep.schedule", "_attempt"): "if the thread ended, nothing would be maintained any more",
+    ("wellkept.server.threads", "run"): "hands the error to whoever asks for the result",
     (
-        "recollect.services.background.writer",
+        "wellkept.services.background.writer",
         "_write_entry",
     ): "one value that cannot be written must not stop those of others",
     (
-        "recollect.services.background.embedding",
+        "wellkept.services.background.embedding",
         "_embed_all",
     ): "raised again when the other tenants have had their turn",
     (
-        "recollect.services.background.embedding",
+        "wellkept.services.background.embedding",
         "_try_each",
     ): "an answer of an endpoint may be wrong in any way; others go on",
-    ("recollect.services.background.embedding", "_run_pass"): "without the thread, no text would get its vector",
-    ("recollect.server.http.requests", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
+    ("wellkept.services.background.embedding", "_run_pass"): "without the thread, no text would get its vector",
+    ("wellkept.server.http.requests", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
 }
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from recollect.api.aio import AsyncAgentMemory, AsyncAuditLog, AsyncRecollect, AsyncTenantMemory
-from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
-from recollect.api.tenant_history import AuditLog
+from wellkept.api.aio import AsyncAgentMemory, AsyncAuditLog, AsyncTenantMemory, AsyncWellkept
+from wellkept.api.tenant_history import AuditLog
+from wellkept.api.wellkept import AgentMemory, TenantMemory, Wellkept
 
 PAIRS = [
     (AgentMemory, AsyncAgentMemory),
     (TenantMemory, AsyncTenantMemory),
     (AuditLog, AsyncAuditLog),
-    (Recollect, AsyncRecollect),
+    (Wellkept, AsyncWellkept),
 ]
 VIEWS = {"agent", "tenant", "captured", "for_user"}  # nothing is read or written by these, so there is nothing to await
 

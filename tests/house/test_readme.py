@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect import __version__
 from tests.documentation import DOCS, ROOT, run_page
 from tests.house.source import PACKAGE
+from wellkept import __version__
 
 README = ROOT / "README.md"
 UNMAPPED = {"__init__", "__main__", "__pycache__", "py"}
@@ -40,7 +40,7 @@ def test_it_is_one_screen_with_pictures() -> None:
 
 
 def test_the_table_names_this_version() -> None:
-    assert f"| **recollect** | {__version__} |" in README.read_text("utf-8")
+    assert f"| **wellkept** | {__version__} |" in README.read_text("utf-8")
 
 
 def test_the_figures_are_in_the_benchmarks() -> None:

@@ -10,7 +10,7 @@ from tests.house.source import MODULES, PACKAGE, reject
 
 ROOT = Path(__file__).parents[2]
 PARTS = "policy services store server cli api ports providers tools runner"
-REFERENCE = re.compile(rf"`(?:recollect\.)?((?:{'|'.join(PARTS.split())})(?:\.[a-z_]+)+)(?![a-z_(])")
+REFERENCE = re.compile(rf"`(?:wellkept\.)?((?:{'|'.join(PARTS.split())})(?:\.[a-z_]+)+)(?![a-z_(])")
 
 
 def test_named_modules_exist() -> None:
@@ -18,7 +18,7 @@ def test_named_modules_exist() -> None:
 
     reject(
         (f"{page.relative_to(ROOT)} {name}" for page in pages for name in missing_modules(page.read_text("utf-8"))),
-        fix="Name a module of src/recollect",
+        fix="Name a module of src/wellkept",
     )
 
 

@@ -35,7 +35,7 @@ def test_no_file_names_a_place_of_one_machine() -> None:
 
 
 def test_homes_are_recognised() -> None:
-    assert HOME.search("see /home/mara/recollect")
+    assert HOME.search("see /home/mara/wellkept")
     assert HOME.search(r"C:\Users\mara")
     assert not HOME.search("/home/ann/.local/share")
 

@@ -9,10 +9,10 @@ from types import FrameType
 
 from starlette.testclient import TestClient
 
-from recollect.api.recollect import Recollect
-from recollect.server.app import create_app
-from recollect.settings import Settings
 from tests.house.source import MODULES, PACKAGE, reject
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.app import create_app
+from wellkept.settings import Settings
 
 MAX_FILES = 42
 """Files of ours with a function that runs while a memory is stored over REST, without a key (which adds three)."""
@@ -35,10 +35,10 @@ class FilesCrossed:
 def test_storing_a_memory_over_rest_crosses_few_files(tmp_path: Path) -> None:
     crossed, before = FilesCrossed(), sys.getprofile()
     settings = Settings(url=f"sqlite:///{tmp_path}/memory.db")
-    with Recollect(settings=settings) as recollect:
+    with Wellkept(settings=settings) as wellkept:
         threading.setprofile(crossed)
         try:
-            with TestClient(create_app(recollect, no_auth=True), base_url="http://127.0.0.1") as client:
+            with TestClient(create_app(wellkept, no_auth=True), base_url="http://127.0.0.1") as client:
                 for text in ("Prefers tea", "Lives in Oslo"):
                     assert client.post("/api/agents/ann/memories", json={"text": text}).status_code == 201
                 # Only now: the first requests read files and build tables that later ones find ready.
@@ -58,6 +58,6 @@ def test_few_files_name_a_field_of_a_memory() -> None:
     """Adding a field to `Memory` changes as many modules, and a migration for each engine."""
     naming = [module.at(1) for module in MODULES if "valid_from" in module.source]
 
-    assert "src/recollect/model/records.py:1" in naming
+    assert "src/wellkept/model/records.py:1" in naming
     if len(naming) > MAX_FILES_NAMING_A_FIELD:
         reject(naming, fix=f"Derive the field from the dataclass; over {MAX_FILES_NAMING_A_FIELD} modules name it")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from recollect import Recollect, Settings
-from recollect.server.app import create_app
 from tests.server.routes import CONSOLE, SCOPES
+from wellkept import Settings, Wellkept
+from wellkept.server.app import create_app
 
 DOCS = Path(__file__).parents[2] / "docs"
 TABLES = {"rest.md": SCOPES, "console.md": CONSOLE}
@@ -39,8 +39,8 @@ def _told(route: Any) -> Iterator[tuple[str, str]]:
 
 
 def test_every_route_says_which_key_it_takes() -> None:
-    with Recollect(":memory:", settings=Settings(embedder="off")) as recollect:
-        served = routes(create_app(recollect))
+    with Wellkept(":memory:", settings=Settings(embedder="off")) as wellkept:
+        served = routes(create_app(wellkept))
 
     assert len(served) > 25
     known = {*SCOPES, *CONSOLE}

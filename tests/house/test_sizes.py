@@ -12,8 +12,8 @@ MAX_MODULES_IN_A_FOLDER = 20
 MIN_LINES_FOR_ONE_IMPORTER = 60
 
 STANDS_ALONE = {
-    "recollect.cli.commands.chat": "its group needs the optional agent framework only when it runs",
-    "recollect.providers.otlp": "only providers open sockets",
+    "wellkept.cli.commands.chat": "its group needs the optional agent framework only when it runs",
+    "wellkept.providers.otlp": "only providers open sockets",
 }
 
 
@@ -44,7 +44,7 @@ def test_folders_are_small() -> None:
 
     reject(
         (
-            f"src/recollect/{folder} has {size} modules"
+            f"src/wellkept/{folder} has {size} modules"
             for folder, size in sizes.items()
             if size > MAX_MODULES_IN_A_FOLDER
         ),
@@ -82,5 +82,5 @@ def test_importers_are_found() -> None:
     """Otherwise a slip in this file would let every small module pass."""
     importers = importers_of_modules()
 
-    assert len(importers["recollect.errors"]) > 20
-    assert importers["recollect.cli"] == {"recollect.__main__"}
+    assert len(importers["wellkept.errors"]) > 20
+    assert importers["wellkept.cli"] == {"wellkept.__main__"}

@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.integrations.mem0 import AsyncMemory, Memory
-from recollect.integrations.mem0_forms import read_config
 from tests.integrations.examples import read_expected, run_example
+from wellkept import Settings, Wellkept
+from wellkept.integrations.mem0 import AsyncMemory, Memory
+from wellkept.integrations.mem0_forms import read_config
 
 SCOPE = {"user_id": "lena"}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
     url = f"sqlite:///{tmp_path_factory.mktemp('store')}/memory.db"
-    with Recollect(request.getfixturevalue("postgres_url") if request.param == "postgres" else url) as opened:
+    with Wellkept(request.getfixturevalue("postgres_url") if request.param == "postgres" else url) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def memory(store: Recollect) -> Memory:
+def memory(store: Wellkept) -> Memory:
     memory = Memory(store)
     for text, agent, metadata in (
         ("red", None, {"n": 1, "tags": ["a", "b"], "deep": {"x": "y"}}),
@@ -73,7 +73,7 @@ def test_filters(memory: Memory, filters: Any, expected: str) -> None:
     assert sorted(each["memory"] for each in searched) == expected.split()
 
 
-def test_the_first_program_of_mem0s_documentation(store: Recollect) -> None:
+def test_the_first_program_of_mem0s_documentation(store: Wellkept) -> None:
     """A search without a threshold returns the best memories, however general the question is."""
     memory = Memory(store)
     talk = [
@@ -91,7 +91,7 @@ def test_the_first_program_of_mem0s_documentation(store: Recollect) -> None:
     assert found[0]["created_at"] == found[0]["updated_at"]
 
 
-def test_parts_of_messages_are_stored_as_text(store: Recollect) -> None:
+def test_parts_of_messages_are_stored_as_text(store: Wellkept) -> None:
     memory = Memory(store)
     parts = [{"type": "text", "text": "This is my cat."}, {"type": "image_url", "image_url": {"url": "cat.png"}}]
     talk = [{"role": "user", "content": parts}, {"role": "assistant", "content": " "}]
@@ -144,7 +144,7 @@ def test_any_user_and_any_run(memory: Memory) -> None:
     assert memory.get_all(filters={"run_id": "*"})["results"] == []
 
 
-def test_expired_memories_are_hidden(store: Recollect) -> None:
+def test_expired_memories_are_hidden(store: Wellkept) -> None:
     memory = Memory(store)
     added = memory.add("Old", user_id="old", infer=False, expiration_date="2020-01-01")["results"][0]
     scope: Any = {"filters": {"user_id": "old"}}
@@ -155,7 +155,7 @@ def test_expired_memories_are_hidden(store: Recollect) -> None:
     assert "expiration_date" not in memory.get_all(**scope)["results"][0]
 
 
-def test_a_correction_reports_what_it_replaces(store: Recollect) -> None:
+def test_a_correction_reports_what_it_replaces(store: Wellkept) -> None:
     memory = Memory(store)
     said = "I live in Paris.", "I moved to Oslo, I no longer live in Paris."
 
@@ -185,7 +185,7 @@ def test_a_configuration_of_mem0_names_a_model_and_an_embedder() -> None:
             "embedder": {"provider": "openai", "config": {"model": "vectors"}},
             "vector_store": {"provider": "qdrant", "config": {"path": "/tmp/q"}},
             "version": "v1.1",
-            "recollect": {"agent": "atlas"},
+            "wellkept": {"agent": "atlas"},
         }
     )
 
@@ -194,7 +194,7 @@ def test_a_configuration_of_mem0_names_a_model_and_an_embedder() -> None:
     assert (settings.embedder, settings.agent) == ("openai:vectors", "atlas")
 
 
-def test_async(store: Recollect) -> None:
+def test_async(store: Wellkept) -> None:
     async def run() -> Any:
         memory = AsyncMemory(store)
         added = await memory.add("Tea", user_id="async", infer=False)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.errors import Invalid, SecretRejected
-from recollect.integrations.memory_files import FileRefused, MemoryFiles, parse_path
-from recollect.integrations.plans import run_plan, run_plan_async
 from tests.integrations.views import library, opened_view, view
+from wellkept import Settings, Wellkept
+from wellkept.errors import Invalid, SecretRejected
+from wellkept.integrations.memory_files import FileRefused, MemoryFiles, parse_path
+from wellkept.integrations.plans import run_plan, run_plan_async
 
 __all__ = ["library", "opened_view", "view"]
 
@@ -67,7 +67,7 @@ def test_the_commands_answer_as_the_tool_is_documented(view: Any) -> None:
     assert run("view", "/memories") == HEADING.format("/memories") + "0B\t/memories"
 
 
-def test_a_refusal_does_not_fill_the_prompt(opened: Recollect) -> None:
+def test_a_refusal_does_not_fill_the_prompt(opened: Wellkept) -> None:
     run = Files(opened.agent("many"))
     run("create", "/memories/f", "word word\n" * 5_000)
 
@@ -77,7 +77,7 @@ def test_a_refusal_does_not_fill_the_prompt(opened: Recollect) -> None:
     assert len(refused) < 300
 
 
-def test_refusals_say_what_the_tool_is_documented_to_say(opened: Recollect) -> None:
+def test_refusals_say_what_the_tool_is_documented_to_say(opened: Wellkept) -> None:
     run = Files(opened.agent("refusals"))
     missing = "The path /memories/x does not exist. Please provide a valid path."
     run("create", "/memories/f", "a\na\n")
@@ -123,7 +123,7 @@ def test_a_path_that_leads_out_is_refused_in_every_encoding(path: str) -> None:
         parse_path(path)
 
 
-def test_odd_names_are_kept_as_they_are(opened: Recollect) -> None:
+def test_odd_names_are_kept_as_they_are(opened: Wellkept) -> None:
     run = Files(opened.agent("odd"))
     names = ["100%.md", "a b", "...", "..a", "grün.md", "日本", "a%2Fb", "it's", ".hidden"]
 
@@ -161,7 +161,7 @@ def test_a_file_may_be_large(view: Any, library: Any) -> None:
     assert not library.list_details()
 
 
-def test_former_texts_stay_in_the_history_and_recall_finds_the_present_one(opened: Recollect) -> None:
+def test_former_texts_stay_in_the_history_and_recall_finds_the_present_one(opened: Wellkept) -> None:
     atlas = opened.agent("history")
     run = Files(atlas)
 
@@ -174,7 +174,7 @@ def test_former_texts_stay_in_the_history_and_recall_finds_the_present_one(opene
     assert [each.metadata["text"] for each in atlas.history(hit.memory.id)] == ["Anna lives in Rome"]
 
 
-def test_edits_at_the_same_time_are_all_made(opened: Recollect) -> None:
+def test_edits_at_the_same_time_are_all_made(opened: Wellkept) -> None:
     atlas = opened.agent("edits")
     files = MemoryFiles(atlas, ("memories",))
     run_plan(atlas, files.create("/memories/log", "begin\n"))
@@ -210,7 +210,7 @@ def test_users_have_files_of_their_own(view: Any) -> None:
 
 
 def test_a_user_neither_sees_nor_changes_the_files_of_nobody() -> None:
-    with Recollect(settings=Settings(url=":memory:")) as store:
+    with Wellkept(settings=Settings(url=":memory:")) as store:
         atlas = store.agent("atlas")
         own, anna = Files(atlas), Files(atlas.for_user("anna"))
         own("create", "/memories/me", "nobody")
@@ -221,7 +221,7 @@ def test_a_user_neither_sees_nor_changes_the_files_of_nobody() -> None:
         assert own("view", "/memories/me").endswith("\tnobody")
 
 
-def test_a_secret_is_not_stored(opened: Recollect) -> None:
+def test_a_secret_is_not_stored(opened: Wellkept) -> None:
     run = Files(opened.agent("secrets"))
 
     with pytest.raises(SecretRejected):

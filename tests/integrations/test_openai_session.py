@@ -1,4 +1,4 @@
-"""`RecollectSession` keeps the promises of the Agents SDK's `Session` protocol; it needs no package for that."""
+"""`WellkeptSession` keeps the promises of the Agents SDK's `Session` protocol; it needs no package for that."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from recollect import Invalid, Recollect, Settings
-from recollect.integrations.openai_agents import RecollectSession
 from tests.integrations.views import library, opened_view, view
+from wellkept import Invalid, Settings, Wellkept
+from wellkept.integrations.openai_agents import WellkeptSession
 
 __all__ = ["library", "opened_view", "view"]
 
@@ -32,8 +32,8 @@ ITEMS: list[Any] = [
 
 def test_items_of_every_type_come_back_identical_and_in_order(view: Any) -> None:
     async def run() -> list[Any]:
-        await RecollectSession("s-1", view).add_items(ITEMS)
-        return await RecollectSession("s-1", view).get_items()
+        await WellkeptSession("s-1", view).add_items(ITEMS)
+        return await WellkeptSession("s-1", view).get_items()
 
     found = asyncio.run(run())
 
@@ -43,7 +43,7 @@ def test_items_of_every_type_come_back_identical_and_in_order(view: Any) -> None
 
 def test_the_newest_item_is_popped_and_limits_take_the_latest(view: Any, library: Any) -> None:
     async def run() -> None:
-        session = RecollectSession("s-2", view)
+        session = WellkeptSession("s-2", view)
         await session.add_items(ITEMS)
         assert await session.get_items(2) == ITEMS[-2:]
         assert await session.get_items(limit=0) == []
@@ -58,10 +58,10 @@ def test_the_newest_item_is_popped_and_limits_take_the_latest(view: Any, library
 def test_clearing_removes_everything_of_this_session_alone(view: Any, library: Any) -> None:
     async def run() -> None:
         for name in ("a", "a/b"):
-            await RecollectSession(name, view).add_items(ITEMS[:3])
-        await RecollectSession("a", view).clear_session()
-        assert await RecollectSession("a", view).get_items() == []
-        assert await RecollectSession("a/b", view).get_items() == ITEMS[:3]
+            await WellkeptSession(name, view).add_items(ITEMS[:3])
+        await WellkeptSession("a", view).clear_session()
+        assert await WellkeptSession("a", view).get_items() == []
+        assert await WellkeptSession("a/b", view).get_items() == ITEMS[:3]
 
     asyncio.run(run())
 
@@ -70,7 +70,7 @@ def test_clearing_removes_everything_of_this_session_alone(view: Any, library: A
 
 def test_concurrent_adders_lose_nothing_and_poppers_share_nothing(view: Any) -> None:
     async def run() -> None:
-        sessions = [RecollectSession("s-3", view) for _ in range(12)]
+        sessions = [WellkeptSession("s-3", view) for _ in range(12)]
         await asyncio.gather(
             *(each.add_items([{"of": number, "at": at} for at in range(5)]) for number, each in enumerate(sessions))
         )
@@ -87,7 +87,7 @@ def test_concurrent_adders_lose_nothing_and_poppers_share_nothing(view: Any) -> 
 
 def test_users_have_sessions_of_their_own(view: Any) -> None:
     async def run() -> None:
-        anna, bob = (RecollectSession("s-4", view.for_user(name)) for name in ("anna", "bob"))
+        anna, bob = (WellkeptSession("s-4", view.for_user(name)) for name in ("anna", "bob"))
         await anna.add_items([{"n": 1}])
         await bob.add_items([{"n": 2}])
         assert (await anna.get_items(), await bob.get_items()) == ([{"n": 1}], [{"n": 2}])
@@ -98,23 +98,23 @@ def test_users_have_sessions_of_their_own(view: Any) -> None:
     asyncio.run(run())
 
 
-def test_the_agents_own_session_has_no_items_of_users(opened: Recollect) -> None:
+def test_the_agents_own_session_has_no_items_of_users(opened: Wellkept) -> None:
     atlas = opened.agent("own")
 
     async def run() -> list[Any]:
-        await RecollectSession("s", atlas).add_items([{"n": 0}])
-        await RecollectSession("s", atlas.for_user("anna")).add_items([{"n": 1}])
-        assert await RecollectSession("s", atlas.for_user("anna")).get_items() == [{"n": 1}]
-        return await RecollectSession("s", atlas).get_items()
+        await WellkeptSession("s", atlas).add_items([{"n": 0}])
+        await WellkeptSession("s", atlas.for_user("anna")).add_items([{"n": 1}])
+        assert await WellkeptSession("s", atlas.for_user("anna")).get_items() == [{"n": 1}]
+        return await WellkeptSession("s", atlas).get_items()
 
     assert asyncio.run(run()) == [{"n": 0}]
 
 
-def test_a_long_session_is_read_in_pages(opened: Recollect) -> None:
+def test_a_long_session_is_read_in_pages(opened: Wellkept) -> None:
     items = [{"n": number} for number in range(1_203)]
 
     async def run() -> None:
-        session = RecollectSession("long", opened.agent("pages"))
+        session = WellkeptSession("long", opened.agent("pages"))
         await session.add_items(items[:1_100])
         for item in items[1_100:]:
             await session.add_items([item])
@@ -128,13 +128,13 @@ def test_turns_are_remembered_by_choice(view: Any, library: Any) -> None:
     name = f"talk-{library.owner.agent}"
 
     async def run() -> None:
-        session = RecollectSession(name, view, remember=True)
+        session = WellkeptSession(name, view, remember=True)
         await session.add_items([{"role": "user", "content": "never said"}])
         await session.pop_item()
         await session.add_items([{"role": "user", "content": "I moved to Oslo. My password: Falcon#77x"}])
         await session.add_items(ITEMS[3:5])
         await session.add_items([{"role": "assistant", "content": [{"type": "output_text", "text": "Welcome there!"}]}])
-        await RecollectSession(name, view).add_items([{"role": "user", "content": "unheard"}])
+        await WellkeptSession(name, view).add_items([{"role": "user", "content": "unheard"}])
 
     asyncio.run(run())
 
@@ -146,15 +146,15 @@ def test_turns_are_remembered_by_choice(view: Any, library: Any) -> None:
 
 @pytest.mark.parametrize("mode", ["reject", "redact", "flag"])
 def test_a_session_is_kept_whole_in_every_mode_of_secrets(mode: Any) -> None:
-    with Recollect(settings=Settings(url=":memory:", secrets=mode)) as store:
-        session = RecollectSession("s", store.agent("atlas"))
+    with Wellkept(settings=Settings(url=":memory:", secrets=mode)) as store:
+        session = WellkeptSession("s", store.agent("atlas"))
         asyncio.run(session.add_items(ITEMS))
         assert asyncio.run(session.get_items()) == ITEMS
 
 
-def test_what_is_no_json_is_refused_and_nothing_is_added(opened: Recollect) -> None:
+def test_what_is_no_json_is_refused_and_nothing_is_added(opened: Wellkept) -> None:
     atlas = opened.agent("bad")
-    session = RecollectSession("s", atlas)
+    session = WellkeptSession("s", atlas)
 
     with pytest.raises(Invalid, match="must be JSON"):
         asyncio.run(session.add_items([ITEMS[1], {"x": object()}]))

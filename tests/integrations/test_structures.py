@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recollect import Recollect
-from recollect.errors import Invalid
+from wellkept import Wellkept
+from wellkept.errors import Invalid
 
 
 class GetOp(NamedTuple):
@@ -136,20 +136,20 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
         place(path, module)
     for name in ("adk", "langchain", "langgraph"):
         # What is imported here is forgotten afterwards.
-        place(f"recollect.integrations.{name}", None)
-        del sys.modules[f"recollect.integrations.{name}"]
-    return lambda name: importlib.import_module(f"recollect.integrations.{name}")
+        place(f"wellkept.integrations.{name}", None)
+        del sys.modules[f"wellkept.integrations.{name}"]
+    return lambda name: importlib.import_module(f"wellkept.integrations.{name}")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def recollect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+def wellkept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
     url = f"sqlite:///{tmp_path_factory.mktemp('store')}/memory.db"
-    with Recollect(request.getfixturevalue("postgres_url") if request.param == "postgres" else url) as store:
+    with Wellkept(request.getfixturevalue("postgres_url") if request.param == "postgres" else url) as store:
         yield store
 
 
-def test_a_langgraph_store_answers_every_operation(load: Any, recollect: Recollect) -> None:
-    store = load("langgraph").RecollectStore(recollect.agent("store"), fields=["text"])
+def test_a_langgraph_store_answers_every_operation(load: Any, wellkept: Wellkept) -> None:
+    store = load("langgraph").WellkeptStore(wellkept.agent("store"), fields=["text"])
     values = {
         "tea": {"text": "green tea", "n": 1, "tags": ["a"]},
         "car": {"text": "a red car", "n": 2, "deep": {"x": None}},
@@ -192,10 +192,10 @@ def test_a_langgraph_store_answers_every_operation(load: Any, recollect: Recolle
 
 
 def test_a_filter_that_compares_too_many_items_says_so(
-    load: Any, recollect: Recollect, monkeypatch: pytest.MonkeyPatch
+    load: Any, wellkept: Wellkept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = load("langgraph")
-    store = module.RecollectStore(recollect.agent("many"))
+    store = module.WellkeptStore(wellkept.agent("many"))
     store.batch([PutOp(("d",), str(n), {"n": n}) for n in range(12)])
     monkeypatch.setattr(module, "MAX_OFFSET", 2)
 
@@ -203,12 +203,12 @@ def test_a_filter_that_compares_too_many_items_says_so(
         store.batch([SearchOp(("d",), filter={"n": {"$ne": None}, "x": None, "y": {"$ne": None}}, limit=3)])
 
 
-def test_a_langgraph_node_and_middleware_show_the_memory(load: Any, recollect: Recollect) -> None:
-    atlas = recollect.agent("nurse")
+def test_a_langgraph_node_and_middleware_show_the_memory(load: Any, wellkept: Wellkept) -> None:
+    atlas = wellkept.agent("nurse")
     atlas.remember("Lena is allergic to penicillin", user="lena")
     asked = [Message("What am I allergic to?", "human")]
     add_context = load("langgraph").make_context_node(atlas, system_prompt="Be kind.")
-    middleware = load("langchain").RecollectMiddleware(atlas, remember=False)
+    middleware = load("langchain").WellkeptMiddleware(atlas, remember=False)
 
     context = add_context({"messages": asked}, CONFIG)["context"]
     plain = middleware.wrap_model_call(Request(asked, "Be kind."), lambda request: request)
@@ -230,8 +230,8 @@ async def answer(request: Request) -> Request:
     return request
 
 
-def test_adks_service_stores_searches_and_deletes(load: Any, recollect: Recollect) -> None:
-    service = load("adk").RecollectMemoryService(recollect)
+def test_adks_service_stores_searches_and_deletes(load: Any, wellkept: Wellkept) -> None:
+    service = load("adk").WellkeptMemoryService(wellkept)
     of_lena = {"app_name": "ward", "user_id": "lena"}
 
     def event(id: str, text: str) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Client, Recollect, Settings
 from tests.server.live import serving
+from wellkept import AsyncWellkept, Client, Settings, Wellkept
 
 KINDS = ("sqlite", "postgres", "async", "client")
 
@@ -21,12 +21,12 @@ def opened_view(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     url = f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}"
     if request.param == "postgres":
         url = str(request.getfixturevalue("postgres_url"))
-    with Recollect(settings=Settings(url=url)) as store:
+    with Wellkept(settings=Settings(url=url)) as store:
         if request.param == "client":
             with serving(store) as address, Client(address) as client:
                 yield store, client
         elif request.param == "async":
-            program = AsyncRecollect(url)
+            program = AsyncWellkept(url)
             yield store, program
             asyncio.run(program.close())
         else:

@@ -9,9 +9,9 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from recollect import AsyncRecollect, Recollect, Settings, capture_calls, captured
-from recollect.policy.details.references import find_references
-from recollect.server.mcp.protocol import build_server
+from wellkept import AsyncWellkept, Settings, Wellkept, capture_calls, captured
+from wellkept.policy.details.references import find_references
+from wellkept.server.mcp.protocol import build_server
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(500))
 
@@ -40,8 +40,8 @@ def others_tools(memory: Any) -> MCPServer:
 
 @pytest.mark.proves("D1")
 def test_a_client_that_is_wrapped_gets_references_which_memorys_own_server_reads() -> None:
-    async def run(recollect: Recollect) -> None:
-        atlas = recollect.agent("atlas")
+    async def run(wellkept: Wellkept) -> None:
+        atlas = wellkept.agent("atlas")
         async with Client(others_tools(atlas)) as others, Client(build_server(atlas)) as memory:
             call = capture_calls(atlas, others.call_tool)
 
@@ -54,28 +54,28 @@ def test_a_client_that_is_wrapped_gets_references_which_memorys_own_server_reads
             assert read.structured_content is not None
             assert read.structured_content["content"] == LOG.splitlines()[-1]
 
-    with Recollect(":memory:", settings=Settings()) as recollect:
-        anyio.run(run, recollect)
+    with Wellkept(":memory:", settings=Settings()) as wellkept:
+        anyio.run(run, wellkept)
 
 
 def test_a_decorated_tool_keeps_its_schema_on_a_server() -> None:
-    async def run(recollect: Recollect) -> None:
-        async with Client(others_tools(recollect.agent("atlas"))) as client:
+    async def run(wellkept: Wellkept) -> None:
+        async with Client(others_tools(wellkept.agent("atlas"))) as client:
             plain, decorated = (await client.list_tools()).tools
             assert decorated.input_schema["properties"] == plain.input_schema["properties"]
             assert (decorated.name, decorated.description) == ("fetch", "Fetch the log.")
             answer = await client.call_tool("fetch", {"lines": 500})
             assert find_references(answer.content[0].text)  # type: ignore[union-attr]
 
-    with Recollect(":memory:", settings=Settings()) as recollect:
-        anyio.run(run, recollect)
+    with Wellkept(":memory:", settings=Settings()) as wellkept:
+        anyio.run(run, wellkept)
 
 
 def test_an_async_memory_wraps_a_client_too() -> None:
     async def run() -> None:
-        async with AsyncRecollect(":memory:", settings=Settings()) as recollect:
-            atlas = recollect.agent("atlas")
-            with Recollect(":memory:", settings=Settings()) as other:
+        async with AsyncWellkept(":memory:", settings=Settings()) as wellkept:
+            atlas = wellkept.agent("atlas")
+            with Wellkept(":memory:", settings=Settings()) as other:
                 async with Client(others_tools(other.agent("x"))) as client:
                     long = await capture_calls(atlas, client.call_tool)("read_log", {"lines": 500})
             (found,) = find_references(text_of(long))

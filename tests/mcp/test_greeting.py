@@ -15,10 +15,10 @@ from mcp_types import InitializeRequestParams, JSONRPCRequest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from recollect import AgentMemory, Recollect
-from recollect.server.mcp.client import ClientContext
-from recollect.server.mcp.protocol import build_server
-from recollect.server.mcp.stdio import HANDSHAKE_VERSIONS, greet
+from wellkept import AgentMemory, Wellkept
+from wellkept.server.mcp.client import ClientContext
+from wellkept.server.mcp.protocol import build_server
+from wellkept.server.mcp.stdio import HANDSHAKE_VERSIONS, greet
 
 SETS = ("notes", "recall")
 HOST = {"name": "test", "title": "Test", "version": "1", "websiteUrl": "https://example.org"}
@@ -26,8 +26,8 @@ HOST = {"name": "test", "title": "Test", "version": "1", "websiteUrl": "https://
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[AgentMemory]:
-    with Recollect(":memory:") as recollect:
-        yield recollect.agent()
+    with Wellkept(":memory:") as wellkept:
+        yield wellkept.agent()
 
 
 def initialize(id: object = 1, **params: Any) -> bytes:

@@ -25,19 +25,19 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INVALID_PARAMS
 
-from recollect import Invalid, Recollect, Settings
-from recollect.api.agent import AgentMemory
-from recollect.model import Json, KeyScope
-from recollect.server.app import create_app
-from recollect.server.http.limits import MAX_BODY_BYTES
-from recollect.server.mcp import mounting
-from recollect.server.mcp.client import READ_ONLY
-from recollect.server.mcp.http import AGENT_HEADER
-from recollect.tools import catalog
-from recollect.tools.guidance import guidance
 from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
 from tests.mcp.test_tools import answer, both_eras
 from tests.server.live import NO_CERTIFICATES, PATIENCE, ServerProcess, client_of, serving, wait_until
+from wellkept import Invalid, Settings, Wellkept
+from wellkept.api.agent import AgentMemory
+from wellkept.model import Json, KeyScope
+from wellkept.server.app import create_app
+from wellkept.server.http.limits import MAX_BODY_BYTES
+from wellkept.server.mcp import mounting
+from wellkept.server.mcp.client import READ_ONLY
+from wellkept.server.mcp.http import AGENT_HEADER
+from wellkept.tools import catalog
+from wellkept.tools.guidance import guidance
 
 Ask = Callable[[Client], Awaitable[None]]
 JSON = "application/json"
@@ -63,7 +63,7 @@ class Door:
 
 
 @pytest.fixture(scope="module")
-def door(opened: Recollect) -> Iterator[Door]:
+def door(opened: Wellkept) -> Iterator[Door]:
     tenants = ("acme", "other", "default")
     keys = {(each, scope): opened.tenant(each).add_key(scope).key for each in tenants for scope in KeyScope}
     with serving(opened, no_auth=False) as address:
@@ -105,7 +105,7 @@ def called(client: httpx2.Client, tool: str, **arguments: Any) -> Json:
 
 
 @both_eras
-def test_every_tool_is_listed_and_answers(door: Door, opened: Recollect, mode: str) -> None:
+def test_every_tool_is_listed_and_answers(door: Door, opened: Wellkept, mode: str) -> None:
     """Over both forms of the protocol: with the handshake, and without."""
     opened.tenant("acme").ingest("Refunds are paid within 14 days.", title="Refunds", category="policy")
 
@@ -131,7 +131,7 @@ def test_every_tool_is_listed_and_answers(door: Door, opened: Recollect, mode: s
 
 
 @both_eras
-def test_resources_and_prompts_are_offered(door: Door, opened: Recollect, mode: str) -> None:
+def test_resources_and_prompts_are_offered(door: Door, opened: Wellkept, mode: str) -> None:
     tenant = opened.tenant(f"reading-{mode}")
     memory = tenant.agent("atlas")
     memory.remember("I am careful with money", kind="core")
@@ -145,7 +145,7 @@ def test_resources_and_prompts_are_offered(door: Door, opened: Recollect, mode: 
 
 
 @both_eras
-def test_the_address_names_the_agent_and_the_sets(door: Door, opened: Recollect, mode: str) -> None:
+def test_the_address_names_the_agent_and_the_sets(door: Door, opened: Wellkept, mode: str) -> None:
     async def ask(client: Client, agent: str) -> None:
         assert {tool.name for tool in (await client.list_tools()).tools} == {
             tool.name for tool in catalog.select_tools(["notes", "recall"])
@@ -167,7 +167,7 @@ def test_the_address_names_the_agent_and_the_sets(door: Door, opened: Recollect,
     assert acme.agent("somebody").list() == []
 
 
-def test_without_a_word_it_is_the_agent_of_the_settings(door: Door, opened: Recollect) -> None:
+def test_without_a_word_it_is_the_agent_of_the_settings(door: Door, opened: Wellkept) -> None:
     with door.client("acme") as client:
         id = called(client, "memory_store", text="For the default agent")["id"]
 
@@ -215,24 +215,24 @@ def test_white_space_around_the_values_of_headers_is_ignored(door: Door) -> None
 def test_without_the_extra_the_route_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mounting, "find_spec", lambda name: None)
     with (
-        Recollect(":memory:", settings=Settings(embedder="off")) as store,
+        Wellkept(":memory:", settings=Settings(embedder="off")) as store,
         serving(store) as address,
         client_of(address) as client,
     ):
         refusal = posted(client, "tools/list")
         assert client.get("/health").status_code == 200
     assert (refusal.status_code, refusal.json()["ok"]) == (501, False)
-    assert "pip install 'recollect[mcp]'" in refusal.json()["error"]
+    assert "pip install 'wellkept[mcp]'" in refusal.json()["error"]
 
 
 def test_settings_that_offer_what_does_not_exist_are_refused_at_the_start() -> None:
     settings = Settings(tool_sets=("notes", "nots"), embedder="off")
-    with Recollect(":memory:", settings=settings) as store, pytest.raises(Invalid, match="no tool set 'nots'"):
+    with Wellkept(":memory:", settings=settings) as store, pytest.raises(Invalid, match="no tool set 'nots'"):
         create_app(store)
 
 
 @both_eras
-def test_a_key_that_may_only_read_is_offered_what_reads(door: Door, opened: Recollect, mode: str) -> None:
+def test_a_key_that_may_only_read_is_offered_what_reads(door: Door, opened: Wellkept, mode: str) -> None:
     async def ask(client: Client) -> None:
         offered = [tool.name for tool in (await client.list_tools()).tools]
         assert offered == [tool.name for tool in catalog.TOOLS.values() if tool.is_read_only]
@@ -265,7 +265,7 @@ def test_a_wrong_key_opens_nothing(door: Door, key: str, mode: str) -> None:
 
 
 @pytest.mark.proves("E12")
-def test_another_tenants_key_finds_nothing(door: Door, opened: Recollect) -> None:
+def test_another_tenants_key_finds_nothing(door: Door, opened: Wellkept) -> None:
     mine = opened.tenant("acme").agent("atlas")
     note, core = mine.remember("The vault is behind the painting"), mine.remember("I guard the vault", kind="core")
     detail = mine.store_detail("The vault holds gold", description="vault").key
@@ -287,10 +287,10 @@ def test_another_tenants_key_finds_nothing(door: Door, opened: Recollect) -> Non
             assert json.dumps(refusals[0]).replace(note.id, "m-999").replace(core.id, "m-999") == json.dumps(
                 refusals[1]
             )
-        private = await client.read_resource("recollect://agent/atlas/private-memory")
+        private = await client.read_resource("wellkept://agent/atlas/private-memory")
         assert [getattr(each, "text", None) for each in private.contents] == [""]
         with pytest.raises(MCPError, match="no") as missing:
-            await client.read_resource(f"recollect://agent/atlas/details/{detail}")
+            await client.read_resource(f"wellkept://agent/atlas/details/{detail}")
         assert "gold" not in str(missing.value)
 
     with_client(door.address, ask, opened.tenant("stranger").add_key("admin").key, query="?agent=atlas")
@@ -404,7 +404,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_problem(
 
         def is_over() -> bool:
             with door.client("default", KeyScope.OPERATOR) as operator:
-                return "recollect_requests_under_way 1.0" in operator.get("/metrics").text  # that very request
+                return "wellkept_requests_under_way 1.0" in operator.get("/metrics").text  # that very request
 
         wait_until(is_over)
     assert caplog.text == ""
@@ -412,7 +412,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_problem(
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 def test_a_call_nobody_waits_for_any_more_is_done_all_the_same(
-    door: Door, opened: Recollect, monkeypatch: pytest.MonkeyPatch, mode: str
+    door: Door, opened: Wellkept, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     is_begun, may_go_on, remember = threading.Event(), threading.Event(), AgentMemory.remember
 
@@ -444,12 +444,12 @@ def test_requests_have_a_number_and_are_counted(door: Door) -> None:
         counted = operator.get("/metrics").text
 
     assert (named.status_code, named.headers["X-Request-Id"]) == (200, "mine-7")
-    assert 'recollect_requests_total{method="POST",route="/mcp",status="200"}' in counted
+    assert 'wellkept_requests_total{method="POST",route="/mcp",status="200"}' in counted
 
 
 def test_a_key_that_asks_too_often_has_to_wait(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path}/memory.db", rate_limit=0.0001, rate_burst=2)
-    with Recollect(settings=settings) as store:
+    with Wellkept(settings=settings) as store:
         key = store.tenant().add_key("read").key
         with serving(store, no_auth=False) as address, client_of(address, key) as client:
             statuses = [posted(client, "ping").status_code for _ in range(3)]
@@ -457,7 +457,7 @@ def test_a_key_that_asks_too_often_has_to_wait(tmp_path: Path) -> None:
     assert statuses == [200, 200, 429]
 
 
-def test_many_clients_at_once(door: Door, opened: Recollect) -> None:
+def test_many_clients_at_once(door: Door, opened: Wellkept) -> None:
     async def work(number: int) -> None:
         key, mode = door.keys["acme" if number % 2 else "other", KeyScope.WRITE], ("legacy", "auto")[number // 2 % 2]
         async with connected(door.address, key, query=f"?agent=crowd-{number}", mode=mode) as client:
@@ -479,9 +479,9 @@ def test_many_clients_at_once(door: Door, opened: Recollect) -> None:
 SLOW = """
 import sys
 from pathlib import Path
-from recollect.api.agent import AgentMemory
-from recollect.server.run import serve
-from recollect.settings import Settings
+from wellkept.api.agent import AgentMemory
+from wellkept.server.run import serve
+from wellkept.settings import Settings
 
 store = AgentMemory.remember
 
@@ -522,7 +522,7 @@ def test_a_call_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: 
     assert told.status_code == 200
     assert '\\"ok\\": true' in told.text
     assert stopped == (0, "Stopped; everything is stored.\n", "")
-    with Recollect(settings=Settings(url=url)) as opened:
+    with Wellkept(settings=Settings(url=url)) as opened:
         assert [note.text for note in opened.agent().list()] == ["kept"]
 
 
@@ -533,7 +533,7 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
         assert (await client.list_resources()).resources[0].uri.endswith("/private-memory")
 
     with (
-        Recollect(settings=Settings(url=postgres_url, tool_sets=ALL_SETS)) as store,
+        Wellkept(settings=Settings(url=postgres_url, tool_sets=ALL_SETS)) as store,
         serving(store, no_auth=False) as address,
     ):
         with_client(address, ask, store.tenant("acme").add_key("write").key, query="?agent=atlas")
@@ -541,10 +541,10 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
         assert store.agent("atlas").list() == []
 
 
-def test_the_example_of_the_documentation_stores_a_note(door: Door, opened: Recollect) -> None:
+def test_the_example_of_the_documentation_stores_a_note(door: Door, opened: Wellkept) -> None:
     page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^```sh\n(curl .*?)^```$", page, re.MULTILINE | re.DOTALL)
-    typed = command.replace("\\\n", " ").replace("$RECOLLECT_KEY", door.keys["other", KeyScope.WRITE])
+    typed = command.replace("\\\n", " ").replace("$WELLKEPT_KEY", door.keys["other", KeyScope.WRITE])
     _, _, body, url, _, header = shlex.split(typed)
     name, _, value = header.partition(": ")
     sent = {"Content-Type": JSON, "Accept": JSON, name: value}  # as --json sends it
@@ -565,7 +565,7 @@ def test_a_stored_text_keeps_the_conversation_of_the_header(door: Door) -> None:
             structured: Json = answered.json()["result"]["structuredContent"]
             return structured
 
-        in_header = call("store_memory", {"content": "one"}, headers={"X-Recollect-Session": "s-1"})
+        in_header = call("store_memory", {"content": "one"}, headers={"X-Wellkept-Session": "s-1"})
         in_address = call("store_memory", {"content": "two"}, more="&session=s-2")
         given = call("store_memory", {"content": "three", "thread_id": "s-3"}, more="&session=s-2")
         for session, stored in (("s-1", in_header), ("s-2", in_address), ("s-3", given)):

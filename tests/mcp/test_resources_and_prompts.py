@@ -21,25 +21,25 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from recollect import Recollect, Settings
-from recollect.api.agent import AgentMemory
-from recollect.policy.prompt.escaping import INFORMATION, wrap_block
-from recollect.policy.recall.purposes import PURPOSES
-from recollect.server.mcp.protocol import BROKEN, NOTHING_RECALLED
-from recollect.server.mcp.resources import PAGE, TEMPLATES
-from recollect.tools.bounds import MAX_CHARS
 from tests.mcp.test_tools import answer, both_eras, with_client
+from wellkept import Settings, Wellkept
+from wellkept.api.agent import AgentMemory
+from wellkept.policy.prompt.escaping import INFORMATION, wrap_block
+from wellkept.policy.recall.purposes import PURPOSES
+from wellkept.server.mcp.protocol import BROKEN, NOTHING_RECALLED
+from wellkept.server.mcp.resources import PAGE, TEMPLATES
+from wellkept.tools.bounds import MAX_CHARS
 
-PRIVATE = "recollect://agent/atlas/private-memory"
-DETAILS = "recollect://agent/atlas/details"
+PRIVATE = "wellkept://agent/atlas/private-memory"
+DETAILS = "wellkept://agent/atlas/details"
 SKILL = "---\nname: greet\ndescription: How to greet people.\n---\nSay hello, and mean it.\n"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Recollect]:
+def store(tmp_path: Path) -> Iterator[Wellkept]:
     (tmp_path / "greet").mkdir()
     (tmp_path / "greet" / "SKILL.md").write_text(SKILL)
-    with Recollect(":memory:", settings=Settings(skills=(str(tmp_path),))) as opened:
+    with Wellkept(":memory:", settings=Settings(skills=(str(tmp_path),))) as opened:
         yield opened
 
 
@@ -61,7 +61,7 @@ async def ask_for_resources_and_prompts(client: Client, key: str) -> None:
     assert len((await client.list_resource_templates()).resource_templates) == len(TEMPLATES)
     assert "I am careful with money" in texts(await client.read_resource(PRIVATE))[0]
     assert texts(await client.read_resource(f"{DETAILS}/{key}?tail=1")) == ["two\n"]
-    assert (await refused(client, "recollect://agent/bob/private-memory")).code == INVALID_PARAMS
+    assert (await refused(client, "wellkept://agent/bob/private-memory")).code == INVALID_PARAMS
     assert [prompt.name for prompt in (await client.list_prompts()).prompts] == list(PURPOSES)
     (message,) = (await client.get_prompt("task_intake", {"question": "Deploy the shop"})).messages
     assert isinstance(message.content, TextContent)
@@ -69,7 +69,7 @@ async def ask_for_resources_and_prompts(client: Client, key: str) -> None:
 
 
 @both_eras
-def test_everything_there_is_to_read_is_listed_and_can_be_read(store: Recollect, mode: str) -> None:
+def test_everything_there_is_to_read_is_listed_and_can_be_read(store: Wellkept, mode: str) -> None:
     memory = store.agent("atlas")
     memory.remember("I am careful with money", kind="core")
     memory.remember("We met on Tuesday", kind="journal")
@@ -77,40 +77,40 @@ def test_everything_there_is_to_read_is_listed_and_can_be_read(store: Recollect,
 
     async def ask(client: Client) -> None:
         listed = {each.uri: each for each in (await client.list_resources()).resources}
-        assert list(listed) == [PRIVATE, "recollect://agent/atlas/skills/greet", f"{DETAILS}/{detail.key}"]
+        assert list(listed) == [PRIVATE, "wellkept://agent/atlas/skills/greet", f"{DETAILS}/{detail.key}"]
         shown = listed[f"{DETAILS}/{detail.key}"]
         assert (shown.name, shown.title, shown.size) == (detail.key, "A list", 14)
         assert texts(await client.read_resource(PRIVATE)) == [
             wrap_block(memory.private_memory() or "", "private_memory")
         ]
         assert "I am careful with money" in texts(await client.read_resource(PRIVATE))[0]
-        assert texts(await client.read_resource("recollect://agent/atlas/skills/greet")) == ["Say hello, and mean it."]
+        assert texts(await client.read_resource("wellkept://agent/atlas/skills/greet")) == ["Say hello, and mean it."]
         assert texts(await client.read_resource(f"{DETAILS}/{detail.key}")) == ["one\ntwo\nthree\n"]
 
     with_client(store, ask, mode=mode)
 
 
 @both_eras
-def test_the_templates_say_how_addresses_are_made(store: Recollect, mode: str) -> None:
+def test_the_templates_say_how_addresses_are_made(store: Wellkept, mode: str) -> None:
     async def ask(client: Client) -> None:
         templates = (await client.list_resource_templates()).resource_templates
         assert [each.uri_template for each in templates] == [
-            "recollect://agent/{agent}/private-memory",
-            "recollect://agent/{agent}/details/{key}{?offset,limit,head,tail,context,lines,grep,json_path}",
-            "recollect://agent/{agent}/skills/{name}",
+            "wellkept://agent/{agent}/private-memory",
+            "wellkept://agent/{agent}/details/{key}{?offset,limit,head,tail,context,lines,grep,json_path}",
+            "wellkept://agent/{agent}/skills/{name}",
         ]
 
     with_client(store, ask, mode=mode)
 
 
-def test_an_agent_without_memories_has_an_empty_block(store: Recollect) -> None:
+def test_an_agent_without_memories_has_an_empty_block(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         assert texts(await client.read_resource(PRIVATE)) == [""]
 
     with_client(store, ask)
 
 
-def test_a_stored_text_is_read_in_parts(store: Recollect) -> None:
+def test_a_stored_text_is_read_in_parts(store: Wellkept) -> None:
     lines = "".join(f"{number} {'error' if number == 700 else 'ok'}\n" for number in range(9_000))
     key = store.agent("atlas").store_detail(lines).key
 
@@ -136,7 +136,7 @@ def test_a_stored_text_is_read_in_parts(store: Recollect) -> None:
 
 
 @pytest.mark.parametrize("part", ["?lines=x", "?head=-1", "?offset=abc", "?offset=٣", "?colour=red", "?head=1&tail=1"])
-def test_a_part_that_cannot_be_meant_is_an_error(store: Recollect, part: str) -> None:
+def test_a_part_that_cannot_be_meant_is_an_error(store: Wellkept, part: str) -> None:
     key = store.agent("atlas").store_detail("one\ntwo\n").key
 
     async def ask(client: Client) -> None:
@@ -148,17 +148,17 @@ def test_a_part_that_cannot_be_meant_is_an_error(store: Recollect, part: str) ->
 
 
 @pytest.mark.proves("E12")
-def test_what_is_another_agents_is_answered_like_what_does_not_exist(store: Recollect) -> None:
+def test_what_is_another_agents_is_answered_like_what_does_not_exist(store: Wellkept) -> None:
     bob = store.agent("bob")
     bob.remember("Bob's secret", kind="core")
     key = bob.store_detail("Bob's secret").key
 
     async def ask(client: Client) -> None:
         for foreign, missing in (
-            ("recollect://agent/bob/private-memory", "recollect://agent/nobody/private-memory"),
-            (f"recollect://agent/bob/details/{key}", f"recollect://agent/nobody/details/{key}"),
+            ("wellkept://agent/bob/private-memory", "wellkept://agent/nobody/private-memory"),
+            (f"wellkept://agent/bob/details/{key}", f"wellkept://agent/nobody/details/{key}"),
             (f"{DETAILS}/{key}", f"{DETAILS}/no-such-key"),
-            ("recollect://agent/bob/skills/greet", "recollect://agent/nobody/skills/greet"),
+            ("wellkept://agent/bob/skills/greet", "wellkept://agent/nobody/skills/greet"),
         ):
             refusals = [await refused(client, uri) for uri in (foreign, missing)]
             assert {refusal.code for refusal in refusals} == {INVALID_PARAMS}
@@ -172,21 +172,21 @@ def test_what_is_another_agents_is_answered_like_what_does_not_exist(store: Reco
     "uri",
     [
         "",
-        "recollect://agent/atlas",
-        "recollect://agent/atlas/",
-        "recollect://agent/atlas/private-memory/more",
-        "recollect://agent/atlas/details",
-        "recollect://agent/atlas/details/",
-        "recollect://agent/atlas/details/..%2F..%2Fetc%2Fpasswd",
-        "recollect://agent/atlas/skills/nothing",
-        "recollect://agent/atlas/secrets/one",
-        "recollect://tenant/atlas/private-memory",
+        "wellkept://agent/atlas",
+        "wellkept://agent/atlas/",
+        "wellkept://agent/atlas/private-memory/more",
+        "wellkept://agent/atlas/details",
+        "wellkept://agent/atlas/details/",
+        "wellkept://agent/atlas/details/..%2F..%2Fetc%2Fpasswd",
+        "wellkept://agent/atlas/skills/nothing",
+        "wellkept://agent/atlas/secrets/one",
+        "wellkept://tenant/atlas/private-memory",
         "file:///etc/passwd",
-        "recollect://[agent/atlas/private-memory",
+        "wellkept://[agent/atlas/private-memory",
         "x" * 100_000,
     ],
 )
-def test_an_address_that_leads_nowhere_is_an_error(store: Recollect, uri: str) -> None:
+def test_an_address_that_leads_nowhere_is_an_error(store: Wellkept, uri: str) -> None:
     async def ask(client: Client) -> None:
         refusal = await refused(client, uri)
         assert refusal.code == INVALID_PARAMS
@@ -195,19 +195,19 @@ def test_an_address_that_leads_nowhere_is_an_error(store: Recollect, uri: str) -
     with_client(store, ask)
 
 
-def test_an_agent_may_have_any_id_an_agent_can_have(store: Recollect) -> None:
+def test_an_agent_may_have_any_id_an_agent_can_have(store: Wellkept) -> None:
     memory = store.agent("jörg@work:1")
     memory.remember("I am Jörg", kind="core")
 
     async def ask(client: Client) -> None:
         (private, *_) = (await client.list_resources()).resources
-        assert private.uri == f"recollect://agent/{quote('jörg')}@work:1/private-memory"
+        assert private.uri == f"wellkept://agent/{quote('jörg')}@work:1/private-memory"
         assert "I am Jörg" in texts(await client.read_resource(private.uri))[0]
 
     with_client(store, ask, agent="jörg@work:1")
 
 
-def test_a_long_list_comes_in_pages(store: Recollect) -> None:
+def test_a_long_list_comes_in_pages(store: Wellkept) -> None:
     keys = [store.agent("atlas").store_detail(f"text {number}").key for number in range(2 * PAGE + 1)]
 
     async def ask(client: Client) -> None:
@@ -227,7 +227,7 @@ def test_a_long_list_comes_in_pages(store: Recollect) -> None:
     with_client(store, ask)
 
 
-def test_the_sets_decide_what_can_be_read_and_asked(store: Recollect) -> None:
+def test_the_sets_decide_what_can_be_read_and_asked(store: Wellkept) -> None:
     store.agent("atlas").store_detail("one")
 
     async def ask(client: Client) -> None:
@@ -243,7 +243,7 @@ def test_the_sets_decide_what_can_be_read_and_asked(store: Recollect) -> None:
 
 
 @both_eras
-def test_addresses_are_completed(store: Recollect, mode: str) -> None:
+def test_addresses_are_completed(store: Wellkept, mode: str) -> None:
     memory = store.agent("atlas")
     log, notes = memory.store_detail("one", description="build log").key, memory.store_detail("two").key
     store.agent("bob").store_detail("three", description="build log of bob")
@@ -268,7 +268,7 @@ def test_addresses_are_completed(store: Recollect, mode: str) -> None:
 
 
 @both_eras
-def test_there_is_a_prompt_for_each_purpose(store: Recollect, mode: str) -> None:
+def test_there_is_a_prompt_for_each_purpose(store: Wellkept, mode: str) -> None:
     async def ask(client: Client) -> None:
         listed = (await client.list_prompts()).prompts
         assert [prompt.name for prompt in listed] == list(PURPOSES)
@@ -281,7 +281,7 @@ def test_there_is_a_prompt_for_each_purpose(store: Recollect, mode: str) -> None
 
 
 @both_eras
-def test_a_prompt_is_what_is_recalled_and_the_question(store: Recollect, mode: str) -> None:
+def test_a_prompt_is_what_is_recalled_and_the_question(store: Wellkept, mode: str) -> None:
     memory, tenant = store.agent("atlas"), store.tenant()
     memory.remember("The deploy of the shop failed: the disk was full", kind="episode", category="error")
     memory.remember("The command npm audit worked for the shop", kind="episode", role="tool_result")
@@ -311,7 +311,7 @@ def test_a_prompt_is_what_is_recalled_and_the_question(store: Recollect, mode: s
     with_client(store, ask, mode=mode)
 
 
-def test_a_prompt_says_when_nothing_is_remembered(store: Recollect) -> None:
+def test_a_prompt_says_when_nothing_is_remembered(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         (message,) = (await client.get_prompt("delegation", {"question": "Who?"})).messages
         assert isinstance(message.content, TextContent)
@@ -329,7 +329,7 @@ def test_a_prompt_says_when_nothing_is_remembered(store: Recollect) -> None:
         ("task_intake", {"question": "x", "limit": "5"}),
     ],
 )
-def test_a_prompt_that_cannot_be_meant_is_an_error(store: Recollect, name: str, arguments: dict[str, str]) -> None:
+def test_a_prompt_that_cannot_be_meant_is_an_error(store: Wellkept, name: str, arguments: dict[str, str]) -> None:
     async def ask(client: Client) -> None:
         with pytest.raises(MCPError) as refusal:
             await client.get_prompt(name, arguments)
@@ -338,7 +338,7 @@ def test_a_prompt_that_cannot_be_meant_is_an_error(store: Recollect, name: str, 
     with_client(store, ask)
 
 
-def test_no_answer_is_longer_than_a_prompt_can_bear(store: Recollect) -> None:
+def test_no_answer_is_longer_than_a_prompt_can_bear(store: Wellkept) -> None:
     memory, tenant = store.agent("atlas"), store.tenant()
     memory.store_detail("x" * 100)
     for number in range(20):
@@ -366,7 +366,7 @@ def test_no_answer_is_longer_than_a_prompt_can_bear(store: Recollect) -> None:
 
 @both_eras
 def test_a_store_that_fails_is_an_error_without_anybodys_text(
-    store: Recollect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
+    store: Wellkept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
 ) -> None:
     def broken(self: AgentMemory, *given: object, **more: object) -> None:
         raise KeyError("Prefers tabs")
@@ -388,7 +388,7 @@ def test_a_store_that_fails_is_an_error_without_anybodys_text(
 def test_the_documentation_names_every_resource_and_prompt() -> None:
     page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 
-    addresses = re.findall(r"^\| `(recollect://\S+)` \|", page, re.MULTILINE)
+    addresses = re.findall(r"^\| `(wellkept://\S+)` \|", page, re.MULTILINE)
     assert addresses == [each.uri_template.partition("{?")[0] for each in TEMPLATES.values()]
     rows = re.findall(r"^\| `(\w+)` \| [^`\n]*\|$", page, re.MULTILINE)
     assert [name for name in rows if name in PURPOSES] == list(PURPOSES)
@@ -411,4 +411,4 @@ def test_what_is_shown_for_the_files_of_hosts_can_be_read() -> None:
         if "url" in server:
             assert server["url"].endswith("/mcp?agent=atlas")
         else:
-            assert (server["command"], server["args"][0]) == ("recollect", "mcp")
+            assert (server["command"], server["args"][0]) == ("wellkept", "mcp")

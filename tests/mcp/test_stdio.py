@@ -1,4 +1,4 @@
-"""`recollect mcp` as a host runs it: a process of its own, spoken to over its standard streams."""
+"""`wellkept mcp` as a host runs it: a process of its own, spoken to over its standard streams."""
 
 import json
 import os
@@ -14,28 +14,28 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from recollect import Recollect, Settings
-from recollect.tools import catalog
 from tests.cli.program import shared_warm
 from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
 from tests.mcp.test_tools import answer
 from tests.server.live import PATIENCE
 from tests.waiting import PATIENT
+from wellkept import Settings, Wellkept
+from wellkept.tools import catalog
 
 Ask = Callable[[Client], Awaitable[None]]
 
 
-SERVER = "recollect.server.mcp.stdio"
+SERVER = "wellkept.server.mcp.stdio"
 
 
 def command(folder: Path, *options: str, is_warm: bool = True) -> list[str]:
     """The program: a fork of a process that has loaded it, which signals do not reach, or from the start."""
-    program = [str(shared_warm(SERVER).bin / "recollect")] if is_warm else [sys.executable, "-m", "recollect"]
+    program = [str(shared_warm(SERVER).bin / "wellkept")] if is_warm else [sys.executable, "-m", "wellkept"]
     return [*program, "mcp", "--url", f"sqlite:///{folder}/memories.db", *options]
 
 
 def environment() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "OPENAI_"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("WELLKEPT_", "OPENAI_"))}
     return inherited | PATIENT
 
 
@@ -97,7 +97,7 @@ def test_a_client_lists_and_calls_and_memories_outlive_the_server(tmp_path: Path
 
     with_server(tmp_path, first, "--agent", "atlas")
     with_server(tmp_path, second, "--agent", "atlas", mode="auto")
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
         assert len(store.agent("atlas").list()) == 1
         assert store.agent("default").list() == []
 
@@ -116,12 +116,12 @@ def test_only_the_chosen_sets_are_offered_and_calls_run_at_once(tmp_path: Path) 
         assert found["count"] == 20
 
     with_server(tmp_path, ask, "--sets", "notes")
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
         assert len(store.agent().list(limit=100)) == 40
 
 
 def test_resources_and_prompts_are_offered(tmp_path: Path) -> None:
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
         memory = store.agent("atlas")
         memory.remember("I am careful with money", kind="core")
         memory.remember("The deploy of the shop failed", kind="episode", category="error")
@@ -190,7 +190,7 @@ def test_an_unknown_set_is_refused_on_standard_error(tmp_path: Path) -> None:
 
 
 def test_warnings_go_to_standard_error_only(tmp_path: Path) -> None:
-    out_of_reach = {"RECOLLECT_EMBEDDER": "openai:small", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    out_of_reach = {"WELLKEPT_EMBEDDER": "openai:small", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
     ran = run_with(tmp_path, lines(HELLO, READY, call(1, "search_my_memories", query="tabs")), **out_of_reach)
 
@@ -222,7 +222,7 @@ def test_it_ends_when_it_should(tmp_path: Path, ending: signal.Signals | None, c
             server.send_signal(ending)
         assert server.wait(PATIENCE) == code
 
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
         assert [memory.text for memory in store.agent().list()] == ["Prefers tabs"]
 
 

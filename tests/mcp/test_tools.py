@@ -12,12 +12,12 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
-from recollect import Invalid, Recollect, Settings, StoreBusy, __version__
-from recollect.api.agent import AgentMemory
-from recollect.server.mcp.client import select_sets
-from recollect.server.mcp.protocol import build_server
-from recollect.tools import catalog
-from recollect.tools.guidance import GUIDANCE, guidance
+from wellkept import Invalid, Settings, StoreBusy, Wellkept, __version__
+from wellkept.api.agent import AgentMemory
+from wellkept.server.mcp.client import select_sets
+from wellkept.server.mcp.protocol import build_server
+from wellkept.tools import catalog
+from wellkept.tools.guidance import GUIDANCE, guidance
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"  # one letter off the example everybody knows
 Ask = Callable[[Client], Awaitable[None]]
@@ -25,7 +25,7 @@ both_eras = pytest.mark.parametrize("mode", ["legacy", "auto"])  # with and with
 
 
 def with_client(
-    store: Recollect, ask: Ask, *, sets: Sequence[str] | None = None, mode: str = "legacy", agent: str = "atlas"
+    store: Wellkept, ask: Ask, *, sets: Sequence[str] | None = None, mode: str = "legacy", agent: str = "atlas"
 ) -> None:
     async def run() -> None:
         async with Client(build_server(store.agent(agent), sets), mode=mode) as client:
@@ -46,12 +46,12 @@ def answer(result: CallToolResult) -> Any:
 
 @pytest.fixture
 def store() -> Any:
-    with Recollect(":memory:", settings=Settings()) as opened:
+    with Wellkept(":memory:", settings=Settings()) as opened:
         yield opened
 
 
 @both_eras
-def test_every_tool_is_listed_as_the_catalogue_describes_it(store: Recollect, mode: str) -> None:
+def test_every_tool_is_listed_as_the_catalogue_describes_it(store: Wellkept, mode: str) -> None:
     async def ask(client: Client) -> None:
         listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == list(catalog.TOOLS)
@@ -70,7 +70,7 @@ def test_every_tool_is_listed_as_the_catalogue_describes_it(store: Recollect, mo
     with_client(store, ask, sets=catalog.SETS, mode=mode)
 
 
-def test_the_hints_are_the_right_ones(store: Recollect) -> None:
+def test_the_hints_are_the_right_ones(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
         assert {name for name, hint in hints.items() if hint and hint.read_only_hint} >= {
@@ -84,17 +84,17 @@ def test_the_hints_are_the_right_ones(store: Recollect) -> None:
 
 
 @both_eras
-def test_the_server_says_who_it_is_and_how_to_use_it(store: Recollect, mode: str) -> None:
+def test_the_server_says_who_it_is_and_how_to_use_it(store: Wellkept, mode: str) -> None:
     async def ask(client: Client) -> None:
         assert client.server_info is not None
-        assert (client.server_info.name, client.server_info.version) == ("recollect", __version__)
+        assert (client.server_info.name, client.server_info.version) == ("wellkept", __version__)
         assert client.instructions == guidance(catalog.SETS)
 
     with_client(store, ask, sets=catalog.SETS, mode=mode)
 
 
 @both_eras
-def test_each_tool_answers(store: Recollect, mode: str) -> None:
+def test_each_tool_answers(store: Wellkept, mode: str) -> None:
     async def ask(client: Client) -> None:
         called = set()
 
@@ -171,7 +171,7 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
     ],
 )
 def test_a_refusal_is_a_normal_answer_with_a_sentence(
-    store: Recollect, name: str, arguments: dict[str, Any], sentence: str
+    store: Wellkept, name: str, arguments: dict[str, Any], sentence: str
 ) -> None:
     async def ask(client: Client) -> None:
         refusal = answer(await client.call_tool(name, arguments))
@@ -185,7 +185,7 @@ def test_a_refusal_is_a_normal_answer_with_a_sentence(
 
 @both_eras
 @pytest.mark.parametrize("name", ["forget_everything", "", "x" * 10_000])
-def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(store: Recollect, name: str, mode: str) -> None:
+def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(store: Wellkept, name: str, mode: str) -> None:
     async def ask(client: Client) -> None:
         with pytest.raises(MCPError, match="the tools are memory_store, ") as refusal:
             await client.call_tool(name, {})
@@ -195,7 +195,7 @@ def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(store: Recollect
     with_client(store, ask, mode=mode)
 
 
-def test_a_double_is_offered_for_merging_and_a_correction_replaces(store: Recollect) -> None:
+def test_a_double_is_offered_for_merging_and_a_correction_replaces(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         async def keep(text: str, **more: Any) -> Any:
             return answer(await client.call_tool("memory_store", {"text": text, **more}))
@@ -216,7 +216,7 @@ def test_a_double_is_offered_for_merging_and_a_correction_replaces(store: Recoll
 
 
 @pytest.mark.parametrize("name", ["text", "tags"])
-def test_a_secret_is_refused_with_this_very_sentence(store: Recollect, name: str) -> None:
+def test_a_secret_is_refused_with_this_very_sentence(store: Wellkept, name: str) -> None:
     async def ask(client: Client) -> None:
         given = {"text": SECRET} if name == "text" else {"text": "ok", "tags": [SECRET]}
         refusal = answer(await client.call_tool("memory_store", given))
@@ -227,7 +227,7 @@ def test_a_secret_is_refused_with_this_very_sentence(store: Recollect, name: str
 
 
 def test_what_is_stored_stays_stored_when_nothing_can_be_compared(
-    store: Recollect, monkeypatch: pytest.MonkeyPatch
+    store: Wellkept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(self: AgentMemory, id: str) -> None:
         raise StoreBusy("The database is busy.")
@@ -237,7 +237,7 @@ def test_what_is_stored_stays_stored_when_nothing_can_be_compared(
     assert store.agent("atlas").call_tool("memory_store", {"text": "Prefers tabs"}) == {"ok": True, "id": "m-1"}
 
 
-def test_only_the_chosen_sets_are_offered_and_answered(store: Recollect) -> None:
+def test_only_the_chosen_sets_are_offered_and_answered(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert names == ["memory_store", "memory_search", "memory_delete"]
@@ -250,7 +250,7 @@ def test_only_the_chosen_sets_are_offered_and_answered(store: Recollect) -> None
     assert store.agent("atlas").list() == []
 
 
-def test_many_calls_run_at_once(store: Recollect) -> None:
+def test_many_calls_run_at_once(store: Wellkept) -> None:
     ids: list[str] = []
 
     async def ask(client: Client) -> None:
@@ -267,7 +267,7 @@ def test_many_calls_run_at_once(store: Recollect) -> None:
     assert {memory.text for memory in store.agent("atlas").list(limit=200)} == {f"fact number {n}" for n in range(100)}
 
 
-def test_a_store_that_fails_is_a_refusal_too(store: Recollect) -> None:
+def test_a_store_that_fails_is_a_refusal_too(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         store.close()
         refusal = answer(await client.call_tool("memory_store", {"text": "too late"}))
@@ -283,7 +283,7 @@ def test_select_sets_returns_sets_that_exist() -> None:
     assert list(select_sets(["recall", "notes"])) == ["recall", "notes"]
 
 
-def test_memory_search_without_a_result_says_what_else_to_try(store: Recollect) -> None:
+def test_memory_search_without_a_result_says_what_else_to_try(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         await client.call_tool("memory_store", {"text": "Maria owns billing"})
         found = answer(await client.call_tool("memory_search", {"query": "who owns billing"}))
@@ -297,7 +297,7 @@ def test_memory_search_without_a_result_says_what_else_to_try(store: Recollect) 
 
 def test_every_answer_fits_its_output_schema() -> None:
     """The fields an answer may have are those of its schema; the test of each tool checks their values."""
-    with Recollect(":memory:", settings=Settings(embedder="off")) as store:
+    with Wellkept(":memory:", settings=Settings(embedder="off")) as store:
         agent = store.agent("atlas")
         store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds")
         key = catalog.call(agent, "store_memory", {"content": "line\n" * 9})["memory_key"]
@@ -355,9 +355,9 @@ def test_the_documentation_names_every_tool_and_set() -> None:
 
 
 def test_the_admin_set_is_offered_only_where_it_is_named() -> None:
-    with Recollect(":memory:", settings=Settings(embedder="off")) as recollect:
-        ann = recollect.agent("ann")
-        fog = ann.remember("Fog in the harbour", expires_at=recollect.now())
+    with Wellkept(":memory:", settings=Settings(embedder="off")) as wellkept:
+        ann = wellkept.agent("ann")
+        fog = ann.remember("Fog in the harbour", expires_at=wellkept.now())
         assert "memory_restore" not in str(ann.tools())
         assert [each["name"] for each in ann.tools(["admin"], form="mcp")] == [
             "memory_list",
@@ -373,7 +373,7 @@ def test_the_admin_set_is_offered_only_where_it_is_named() -> None:
         assert [each.text for each in ann.list()] == ["Fog in the harbour"]
 
 
-def test_the_facts_of_a_conversation_are_added_and_undone(store: Recollect) -> None:
+def test_the_facts_of_a_conversation_are_added_and_undone(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         talk = {"conversation": "user: Hi! I'm allergic to penicillin.\nassistant: Noted."}
         shown = answer(await client.call_tool("memory_add", talk | {"dry_run": True}))
@@ -388,7 +388,7 @@ def test_the_facts_of_a_conversation_are_added_and_undone(store: Recollect) -> N
     assert store.agent("atlas").list() == []
 
 
-def test_facts_documents_and_memories_are_filtered(store: Recollect) -> None:
+def test_facts_documents_and_memories_are_filtered(store: Wellkept) -> None:
     async def ask(client: Client) -> None:
         async def call(name: str, **arguments: Any) -> Any:
             return answer(await client.call_tool(name, arguments))

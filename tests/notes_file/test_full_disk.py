@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.errors import StoreError
-from recollect.model import KindName
-from recollect.store.notes.file import NotesFile
 from tests.conformance.examples import texts
 from tests.notes_file.workers import ANN, add, file_in
 from tests.processes import CLEAN
+from wellkept import Settings, Wellkept
+from wellkept.errors import StoreError
+from wellkept.model import KindName
+from wellkept.store.notes.file import NotesFile
 
 FULL = r"The disk is full; free some space and try again\."
 
@@ -48,8 +48,8 @@ def test_a_line_that_does_not_fit_is_taken_back(notes: NotesFile, workspace: Pat
 def correct_on_a_full_disk(workspace: str, kind: KindName, texts: list[str], message: str) -> None:
     """In a process whose files may have 300 bytes: the file with the correction does not fit."""
     settings = Settings(workspace=Path(workspace), embedder="off")
-    with Recollect(":memory:", settings=settings) as recollect:
-        atlas = recollect.agent("atlas")
+    with Wellkept(":memory:", settings=settings) as wellkept:
+        atlas = wellkept.agent("atlas")
         atlas.remember_many(texts)
         before = file_in(Path(workspace)).read_bytes()
         resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))

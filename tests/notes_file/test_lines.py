@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.model import Scope
-from recollect.store.notes.file import NotesFile
-from recollect.store.notes.lines import CUT_OFF, NOT_JSON, DamagedLine, Flaw, Note, format_line, parse_line
 from tests.conformance.examples import ids, texts
 from tests.notes_file.workers import ANN, add, file_in, line, note, put
+from wellkept.model import Scope
+from wellkept.store.notes.file import NotesFile
+from wellkept.store.notes.lines import CUT_OFF, NOT_JSON, DamagedLine, Flaw, Note, format_line, parse_line
 
 GOOD = line(1, "first").encode()
 

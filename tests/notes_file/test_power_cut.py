@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect.store.notes.disk import Disk
-from recollect.store.notes.file import NotesFile
 from tests.notes_file.crash_loop import Known
 from tests.notes_file.crashes import HastyDisk
 from tests.notes_file.workers import ANN, KEEP, add, note
+from wellkept.store.notes.disk import Disk
+from wellkept.store.notes.file import NotesFile
 
 pytestmark = pytest.mark.slow
 

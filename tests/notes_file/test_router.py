@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import NotFound, StoreError
-from recollect.model import Kind, Memory, Owner
-from recollect.policy.filters.language import parse_filter
-from recollect.ports import Store
-from recollect.store import open_store, open_workspace
-from recollect.store.notes.router import RoutedStore
-from recollect.store.notes.trust import NoteTrust, TrustRows
-from recollect.store.sqlstore import SqlStore
 from tests.conformance.examples import NOW, texts
 from tests.notes_file.workers import ANN, file_in, note
+from wellkept.errors import NotFound, StoreError
+from wellkept.model import Kind, Memory, Owner
+from wellkept.policy.filters.language import parse_filter
+from wellkept.ports import Store
+from wellkept.store import open_store, open_workspace
+from wellkept.store.notes.router import RoutedStore
+from wellkept.store.notes.trust import NoteTrust, TrustRows
+from wellkept.store.sqlstore import SqlStore
 
 PORT = sorted(
     name
     for part in Store.__mro__
-    if part.__module__.startswith("recollect.ports")
+    if part.__module__.startswith("wellkept.ports")
     for name, member in vars(part).items()
     if inspect.isfunction(member) and not name.startswith("_")
 )

@@ -13,9 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import NotFound, StoreBusy, StoreError
-from recollect.store.notes.disk import Disk
-from recollect.store.notes.file import MAX_REPLACED, NotesFile
 from tests.conformance.examples import ids, texts
 from tests.notes_file.workers import (
     ANN,
@@ -29,6 +26,9 @@ from tests.notes_file.workers import (
 )
 from tests.processes import CLEAN
 from tests.waiting import eventually
+from wellkept.errors import NotFound, StoreBusy, StoreError
+from wellkept.store.notes.disk import Disk
+from wellkept.store.notes.file import MAX_REPLACED, NotesFile
 
 
 def append(workspace: Path, *lines: str) -> None:

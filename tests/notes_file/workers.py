@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from recollect.model import Memory, Owner
-from recollect.store.notes.file import NotesFile
 from tests.conformance import examples
+from wellkept.model import Memory, Owner
+from wellkept.store.notes.file import NotesFile
 
 ANN = Owner("default", "ann")
 KEEP = 100_000

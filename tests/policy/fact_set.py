@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect.model import Role
+from wellkept.model import Role
 
 FOLDER = Path(__file__).parent.parent / "data" / "facts"
 ROLES = {"U": Role.USER, "A": Role.ASSISTANT}

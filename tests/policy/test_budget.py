@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import Invalid, OverBudget
-from recollect.model import Json, Kind, Memory, Owner, Truncation
-from recollect.policy.details.references import REFERENCE, find_references
-from recollect.policy.prompt.budget import KEPT_TURNS, check_budget, fit_window
-from recollect.policy.prompt.fitter import FitCallbacks
-from recollect.policy.prompt.rendering import Renderer
-from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
-from recollect.policy.prompt.window import Form, Layout, Piece, PromptPart, Window
+from wellkept.errors import Invalid, OverBudget
+from wellkept.model import Json, Kind, Memory, Owner, Truncation
+from wellkept.policy.details.references import REFERENCE, find_references
+from wellkept.policy.prompt.budget import KEPT_TURNS, check_budget, fit_window
+from wellkept.policy.prompt.fitter import FitCallbacks
+from wellkept.policy.prompt.rendering import Renderer
+from wellkept.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
+from wellkept.policy.prompt.window import Form, Layout, Piece, PromptPart, Window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MESSAGE = "what now?"

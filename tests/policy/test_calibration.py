@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.model import Role
-from recollect.policy.recall.calibration import MEANING, WORDS, BestMatch, keep_relevant, load_weights, rate_words
-from recollect.policy.recall.dates import Span, spans
-from recollect.policy.recall.question import ParsedQuery, asks_history
-from recollect.policy.recall.similarity import SPEAKERS
-from recollect.policy.text import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms, terms
 from tests.policy.test_similarity import NOW, evidence, order, similarities
+from wellkept.model import Role
+from wellkept.policy.recall.calibration import MEANING, WORDS, BestMatch, keep_relevant, load_weights, rate_words
+from wellkept.policy.recall.dates import Span, spans
+from wellkept.policy.recall.question import ParsedQuery, asks_history
+from wellkept.policy.recall.similarity import SPEAKERS
+from wellkept.policy.text import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms, terms
 
 SHARES = st.floats(0, 1)
 USERS = np.full(2, SPEAKERS.index(Role.USER), np.int8)

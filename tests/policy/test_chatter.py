@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from recollect.model import Role
-from recollect.policy.lexicon.languages import LEXICONS, find_language
-from recollect.policy.memories.chatter import read_text
-from recollect.policy.memories.importance import judge
+from wellkept.model import Role
+from wellkept.policy.lexicon.languages import LEXICONS, find_language
+from wellkept.policy.memories.chatter import read_text
+from wellkept.policy.memories.importance import judge
 
 CORPUS = Path(__file__).parent / "lifetime_corpus"
 KEPT, DROPPED = 0.97, 0.8

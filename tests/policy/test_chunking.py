@@ -8,7 +8,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.chunking import (
+from tests.stopwatch import times_as_long
+from wellkept.policy.chunking import (
     CAP,
     OVERLAP,
     TARGET,
@@ -18,7 +19,6 @@ from recollect.policy.chunking import (
     retitle_passage,
     split_passages,
 )
-from tests.stopwatch import times_as_long
 
 HEADING, PARAGRAPH, LIST, CODE, TABLE = PartKind
 

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from recollect.model import Role
-from recollect.policy.memories.facts import MAX_FACT_CHARS, find_unfit, read_facts
 from tests.policy.fact_set import Score, load_set, read_turn, score
+from wellkept.model import Role
+from wellkept.policy.memories.facts import MAX_FACT_CHARS, find_unfit, read_facts
 
 HALVES = ("dev", "held_out")
 LEAST_PRECISION, LEAST_RECALL, MOST_JUNK = 0.9, 0.6, 0.05

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.model import Role
-from recollect.policy.lexicon.cues import CUES
-from recollect.policy.memories.categories import LIFETIMES, Category, make_lifetimes
-from recollect.policy.memories.chatter import is_small_talk
-from recollect.policy.memories.importance import LOW, judge, rate_importance
 from tests.stopwatch import times_as_long
+from wellkept.model import Role
+from wellkept.policy.lexicon.cues import CUES
+from wellkept.policy.memories.categories import LIFETIMES, Category, make_lifetimes
+from wellkept.policy.memories.chatter import is_small_talk
+from wellkept.policy.memories.importance import LOW, judge, rate_importance
 
 HIGH = 0.7
 NEEDED_ACCURACY = 0.9
@@ -634,7 +634,7 @@ task_completion high | We delivered the prototype to the customer.
 task_completion high | The roof has been repaired.
 task_completion high | Moved all records to the new system.
 task_completion high assistant | The tests pass and the change is merged.
-task_completion high tool_result | Successfully built wheel for recollect
+task_completion high tool_result | Successfully built wheel for wellkept
 fact high | I renewed the domain for two years.
 task_completion high | The inventory is complete.
 task_completion high assistant | Email sent to all twelve participants.

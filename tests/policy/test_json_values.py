@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import Invalid
-from recollect.policy.json_values import MAX_DEPTH, check_depth, read_json
+from wellkept.errors import Invalid
+from wellkept.policy.json_values import MAX_DEPTH, check_depth, read_json
 
 
 def nested(depth: int, innermost: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import Invalid
-from recollect.model import Kind
-from recollect.policy.memories.kinds import (
+from wellkept.errors import Invalid
+from wellkept.model import Kind
+from wellkept.policy.memories.kinds import (
     RULES,
     check_content,
     check_importance,

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.model import Role
-from recollect.policy.recall.dates import spans
-from recollect.policy.recall.question import LIGHT, MAX_TERMS, ParsedQuery, find_speaker
+from wellkept.model import Role
+from wellkept.policy.recall.dates import spans
+from wellkept.policy.recall.question import LIGHT, MAX_TERMS, ParsedQuery, find_speaker
 
 NOW = datetime(2023, 5, 30, 18, 0, tzinfo=UTC)  # a Tuesday
 

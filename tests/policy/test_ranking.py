@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.model import Source
-from recollect.policy.recall.ranking import SOURCE_PRIORITY, hybrid, recency, score_parts, weighted_sum
+from wellkept.model import Source
+from wellkept.policy.recall.ranking import SOURCE_PRIORITY, hybrid, recency, score_parts, weighted_sum
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HALF_LIFE = timedelta(days=90)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.details.references import (
+from wellkept.policy.details.references import (
     PREFIX,
     find_references,
     format_replacement,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import Invalid
-from recollect.model import Kind, Memory, Owner
-from recollect.policy.prompt.escaping import escape_line, to_one_line
-from recollect.policy.prompt.relevance import (
+from wellkept.errors import Invalid
+from wellkept.model import Kind, Memory, Owner
+from wellkept.policy.prompt.escaping import escape_line, to_one_line
+from wellkept.policy.prompt.relevance import (
     MEANING_FLOOR,
     STOPWORDS,
     InjectMode,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.secrets import context, scan, split
-from recollect.policy.secrets.rules import RULES
-from recollect.policy.secrets.scan import SecretFinding, find_secrets, redact
-from recollect.policy.secrets.shapes import SecretRule
-from recollect.policy.secrets.text import _FOLD, MAX_KEPT_CHARS, fold
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, password, plain_notes
+from wellkept.policy.secrets import context, scan, split
+from wellkept.policy.secrets.rules import RULES
+from wellkept.policy.secrets.scan import SecretFinding, find_secrets, redact
+from wellkept.policy.secrets.shapes import SecretRule
+from wellkept.policy.secrets.text import _FOLD, MAX_KEPT_CHARS, fold
 
 CORPUS = Path(__file__).parent / "secret_corpus"
 SEED = 20_260

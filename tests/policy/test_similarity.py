@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.model import Role
-from recollect.policy.recall.features import compute_features
-from recollect.policy.recall.matching import find_best, score_records
-from recollect.policy.recall.question import ParsedQuery
-from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, NeighbourWeights
-from recollect.policy.text import FIXED, index_terms
+from wellkept.model import Role
+from wellkept.policy.recall.features import compute_features
+from wellkept.policy.recall.matching import find_best, score_records
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.recall.similarity import SPEAKERS, Evidence, Frame, NeighbourWeights
+from wellkept.policy.text import FIXED, index_terms
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHARE = 0.6

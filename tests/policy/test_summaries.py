@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.details.references import find_references
-from recollect.policy.prompt.summaries import (
+from wellkept.policy.details.references import find_references
+from wellkept.policy.prompt.summaries import (
     ALWAYS_SHORT,
     MAX_CHARS,
     append_references,
@@ -18,7 +18,7 @@ from recollect.policy.prompt.summaries import (
     fit_texts,
     read_answer,
 )
-from recollect.policy.prompt.transcript_digest import clip_middle, cut_at_sentence, digest
+from wellkept.policy.prompt.transcript_digest import clip_middle, cut_at_sentence, digest
 
 TEXTS = st.lists(st.text(max_size=300), max_size=20)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import Invalid
-from recollect.policy.text import (
+from wellkept.errors import Invalid
+from wellkept.policy.text import (
     MAX_TERM_CHARS,
     STOPWORDS,
     check_text,

@@ -1,6 +1,6 @@
 """Pure functions return on 16 threads what they return on one.
 
-The list of functions is derived: every public function of `recollect.policy` whose arguments can be made from a text,
+The list of functions is derived: every public function of `wellkept.policy` whose arguments can be made from a text,
 and the functions outside it that several threads call with a text. Threads go first, on empty caches and on words
 nobody has used: a wrong answer that was cached would otherwise be compared with itself.
 """
@@ -17,20 +17,20 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from recollect import policy
-from recollect.model import Kind, Memory, Owner, Role
-from recollect.policy.details.digest import TextDigester
-from recollect.policy.prompt.tokens import estimate_tokens
-from recollect.policy.recall.question import ParsedQuery
-from recollect.policy.secrets.text import TextView, fold_view
-from recollect.policy.text import terms
-from recollect.providers.readers.html import read_html
-from recollect.providers.readers.text import read_markdown, read_text
-from recollect.providers.static import StaticEmbedder
-from recollect.store.content.chunks import ChunkFile, decompress_chunk
-from recollect.store.postgres.index import tsvector_literal
-from recollect.store.search.encoding import encode_terms
 from tests.threads import clear_caches, fresh_words, run_together
+from wellkept import policy
+from wellkept.model import Kind, Memory, Owner, Role
+from wellkept.policy.details.digest import TextDigester
+from wellkept.policy.prompt.tokens import estimate_tokens
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.secrets.text import TextView, fold_view
+from wellkept.policy.text import terms
+from wellkept.providers.readers.html import read_html
+from wellkept.providers.readers.text import read_markdown, read_text
+from wellkept.providers.static import StaticEmbedder
+from wellkept.store.content.chunks import ChunkFile, decompress_chunk
+from wellkept.store.postgres.index import tsvector_literal
+from wellkept.store.search.encoding import encode_terms
 
 THREADS = 16
 TEXTS = 6
@@ -83,7 +83,7 @@ MADE_FROM: Mapping[str, Callable[[str], Any]] = {
 
 
 def policy_modules() -> Sequence[ModuleType]:
-    return [import_module(found.name) for found in pkgutil.walk_packages(policy.__path__, "recollect.policy.")]
+    return [import_module(found.name) for found in pkgutil.walk_packages(policy.__path__, "wellkept.policy.")]
 
 
 def called_with_text(function: Callable[..., Any]) -> Callable[[str], Any] | None:
@@ -107,7 +107,7 @@ def functions_of_text() -> Mapping[str, Callable[[str], Any]]:
             if is_own and not name.startswith("_") and callable(function):
                 call = called_with_text(function)
                 if call is not None:
-                    found[f"{module.__name__.removeprefix('recollect.')}.{name}"] = call
+                    found[f"{module.__name__.removeprefix('wellkept.')}.{name}"] = call
     return {**found, **ELSEWHERE}
 
 

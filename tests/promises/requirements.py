@@ -1,4 +1,4 @@
-"""What recollect promises, sentence by sentence. Tests say which promise they prove with `@pytest.mark.proves("N1")`.
+"""What wellkept promises, sentence by sentence. Tests say which promise they prove with `@pytest.mark.proves("N1")`.
 
 A promise without a test fails the build, unless it stands in `NOT_YET`; a promise in `NOT_YET` that a test claims to
 prove fails it too, so the list can only tell the truth.

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.errors import Invalid, ModelError
-from recollect.providers.embedders import CheckedEmbedder, open_embedder
+from wellkept.errors import Invalid, ModelError
+from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 
 
 class Given:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import Invalid, Recollect, Settings
-from recollect.model import ForeignMemory, ForeignTurn, Kind, Origin, RefusedItem
-from recollect.providers.importers import FORMATS, Importers
-from recollect.providers.importers.files import CHUNK_CHARS, split_note
+from wellkept import Invalid, Settings, Wellkept
+from wellkept.model import ForeignMemory, ForeignTurn, Kind, Origin, RefusedItem
+from wellkept.providers.importers import FORMATS, Importers
+from wellkept.providers.importers.files import CHUNK_CHARS, split_note
 
 pytestmark = pytest.mark.proves("X6")
 
@@ -379,12 +379,12 @@ class TestIntoAStore:
     """What becomes of it."""
 
     @pytest.fixture
-    def recollect(self) -> Iterator[Recollect]:
-        with Recollect(":memory:", settings=Settings(embedder="off")) as opened:
+    def wellkept(self) -> Iterator[Wellkept]:
+        with Wellkept(":memory:", settings=Settings(embedder="off")) as opened:
             yield opened
 
-    def test_memories_keep_their_time_and_say_where_they_come_from(self, recollect: Recollect, path: Path) -> None:
-        acme, file = recollect.tenant("acme"), written(path, MEM0)
+    def test_memories_keep_their_time_and_say_where_they_come_from(self, wellkept: Wellkept, path: Path) -> None:
+        acme, file = wellkept.tenant("acme"), written(path, MEM0)
 
         tried = acme.import_(file, agent="atlas", dry_run=True)
         assert acme.list_agents() == []
@@ -402,14 +402,14 @@ class TestIntoAStore:
         assert cricket.created_at == datetime(2024, 7, 26, 15, 43, 41, 39188, UTC)
         assert {each.text for each in acme.agent("atlas").list()} == {"Is allergic to nuts", "alice likes pizza"}
 
-    def test_conversations_become_sessions(self, recollect: Recollect, tmp_path: Path) -> None:
-        atlas = recollect.agent("atlas", "acme")
+    def test_conversations_become_sessions(self, wellkept: Wellkept, tmp_path: Path) -> None:
+        atlas = wellkept.agent("atlas", "acme")
         for file in (
             zipped(tmp_path / "one.zip", conversations=chatgpt()),
             zipped(tmp_path / "two.zip", conversations=CLAUDE, memories=REMEMBERED),
         ):
-            recollect.tenant("acme").import_(file, agent="atlas")
-            assert recollect.tenant("acme").import_(file, agent="atlas").added == {}
+            wellkept.tenant("acme").import_(file, agent="atlas")
+            assert wellkept.tenant("acme").import_(file, agent="atlas").added == {}
 
         assert {session.id for session in atlas.sessions()} == {"chatgpt-c-1", "claude-u-1"}
         said = atlas.messages("chatgpt-c-1")
@@ -420,14 +420,14 @@ class TestIntoAStore:
     @pytest.mark.parametrize(
         ("name", "content"), [("mcp-memory", lines(GRAPH)), ("langgraph", LANGGRAPH)], ids=["mcp-memory", "langgraph"]
     )
-    def test_a_format_can_be_named(self, recollect: Recollect, path: Path, name: str, content: Any) -> None:
-        acme = recollect.tenant("acme")
+    def test_a_format_can_be_named(self, wellkept: Wellkept, path: Path, name: str, content: Any) -> None:
+        acme = wellkept.tenant("acme")
 
         done = acme.import_(written(path, content), format=name, agent="atlas")
 
         expected = {"mcp-memory": {"memories": 4}, "langgraph": {"items": 4}}
         assert (done.format, done.added) == (name, expected[name])
-        assert acme.import_formats() == ("recollect", "chatgpt", "claude", "mcp-memory", "langgraph", "mem0")
+        assert acme.import_formats() == ("wellkept", "chatgpt", "claude", "mcp-memory", "langgraph", "mem0")
 
 
 def test_metadata_comes_along(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.errors import Invalid, ModelError
-from recollect.model import Json
-from recollect.providers.models import CheckedModel, open_models
-from recollect.providers.openai_model import MAX_ANSWER_BYTES, OpenAIModel
-from recollect.testing.fake_model import (
+from tests.waiting import eventually
+from wellkept import Settings, Wellkept
+from wellkept.errors import Invalid, ModelError
+from wellkept.model import Json
+from wellkept.providers.models import CheckedModel, open_models
+from wellkept.providers.openai_model import MAX_ANSWER_BYTES, OpenAIModel
+from wellkept.testing.fake_model import (
     Answer,
     ModelHandler,
     ModelServer,
@@ -31,7 +32,6 @@ from recollect.testing.fake_model import (
     status,
     stops_half_way,
 )
-from tests.waiting import eventually
 
 KEY = "sk-do-not-show-me"
 TEXT = "the user's private text"
@@ -314,7 +314,7 @@ def test_a_given_model_serves_every_purpose() -> None:
 @pytest.mark.parametrize("thing", ["gpt", 7, object()])
 def test_anything_else_is_no_model(thing: Any) -> None:
     with pytest.raises(Invalid, match="A model has"):
-        Recollect(":memory:", settings=Settings(), model=thing)
+        Wellkept(":memory:", settings=Settings(), model=thing)
 
 
 def test_whatever_it_raises_it_failed() -> None:

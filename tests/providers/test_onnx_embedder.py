@@ -13,10 +13,10 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from recollect import Recollect
-from recollect.errors import Invalid, ModelError
-from recollect.providers.embedders import open_embedder
-from recollect.providers.onnx_embedder import MAX_TOKENS, OnnxEmbedder
+from wellkept import Wellkept
+from wellkept.errors import Invalid, ModelError
+from wellkept.providers.embedders import open_embedder
+from wellkept.providers.onnx_embedder import MAX_TOKENS, OnnxEmbedder
 
 WORDS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "dog", "puppy", "car", "red"]
 PAD, CLS, SEP, UNK, DOG, PUPPY, CAR, RED = range(len(WORDS))
@@ -254,7 +254,7 @@ def test_memories_are_recalled_with_it(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, token_model())
     chosen = open_embedder(f"onnx:{folder}")
 
-    with Recollect(":memory:", embedder=chosen) as store:
+    with Wellkept(":memory:", embedder=chosen) as store:
         agent = store.agent("atlas")
         agent.remember("car")
         agent.remember("puppy")

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.errors import Invalid, ModelError
-from recollect.providers.endpoint import MAX_ANSWER_BYTES
-from recollect.providers.openai_embedder import MAX_CHARS, OpenAIEmbedder
-from recollect.testing.fake_model import Answer, ModelHandler, ModelServer, content, drips, hangs, status
 from tests.waiting import eventually
+from wellkept.errors import Invalid, ModelError
+from wellkept.providers.endpoint import MAX_ANSWER_BYTES
+from wellkept.providers.openai_embedder import MAX_CHARS, OpenAIEmbedder
+from wellkept.testing.fake_model import Answer, ModelHandler, ModelServer, content, drips, hangs, status
 
 KEY = "sk-do-not-show-me"
 TEXT = "the user's private text"

@@ -11,9 +11,9 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from recollect.providers import static
-from recollect.providers.static import StaticEmbedder, WordPieces
 from tests.stopwatch import times_as_long
+from wellkept.providers import static
+from wellkept.providers.static import StaticEmbedder, WordPieces
 
 # What was said, a text about the same thing in other words, and a text about something else.
 TRIPLES = [
@@ -48,7 +48,7 @@ AS_THE_ENCODER = [
     ("Hello, World!", "hello , world !"),
     ("unaffable", "una ##ffa ##ble"),
     ("embeddings", "em ##bed ##ding ##s"),
-    ("Recollect remembers", "rec ##oll ##ect remembers"),
+    ("Wellkept remembers", "rec ##oll ##ect remembers"),
     ("don't", "don ' t"),
     ("snake_case_name", "snake _ case _ name"),
     ("e-mail: ann@example.org", "e - mail : ann @ example . org"),
@@ -110,7 +110,7 @@ def pieces() -> Callable[[str], str]:
 
 
 def table_bytes() -> bytes:
-    return resources.files("recollect.providers").joinpath(static.TABLE_FILE).read_bytes()
+    return resources.files("wellkept.providers").joinpath(static.TABLE_FILE).read_bytes()
 
 
 def test_the_table_is_the_one_that_was_measured() -> None:
@@ -237,6 +237,6 @@ def test_an_embedder_that_is_not_used_reads_nothing(monkeypatch: pytest.MonkeyPa
 
     unused = StaticEmbedder()
 
-    assert (unused.name, unused.dimensions) == ("recollect-static-256-v2", 256)
+    assert (unused.name, unused.dimensions) == ("wellkept-static-256-v2", 256)
     with pytest.raises(FileNotFoundError):
         unused.embed(["now it is needed"])

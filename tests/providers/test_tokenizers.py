@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.errors import Invalid
-from recollect.providers.tokenizers import NOT_A_TOKENIZER, open_tokenizer
+from wellkept import Settings, Wellkept
+from wellkept.errors import Invalid
+from wellkept.providers.tokenizers import NOT_A_TOKENIZER, open_tokenizer
 
 ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
 
@@ -50,8 +50,8 @@ def test_an_unknown_name_is_refused_with_the_choices(choice: str) -> None:
 def test_a_store_refuses_to_open_with_a_tokenizer_that_is_not_there(tmp_path: Path) -> None:
     settings = Settings(url=":memory:", tokenizer="tiktoken:cl100k_base", tiktoken_cache_dir=tmp_path)
 
-    with pytest.raises(Invalid, match=r"cl100k_base.*recollect downloads nothing"):
-        Recollect(settings=settings)
+    with pytest.raises(Invalid, match=r"cl100k_base.*wellkept downloads nothing"):
+        Wellkept(settings=settings)
 
 
 def test_an_encoding_nobody_knows_is_refused() -> None:
@@ -70,7 +70,7 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_damaged_file_counts_as_missing(cached: Path) -> None:
-    with pytest.raises(Invalid, match="recollect downloads nothing"):
+    with pytest.raises(Invalid, match="wellkept downloads nothing"):
         open_tokenizer("tiktoken:cl100k_base", folder=cached)
     assert len(list(cached.iterdir())) == 1  # and is left to its owner
 

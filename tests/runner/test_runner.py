@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from recollect import Conflict, Invalid, ModelError, OverBudget, Recollect, Settings
-from recollect.api.recollect import AgentMemory
-from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
-from recollect.runner import AgentRunner
-from recollect.runner.prompt import MEMORY_HEADING, MESSAGE_HEADING
-from recollect.testing.fake_model import (
+from tests.waiting import pass_turn
+from wellkept import Conflict, Invalid, ModelError, OverBudget, Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
+from wellkept.runner import AgentRunner
+from wellkept.runner.prompt import MEMORY_HEADING, MESSAGE_HEADING
+from wellkept.testing.fake_model import (
     ModelServer,
     breaks_off,
     calls,
@@ -31,7 +32,6 @@ from recollect.testing.fake_model import (
     talks,
     trickles,
 )
-from tests.waiting import pass_turn
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PATIENCE = 60.0  # seconds after which something will not happen any more
@@ -45,32 +45,30 @@ def endpoint() -> Iterator[ModelServer]:
         yield server
 
 
-def opened(endpoint: ModelServer, **settings: Any) -> Recollect:
+def opened(endpoint: ModelServer, **settings: Any) -> Wellkept:
     chosen = {"openai_model": "small", "openai_base_url": endpoint.url, "openai_api_key": KEY, **settings}
-    return Recollect(":memory:", settings=Settings(**chosen), clock=lambda: NOW)
+    return Wellkept(":memory:", settings=Settings(**chosen), clock=lambda: NOW)
 
 
 @pytest.fixture
-def store(endpoint: ModelServer) -> Iterator[Recollect]:
+def store(endpoint: ModelServer) -> Iterator[Wellkept]:
     with opened(endpoint) as store:
         yield store
 
 
 @pytest.fixture
-def atlas(store: Recollect) -> AgentMemory:
+def atlas(store: Wellkept) -> AgentMemory:
     return store.agent("atlas")
 
 
 def ask(
-    store: Recollect, prompt: str, session_id: str | None = "s-1", *, agent: str = "atlas", images: Any = ()
+    store: Wellkept, prompt: str, session_id: str | None = "s-1", *, agent: str = "atlas", images: Any = ()
 ) -> AgentAnswer:
     question = AgentQuestion(owner=store.agent(agent).owner, prompt=prompt, session_id=session_id, images=images)
     return asyncio.run(AgentRunner(store).run(question))
 
 
-def listen(
-    store: Recollect, prompt: str, session_id: str = "s-1", **options: Any
-) -> tuple[AgentAnswer, list[RunEvent]]:
+def listen(store: Wellkept, prompt: str, session_id: str = "s-1", **options: Any) -> tuple[AgentAnswer, list[RunEvent]]:
     heard: list[RunEvent] = []
 
     async def run() -> AgentAnswer:
@@ -87,12 +85,12 @@ def said(memory: AgentMemory, session_id: str = "s-1") -> list[tuple[str, str]]:
     return [(each.role.value, each.content) for each in memory.messages(session_id)]
 
 
-def actions(store: Recollect) -> list[str]:
+def actions(store: Wellkept) -> list[str]:
     return [event.action for event in store.tenant().audit.list()]
 
 
 def test_the_model_is_shown_memory_and_the_turn_is_kept(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     atlas.remember("Prefers tabs over spaces", tags=["preference"])
     atlas.remember("I am careful with money", kind="core")
@@ -117,7 +115,7 @@ def test_the_model_is_shown_memory_and_the_turn_is_kept(
     assert atlas.context_call(answer.call_id).session_id == "s-1"
 
 
-def test_the_next_turn_begins_with_the_same_bytes(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
+def test_the_next_turn_begins_with_the_same_bytes(store: Wellkept, atlas: AgentMemory, endpoint: ModelServer) -> None:
     ask(store, "Tabs or spaces?")
     ask(store, "And how wide?")
     first, second = (body["messages"] for body in endpoint.bodies)
@@ -129,7 +127,7 @@ def test_the_next_turn_begins_with_the_same_bytes(store: Recollect, atlas: Agent
 
 
 def test_the_turn_is_remembered_and_recalled_in_another_conversation(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     endpoint.usual = says("The deployment of the billing service is on Friday.")
     ask(store, "When is the billing deployment?")
@@ -142,7 +140,7 @@ def test_the_turn_is_remembered_and_recalled_in_another_conversation(
 
 
 def test_a_tool_of_memory_is_called_and_what_it_changed_is_shown_to_the_next_call(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     endpoint.script.extend([calls("memory_store", text="Tabs are four columns wide"), says("Noted.")])
 
@@ -160,7 +158,7 @@ def test_a_tool_of_memory_is_called_and_what_it_changed_is_shown_to_the_next_cal
     assert said(atlas) == [("user", "Remember that tabs are four columns wide."), ("assistant", "Noted.")]
 
 
-def test_a_refusal_of_a_tool_is_an_answer_to_the_model(store: Recollect, endpoint: ModelServer) -> None:
+def test_a_refusal_of_a_tool_is_an_answer_to_the_model(store: Wellkept, endpoint: ModelServer) -> None:
     endpoint.script.extend([calls("memory_delete", id="m-99"), calls("no_such_tool"), says("There is none.")])
 
     answer = ask(store, "Forget m-99.")
@@ -169,7 +167,7 @@ def test_a_refusal_of_a_tool_is_an_answer_to_the_model(store: Recollect, endpoin
     assert answer.tools[0] == ToolUse(name="memory_delete", is_ok=False)
 
 
-def test_an_agent_is_asked_by_its_own_model_prompt_and_tools(store: Recollect, endpoint: ModelServer) -> None:
+def test_an_agent_is_asked_by_its_own_model_prompt_and_tools(store: Wellkept, endpoint: ModelServer) -> None:
     store.tenant().add_agent("atlas", model="large", system_prompt="You keep the accounts.", tools=["memory_search"])
 
     answer = ask(store, "Hello")
@@ -186,7 +184,7 @@ def test_an_agent_is_asked_by_its_own_model_prompt_and_tools(store: Recollect, e
     assert sorted(names) == ["memory_search", "save_to_core", "save_to_journal"]
 
 
-def test_pieces_are_told_as_they_come(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
+def test_pieces_are_told_as_they_come(store: Wellkept, atlas: AgentMemory, endpoint: ModelServer) -> None:
     endpoint.script.extend([calls("memory_search", query="tabs"), talks("Ta", "bs", ".")])
 
     answer, heard = listen(store, "Tabs?")
@@ -197,7 +195,7 @@ def test_pieces_are_told_as_they_come(store: Recollect, atlas: AgentMemory, endp
     assert said(atlas) == [("user", "Tabs?"), ("assistant", "Tabs.")]
 
 
-def test_an_endpoint_that_cannot_stream_is_understood_all_the_same(store: Recollect, endpoint: ModelServer) -> None:
+def test_an_endpoint_that_cannot_stream_is_understood_all_the_same(store: Wellkept, endpoint: ModelServer) -> None:
     endpoint.script.append(says("Tabs, all at once."))
 
     answer, heard = listen(store, "Tabs?")
@@ -207,7 +205,7 @@ def test_an_endpoint_that_cannot_stream_is_understood_all_the_same(store: Recoll
 
 
 def test_long_answers_of_other_tools_are_captured_and_remembered_as_results(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     def read_log(lines: int) -> str:
         """Read the log of the build."""
@@ -228,7 +226,7 @@ def test_long_answers_of_other_tools_are_captured_and_remembered_as_results(
     assert episode.text.startswith("The tool read_log worked: ")
 
 
-def test_a_tool_that_breaks_is_told_to_the_model(store: Recollect, endpoint: ModelServer) -> None:
+def test_a_tool_that_breaks_is_told_to_the_model(store: Wellkept, endpoint: ModelServer) -> None:
     def explode() -> str:
         """Break."""
         raise ZeroDivisionError("a secret detail")
@@ -258,7 +256,7 @@ def test_results_that_do_not_fit_move_in_front_of_the_message(endpoint: ModelSer
 
 
 def test_a_long_argument_of_a_call_is_shown_as_a_reference_from_then_on(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     long = "A line of the log that somebody wants to keep. " * 570
     endpoint.script.extend([calls("store_memory", content=long, description="the log"), says("Kept.")])
@@ -275,7 +273,7 @@ def test_a_long_argument_of_a_call_is_shown_as_a_reference_from_then_on(
 
 
 def test_long_arguments_of_other_tools_are_stored_once(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     def publish(page: str, rows: list[int], title: str) -> str:
         """Publish a page."""
@@ -297,7 +295,7 @@ def test_long_arguments_of_other_tools_are_stored_once(
 
 
 def test_many_arguments_of_medium_length_share_one_reference(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     medium = {f"part{number}": "word " * 300 for number in range(3)}
     endpoint.script.extend([calls("memory_search", query="x", **medium), says("Nothing.")])
@@ -311,7 +309,7 @@ def test_many_arguments_of_medium_length_share_one_reference(
 
 
 def test_a_long_prompt_is_shown_in_part_with_a_reference_to_the_whole(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     prompt = "What is wrong with this log?\n" + "A line of the log. " * 2_400 + "\nThat is all."
 
@@ -350,7 +348,7 @@ def test_a_model_that_only_calls_tools_is_told_to_answer(endpoint: ModelServer) 
     ],
 )
 def test_a_model_that_fails_leaves_no_turn_and_says_why(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer, answer: Any, sentence: str
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer, answer: Any, sentence: str
 ) -> None:
     endpoint.usual = answer
 
@@ -367,7 +365,7 @@ def test_a_model_that_fails_leaves_no_turn_and_says_why(
 
 @pytest.mark.parametrize("breaks", [breaks_off, ends], ids=["reset", "closed"])
 def test_a_model_that_breaks_off_leaves_no_turn(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer, breaks: Any
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer, breaks: Any
 ) -> None:
     endpoint.usual = breaks("Half an an")
     heard: list[RunEvent] = []
@@ -384,7 +382,7 @@ def test_a_model_that_breaks_off_leaves_no_turn(
     assert actions(store)[0] == "turn.fail"
 
 
-def test_an_endpoint_that_only_says_that_it_is_done_is_believed(store: Recollect, endpoint: ModelServer) -> None:
+def test_an_endpoint_that_only_says_that_it_is_done_is_believed(store: Wellkept, endpoint: ModelServer) -> None:
     endpoint.usual = ends("Tabs", ".", last_line="[DONE]")
 
     answer, heard = listen(store, "Tabs or spaces?")
@@ -401,7 +399,7 @@ def test_a_model_that_says_nothing_is_not_waited_for(endpoint: ModelServer, sett
         ask(store, "Hello")
 
 
-def test_a_run_that_is_cancelled_leaves_no_turn(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
+def test_a_run_that_is_cancelled_leaves_no_turn(store: Wellkept, atlas: AgentMemory, endpoint: ModelServer) -> None:
     endpoint.usual = trickles("Half")
 
     async def run() -> None:
@@ -435,7 +433,7 @@ def test_without_a_model_the_setting_is_named(endpoint: ModelServer) -> None:
     [(" ", "s-1", "blank"), ("x" * 100_001, "s-1", "100,000"), ("hi", "a\x00b", "session"), ("hi", "", "session")],
 )
 def test_what_cannot_be_asked_is_refused_before_the_model_is(
-    store: Recollect, endpoint: ModelServer, prompt: str, session_id: str, sentence: str
+    store: Wellkept, endpoint: ModelServer, prompt: str, session_id: str, sentence: str
 ) -> None:
     with pytest.raises(Invalid, match=sentence):
         ask(store, prompt, session_id)
@@ -443,7 +441,7 @@ def test_what_cannot_be_asked_is_refused_before_the_model_is(
 
 
 def test_a_session_of_another_agent_is_refused_before_the_model_is_asked(
-    store: Recollect, endpoint: ModelServer
+    store: Wellkept, endpoint: ModelServer
 ) -> None:
     store.agent("bob").log_turn("s-1", user="Hi", assistant="Hello")
 
@@ -453,7 +451,7 @@ def test_a_session_of_another_agent_is_refused_before_the_model_is_asked(
     assert endpoint.requests == []
 
 
-def test_an_agent_that_is_not_active_is_not_run(store: Recollect, endpoint: ModelServer) -> None:
+def test_an_agent_that_is_not_active_is_not_run(store: Wellkept, endpoint: ModelServer) -> None:
     store.tenant().add_agent("atlas", is_active=False)
 
     with pytest.raises(Invalid, match="not active"):
@@ -477,14 +475,14 @@ def test_a_run_that_fills_the_budget_by_itself_is_told_so(endpoint: ModelServer)
         ask(store, "Hello")
 
 
-def test_a_secret_in_a_prompt_is_not_kept(store: Recollect, atlas: AgentMemory) -> None:
+def test_a_secret_in_a_prompt_is_not_kept(store: Wellkept, atlas: AgentMemory) -> None:
     ask(store, "My key is AKIAQYLPMN5HIEXAMP42, remember?")
 
     assert "AKIAQYLPMN5HIEXAMP42" not in said(atlas)[0][1]
 
 
 def test_images_are_shown_to_the_model_and_kept_nowhere(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     endpoint.usual = says("A dot.")
     pixel = Image(content=b"GIF89a" + b"\x01\x00\x01\x00" + b"\x00" * 20, media_type="image/gif")
@@ -500,7 +498,7 @@ def test_images_are_shown_to_the_model_and_kept_nowhere(
 
 
 def test_a_task_begins_with_similar_ones_and_a_decision_with_earlier_ones(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     atlas.remember("The refund of order 7 was refused by Ann", kind="episode", category="decision")
     atlas.remember("The command make deploy failed for the shop: the disk was full", kind="episode", category="error")
@@ -522,7 +520,7 @@ def test_a_task_begins_with_similar_ones_and_a_decision_with_earlier_ones(
     assert answer.session_id.startswith("s-")
 
 
-def test_two_runs_of_one_session_keep_both_turns(store: Recollect, atlas: AgentMemory) -> None:
+def test_two_runs_of_one_session_keep_both_turns(store: Wellkept, atlas: AgentMemory) -> None:
     async def both() -> None:
         runner = AgentRunner(store)
         questions = [AgentQuestion(owner=atlas.owner, prompt=prompt, session_id="s-1") for prompt in ("one", "two")]
@@ -542,7 +540,7 @@ def test_a_model_given_to_the_store_is_asked_without_tools(atlas: AgentMemory, e
         asked.append(messages)
         return "Tabs, squawk."
 
-    with Recollect(":memory:", settings=Settings(), clock=lambda: NOW, model=parrot) as store:
+    with Wellkept(":memory:", settings=Settings(), clock=lambda: NOW, model=parrot) as store:
         store.agent("atlas").remember("Prefers tabs over spaces")
         answer = ask(store, "Tabs or spaces?")
         streamed, heard = listen(store, "And now?")
@@ -589,7 +587,7 @@ def test_who_cancels_while_the_turn_is_being_kept_is_too_late(endpoint: ModelSer
         return NOW
 
     settings = Settings(openai_model="small", openai_base_url=endpoint.url)
-    with Recollect(":memory:", settings=settings, clock=clock) as store:
+    with Wellkept(":memory:", settings=settings, clock=clock) as store:
 
         async def run() -> AgentAnswer:
             async def on_event(event: RunEvent) -> None:
@@ -610,7 +608,7 @@ def test_who_cancels_while_the_turn_is_being_kept_is_too_late(endpoint: ModelSer
 
 
 def test_a_secret_a_tool_gave_away_is_not_remembered_and_the_answer_stands(
-    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+    store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     def read_settings() -> str:
         """Read the settings."""
@@ -626,11 +624,11 @@ def test_a_secret_a_tool_gave_away_is_not_remembered_and_the_answer_stands(
 
 
 def test_without_its_packages_it_says_what_to_install(
-    store: Recollect, endpoint: ModelServer, monkeypatch: pytest.MonkeyPatch
+    store: Wellkept, endpoint: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "recollect.runner.loop", raising=False)
+    monkeypatch.delitem(sys.modules, "wellkept.runner.loop", raising=False)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
 
-    with pytest.raises(Invalid, match=r"pip install 'recollect\[agent\]'"):
+    with pytest.raises(Invalid, match=r"pip install 'wellkept\[agent\]'"):
         ask(store, "Hello")
     assert endpoint.requests == []

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
 from tests.server.console import Browser
 from tests.server.live import client_of, serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 
 
 class MovableClock:
@@ -37,15 +37,15 @@ def clock(module_clock: MovableClock) -> Iterator[MovableClock]:
 
 
 @pytest.fixture(scope="module")
-def recollect(tmp_path_factory: pytest.TempPathFactory, module_clock: MovableClock) -> Iterator[Recollect]:
+def wellkept(tmp_path_factory: pytest.TempPathFactory, module_clock: MovableClock) -> Iterator[Wellkept]:
     settings = Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}")
-    with Recollect(settings=settings, clock=module_clock) as opened:
+    with Wellkept(settings=settings, clock=module_clock) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def address(recollect: Recollect) -> Iterator[str]:
-    with serving(recollect) as address:
+def address(wellkept: Wellkept) -> Iterator[str]:
+    with serving(wellkept) as address:
         yield address
 
 

@@ -16,10 +16,10 @@ import httpx2
 import uvicorn
 from fastapi import FastAPI
 
-from recollect.api.recollect import Recollect
-from recollect.server.app import create_app
-from recollect.server.run import listening, options
 from tests.waiting import PATIENT, eventually
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.app import create_app
+from wellkept.server.run import listening, options
 
 SOURCES = Path(__file__).parents[2] / "src"
 PATIENCE = 60.0
@@ -36,25 +36,25 @@ NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 PROGRAM = """
 import sys
-from recollect.server.run import serve
-from recollect.settings import Settings
+from wellkept.server.run import serve
+from wellkept.settings import Settings
 serve(Settings(url=sys.argv[1], port=0, workers=1), no_auth=sys.argv[2] == "True")
 """
 
 
 @contextmanager
 def serving(
-    recollect: Recollect,
+    wellkept: Wellkept,
     change: Callable[[FastAPI], None] = lambda app: None,
     *,
     no_auth: bool = True,
     hosts: Sequence[str] = (),
 ) -> Iterator[str]:
-    """The address of a server for `recollect`, run in a thread; `change` may add routes to it."""
-    app = create_app(recollect, no_auth=no_auth, hosts=hosts)
+    """The address of a server for `wellkept`, run in a thread; `change` may add routes to it."""
+    app = create_app(wellkept, no_auth=no_auth, hosts=hosts)
     change(app)
     listener = listening("127.0.0.1", 0)
-    spoken = options(proxies=recollect.settings.trusted_proxies)
+    spoken = options(proxies=wellkept.settings.trusted_proxies)
     server = uvicorn.Server(uvicorn.Config(app, **spoken | KEPT_ALIVE))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -81,7 +81,7 @@ class ServerProcess:
 
     def __init__(self, url: str, *, no_auth: bool = True, lines: int = 5, program: Sequence[str] = ()) -> None:
         self._lines = lines
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("WELLKEPT_")}
         self._process = subprocess.Popen(
             [sys.executable, "-c", *(program or (PROGRAM, url, str(no_auth)))],
             stdout=subprocess.PIPE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.server import app
+from wellkept.server import app
 
 SCOPES = {route.name: route.scope for route in app.REST}
 CONSOLE = {route.name: route.scope for route in app.CONSOLE}

@@ -15,14 +15,14 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from recollect.api.recollect import Recollect
-from recollect.model import KeyScope
-from recollect.policy.keys import is_allowed
-from recollect.server import app
-from recollect.server.http.routing import Route, Router, RouteTable
-from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
 from tests.server.routes import SCOPES
+from wellkept.api.wellkept import Wellkept
+from wellkept.model import KeyScope
+from wellkept.policy.keys import is_allowed
+from wellkept.server import app
+from wellkept.server.http.routing import Route, Router, RouteTable
+from wellkept.settings import Settings
 
 SETTINGS = {"tenant": "settings"}
 VALUES = {
@@ -68,7 +68,7 @@ def waiting_route(app: FastAPI) -> None:
 
 
 @pytest.fixture(scope="module")
-def door(opened: Recollect) -> Iterator[Door]:
+def door(opened: Wellkept) -> Iterator[Door]:
     keys = {
         (tenant, scope): opened.tenant(tenant).add_key(scope).key
         for tenant in ("acme", "other", "settings")
@@ -181,7 +181,7 @@ def test_two_routes_of_the_same_path_are_refused_at_start_up() -> None:
         RouteTable([Route("GET", "/a/{b}", KeyScope.READ), Route("GET", "/a/c", KeyScope.ADMIN)])
 
 
-def test_a_route_without_a_scope_is_refused_at_start_up(opened: Recollect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_route_without_a_scope_is_refused_at_start_up(opened: Wellkept, monkeypatch: pytest.MonkeyPatch) -> None:
     router = Router(prefix="/api/forgotten")
     router.api.add_api_route("", lambda: {"ok": True}, methods=["GET"])
     monkeypatch.setattr(app, "PAGES", [*app.PAGES, SimpleNamespace(router=router)])
@@ -199,7 +199,7 @@ def test_health_says_little_to_strangers_and_all_to_others(door: Door) -> None:
         assert body["maintenance"]["counts"] is None  # they are about all tenants
 
 
-def test_the_tenant_is_the_keys_whatever_else_is_said(door: Door, opened: Recollect) -> None:
+def test_the_tenant_is_the_keys_whatever_else_is_said(door: Door, opened: Wellkept) -> None:
     with door.client("acme", KeyScope.WRITE) as client:
         path = "/api/agents/mine/memories"
         assert client.post(path, json={"text": "a"}, headers={"X-Tenant": "other"}).status_code == 201
@@ -215,11 +215,11 @@ def test_the_tenant_is_the_keys_whatever_else_is_said(door: Door, opened: Recoll
 # --- whose
 
 
-def events(opened: Recollect) -> list[object]:
+def events(opened: Wellkept) -> list[object]:
     return [opened.tenant(tenant).audit_events(limit=500) for tenant in ("acme", "other")]
 
 
-def test_an_admin_cannot_see_or_revoke_the_keys_of_others(door: Door, opened: Recollect) -> None:
+def test_an_admin_cannot_see_or_revoke_the_keys_of_others(door: Door, opened: Wellkept) -> None:
     their_id = opened.tenant("acme").list_keys()[0].id
     with door.client("other") as client:
         listed = {key["id"] for key in client.get("/api/keys").json()["items"]}
@@ -230,7 +230,7 @@ def test_an_admin_cannot_see_or_revoke_the_keys_of_others(door: Door, opened: Re
     assert foreign.status_code == 404
 
 
-def test_maintenance_takes_an_operators_key(door: Door, opened: Recollect) -> None:
+def test_maintenance_takes_an_operators_key(door: Door, opened: Wellkept) -> None:
     for tenant in ("acme", "other", "upkeep"):
         opened.agent("worker", tenant).remember("x", kind="episode")
     before = events(opened)
@@ -239,7 +239,7 @@ def test_maintenance_takes_an_operators_key(door: Door, opened: Recollect) -> No
         refused = client.post("/api/maintenance")
 
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
-    assert "recollect keys create --scope operator" in refused.json()["error"]
+    assert "wellkept keys create --scope operator" in refused.json()["error"]
     assert events(opened) == before
     with client_of(door.address, opened.tenant("upkeep").add_key("operator").key) as client:
         assert client.post("/api/maintenance").json()["agents"] >= 3
@@ -297,9 +297,9 @@ def test_the_document_says_which_scope_a_route_takes(door: Door) -> None:
 
 def test_a_key_that_asks_too_often_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", embedder="off", rate_limit=0.0001, rate_burst=3)
-    with Recollect(settings=settings) as recollect:
-        fast, calm = (recollect.tenant(tenant).add_key("read").key for tenant in ("acme", "other"))
-        with serving(recollect, no_auth=False) as address, client_of(address, fast) as client:
+    with Wellkept(settings=settings) as wellkept:
+        fast, calm = (wellkept.tenant(tenant).add_key("read").key for tenant in ("acme", "other"))
+        with serving(wellkept, no_auth=False) as address, client_of(address, fast) as client:
             answers = [client.get("/api/agents") for _ in range(5)]
             assert client.get("/health").status_code == 200
             with client_of(address, calm) as other:
@@ -313,8 +313,8 @@ def test_a_key_that_asks_too_often_is_slowed_down_and_others_are_not(tmp_path: P
 def test_a_busy_server_still_says_that_it_is_well(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", embedder="off", max_requests=1)
     with (
-        Recollect(settings=settings) as recollect,
-        serving(recollect, waiting_route) as address,
+        Wellkept(settings=settings) as wellkept,
+        serving(wellkept, waiting_route) as address,
         client_of(address) as client,
         ThreadPoolExecutor() as threads,
     ):

@@ -12,28 +12,28 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
-from recollect.testing.fake_model import ModelServer, breaks_off, calls, hangs, says, status, talks, trickles
 from tests.server.live import client_of, serving, wait_until
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
+from wellkept.testing.fake_model import ModelServer, breaks_off, calls, hangs, says, status, talks, trickles
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00,"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 20
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[tuple[ModelServer, Recollect, httpx2.Client]]:
+def served() -> Iterator[tuple[ModelServer, Wellkept, httpx2.Client]]:
     with (
         ModelServer() as endpoint,
-        Recollect(":memory:", settings=Settings(openai_model="small", openai_base_url=endpoint.url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(openai_model="small", openai_base_url=endpoint.url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
-        yield endpoint, recollect, client
+        yield endpoint, wellkept, client
 
 
 @pytest.fixture
-def endpoint(served: tuple[ModelServer, Recollect, httpx2.Client]) -> ModelServer:
+def endpoint(served: tuple[ModelServer, Wellkept, httpx2.Client]) -> ModelServer:
     server = served[0]
     server.requests.clear()
     server.script.clear()
@@ -42,12 +42,12 @@ def endpoint(served: tuple[ModelServer, Recollect, httpx2.Client]) -> ModelServe
 
 
 @pytest.fixture
-def recollect(served: tuple[ModelServer, Recollect, httpx2.Client]) -> Recollect:
+def wellkept(served: tuple[ModelServer, Wellkept, httpx2.Client]) -> Wellkept:
     return served[1]
 
 
 @pytest.fixture
-def client(served: tuple[ModelServer, Recollect, httpx2.Client], endpoint: ModelServer) -> httpx2.Client:
+def client(served: tuple[ModelServer, Wellkept, httpx2.Client], endpoint: ModelServer) -> httpx2.Client:
     return served[2]
 
 
@@ -65,8 +65,8 @@ def turns(client: httpx2.Client, session_id: str) -> list[tuple[str, str]]:
     return [(each["role"], each["content"]) for each in items]
 
 
-def failures(recollect: Recollect, session_id: str) -> int:
-    events = recollect.tenant().audit.search(f"session {session_id} ", limit=100)
+def failures(wellkept: Wellkept, session_id: str) -> int:
+    events = wellkept.tenant().audit.search(f"session {session_id} ", limit=100)
     return sum(event.action == "turn.fail" for event in events)
 
 
@@ -119,12 +119,12 @@ def test_pieces_arrive_before_the_answer_is_whole(client: httpx2.Client, endpoin
         assert [next(lines), next(lines)] == ["event: delta", 'data: {"text": "Half"}']
 
 
-def test_who_hangs_up_cancels_the_run(client: httpx2.Client, recollect: Recollect, endpoint: ModelServer) -> None:
+def test_who_hangs_up_cancels_the_run(client: httpx2.Client, wellkept: Wellkept, endpoint: ModelServer) -> None:
     endpoint.usual = trickles("Half")
     body = {"agent": "dora", "session_id": "dora-1", "prompt": "Go on", "stream": True}
     with client.stream("POST", "/agent/run", json=body) as answer:
         next(answer.iter_lines())
-    wait_until(lambda: failures(recollect, "dora-1") == 1)
+    wait_until(lambda: failures(wellkept, "dora-1") == 1)
 
     endpoint.requests.clear()
     endpoint.usual = hangs
@@ -133,14 +133,14 @@ def test_who_hangs_up_cancels_the_run(client: httpx2.Client, recollect: Recollec
     with socket.create_connection((asked.url.host, asked.url.port or 0)) as line:
         line.sendall(f"POST /agent/run HTTP/1.1\r\n{head}\r\n".encode() + asked.content)
         wait_until(lambda: len(endpoint.requests) == 1)
-    wait_until(lambda: failures(recollect, "dora-2") == 1)
+    wait_until(lambda: failures(wellkept, "dora-2") == 1)
 
     assert client.get("/api/chat/sessions?agent=dora").json()["items"] == []
     assert client.get("/api/agents/dora/memories").json()["items"] == []
 
 
 def test_a_model_that_fails_in_the_middle_ends_the_stream_with_an_error(
-    client: httpx2.Client, recollect: Recollect, endpoint: ModelServer
+    client: httpx2.Client, wellkept: Wellkept, endpoint: ModelServer
 ) -> None:
     endpoint.usual = breaks_off("Half")
 
@@ -151,7 +151,7 @@ def test_a_model_that_fails_in_the_middle_ends_the_stream_with_an_error(
     assert piece == {"text": "Half"}
     assert (name, error["ok"], error["code"]) == ("error", False, "model")
     assert client.get("/api/chat/sessions/emma-1").status_code == 404
-    assert failures(recollect, "emma-1") == 1
+    assert failures(wellkept, "emma-1") == 1
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -168,8 +168,8 @@ def test_a_model_that_fails_at_once_is_a_bad_gateway(
 
 def test_without_a_model_the_setting_is_named(tmp_path: Any) -> None:
     with (
-        Recollect(":memory:", settings=Settings(embedder="off")) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(embedder="off")) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         for body in ({"prompt": "Hi"}, {"prompt": "Hi", "stream": True}):
@@ -271,10 +271,10 @@ def test_a_form_that_says_something_else_is_refused(
 
 def test_a_run_stays_in_the_tenant_of_its_key(endpoint: ModelServer) -> None:
     settings = Settings(openai_model="small", openai_base_url=endpoint.url, rate_limit=0)
-    with Recollect(":memory:", settings=settings) as recollect, serving(recollect, no_auth=False) as address:
-        recollect.agent("ann", "acme").log_turn("s-1", user="The vault is blue", assistant="I see")
-        recollect.agent("ann", "acme").remember("The vault is blue")
-        keys = {scope: recollect.tenant("other").add_key(scope).key for scope in ("read", "write")}
+    with Wellkept(":memory:", settings=settings) as wellkept, serving(wellkept, no_auth=False) as address:
+        wellkept.agent("ann", "acme").log_turn("s-1", user="The vault is blue", assistant="I see")
+        wellkept.agent("ann", "acme").remember("The vault is blue")
+        keys = {scope: wellkept.tenant("other").add_key(scope).key for scope in ("read", "write")}
         body = {"agent": "ann", "session_id": "s-1", "prompt": "Which colour is the vault?"}
 
         with client_of(address, keys["read"]) as client:
@@ -283,8 +283,8 @@ def test_a_run_stays_in_the_tenant_of_its_key(endpoint: ModelServer) -> None:
             assert client.post("/agent/run", json=body).status_code == 200
 
         assert "blue" not in json.dumps(endpoint.bodies)
-        assert len(recollect.agent("ann", "acme").messages("s-1")) == 2
-        assert len(recollect.agent("ann", "other").messages("s-1")) == 2
+        assert len(wellkept.agent("ann", "acme").messages("s-1")) == 2
+        assert len(wellkept.agent("ann", "other").messages("s-1")) == 2
 
 
 def test_many_agents_run_at_once(client: httpx2.Client, endpoint: ModelServer) -> None:

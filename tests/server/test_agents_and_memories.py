@@ -8,8 +8,8 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
 from tests.server.conftest import MovableClock
+from wellkept.api.wellkept import Wellkept
 
 FIELDS = """id kind text tags scope role session_id importance category origin created_at updated_at expires_at
 last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag user metadata
@@ -204,11 +204,11 @@ def test_an_agent_nobody_has_written_to_is_an_empty_one(client: httpx2.Client, a
     assert client.get(ann).status_code == 404, "reading made it"
 
 
-def test_the_parts_of_a_recalled_score_add_up(client: httpx2.Client, ann: str, recollect: Recollect) -> None:
+def test_the_parts_of_a_recalled_score_add_up(client: httpx2.Client, ann: str, wellkept: Wellkept) -> None:
     for text in ("Prefers tabs over spaces", "The office is in Lisbon", "Drinks green tea"):
         remember(client, ann, text)
     remember(client, ann, "Indents with tabs", kind="core", importance=0.9)
-    settings = recollect.settings
+    settings = wellkept.settings
 
     hits = client.post(f"{ann}/recall", json={"query": "tabs or spaces?", "limit": 3}).json()["hits"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import AgentMemory, Recollect
-from recollect.errors import RecollectError, StoreBusy
-from recollect.server.rest.batch import MAX_ITEMS
-from recollect.settings import Settings
 from tests.server.live import client_of, serving
+from wellkept.api.wellkept import AgentMemory, Wellkept
+from wellkept.errors import StoreBusy, WellkeptError
+from wellkept.server.rest.batch import MAX_ITEMS
+from wellkept.settings import Settings
 
 SECRET = "The key is AKIAIOSFODNN7EXAMPLQ"
 REFUSED: list[tuple[Any, str, str]] = [
@@ -28,18 +28,18 @@ REFUSED: list[tuple[Any, str, str]] = [
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def recollect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+def wellkept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
     if request.param == "postgres":
         url = str(request.getfixturevalue("postgres_url"))
     else:
         url = f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}"
-    with Recollect(settings=Settings(url=url)) as opened:
+    with Wellkept(settings=Settings(url=url)) as opened:
         yield opened
 
 
 @pytest.fixture
-def agent(recollect: Recollect, ann: str) -> AgentMemory:
-    return recollect.agent(ann.rpartition("/")[2])
+def agent(wellkept: Wellkept, ann: str) -> AgentMemory:
+    return wellkept.agent(ann.rpartition("/")[2])
 
 
 def send(client: httpx2.Client, ann: str, items: list[Any], **fields: Any) -> list[dict[str, Any]]:
@@ -53,9 +53,9 @@ def texts(agent: AgentMemory) -> list[str]:
     return [each.text for each in reversed(agent.list(limit=500))]
 
 
-def actions(recollect: Recollect, ann: str) -> list[str]:
+def actions(wellkept: Wellkept, ann: str) -> list[str]:
     agent = ann.rpartition("/")[2]
-    return [each.action for each in recollect.tenant().audit.list(limit=50) if each.agent_id == agent]
+    return [each.action for each in wellkept.tenant().audit.list(limit=50) if each.agent_id == agent]
 
 
 def test_each_item_is_stored_or_refused_in_its_order(client: httpx2.Client, ann: str, agent: AgentMemory) -> None:
@@ -74,16 +74,16 @@ def test_each_item_is_stored_or_refused_in_its_order(client: httpx2.Client, ann:
     assert stored[0].tags == ("drink",)
 
 
-def test_valid_items_share_a_transaction(client: httpx2.Client, recollect: Recollect, ann: str) -> None:
+def test_valid_items_share_a_transaction(client: httpx2.Client, wellkept: Wellkept, ann: str) -> None:
     send(client, ann, [{"text": "One", "kind": "journal"}, {"txt": "x"}, {"text": "Two", "kind": "journal"}, 3])
 
-    assert actions(recollect, ann) == ["memory.add"]
+    assert actions(wellkept, ann) == ["memory.add"]
 
 
-def test_a_secret_is_recorded_once(client: httpx2.Client, recollect: Recollect, ann: str) -> None:
+def test_a_secret_is_recorded_once(client: httpx2.Client, wellkept: Wellkept, ann: str) -> None:
     send(client, ann, [*({"text": f"Note {number}"} for number in range(9)), {"text": SECRET}])
 
-    assert sorted(actions(recollect, ann)) == ["memory.add", "memory.refuse"]
+    assert sorted(actions(wellkept, ann)) == ["memory.add", "memory.refuse"]
 
 
 def test_known_notes_get_their_id(client: httpx2.Client, ann: str, agent: AgentMemory) -> None:
@@ -127,10 +127,10 @@ def test_the_number_of_items_is_limited(client: httpx2.Client, ann: str, agent: 
     assert client.post(f"{ann}/memories/batch", json={"atomic": True}).status_code == 422
 
 
-def test_an_origin_above_the_key_is_refused(recollect: Recollect, ann: str, agent: AgentMemory) -> None:
+def test_an_origin_above_the_key_is_refused(wellkept: Wellkept, ann: str, agent: AgentMemory) -> None:
     items = [{"text": "From a page", "origin": "tool"}, {"text": "From the user", "origin": "user"}, {"text": "Plain"}]
-    key = recollect.tenant().add_key("write", trust="tool").key
-    with serving(recollect, no_auth=False) as address, client_of(address, key) as client:
+    key = wellkept.tenant().add_key("write", trust="tool").key
+    with serving(wellkept, no_auth=False) as address, client_of(address, key) as client:
         atomic = client.post(f"{ann}/memories/batch", json={"items": items, "atomic": True})
         assert (atomic.status_code, atomic.json()["code"]) == (403, "forbidden")
         assert atomic.json()["error"].startswith("items[1]: ")
@@ -154,7 +154,7 @@ def test_a_retry_writes_once(client: httpx2.Client, ann: str, agent: AgentMemory
 
 @pytest.mark.parametrize("wrong", [{"text": " "}, {"text": SECRET}, {"text": "x", "supersedes": "m-999"}, {}, 7])
 def test_the_library_names_the_item(agent: AgentMemory, wrong: Any) -> None:
-    with pytest.raises(RecollectError) as caught:
+    with pytest.raises(WellkeptError) as caught:
         agent.remember_many(["One", wrong, "Three"])
 
     assert caught.value.item == 1

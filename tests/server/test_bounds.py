@@ -13,15 +13,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.deadline import DEADLINE, Deadline
-from recollect.errors import Cancelled
-from recollect.services.prompt import conversation
-from recollect.settings import Settings
 from tests.documents import pdf
 from tests.hostile.bombs import zipped
 from tests.server.live import ServerProcess, client_of, serving
 from tests.waiting import eventually
+from wellkept.api.wellkept import Wellkept
+from wellkept.deadline import DEADLINE, Deadline
+from wellkept.errors import Cancelled
+from wellkept.services.prompt import conversation
+from wellkept.settings import Settings
 
 AGENT = "/api/agents/ann"
 MCP = "/mcp?agent=ann&sets=details"
@@ -29,11 +29,11 @@ MAX_GROWTH_MB = 200
 """What one request may add to the memory of the server, which takes about 110 to begin with."""
 
 MAX_ANSWER = 2_000_000
-HEADER = b'{"recollect":"export","version":1,"tenant":"default","exported_at":"2026-01-31T12:00:00.000000Z"}\n'
+HEADER = b'{"wellkept":"export","version":1,"tenant":"default","exported_at":"2026-01-31T12:00:00.000000Z"}\n'
 PROGRAM = """
 import sys
-from recollect.server.run import serve
-from recollect.settings import Settings
+from wellkept.server.run import serve
+from wellkept.settings import Settings
 serve(Settings(url=sys.argv[1], port=0, workers=1, request_timeout=600), no_auth=True)
 """
 Send = Callable[[httpx2.Client], httpx2.Response]
@@ -193,7 +193,7 @@ def test_work_stops_when_client_is_gone(
     client: httpx2.Client, address: str, slow_key: str, make: Callable[[str], httpx2.Request]
 ) -> None:
     def under_way() -> int:
-        found = re.search(r"recollect_requests_under_way (\d+)", client.get("/metrics").text)
+        found = re.search(r"wellkept_requests_under_way (\d+)", client.get("/metrics").text)
         assert found is not None
         return int(found[1]) - 1  # the one that asks
 
@@ -209,7 +209,7 @@ def test_work_stops_when_client_is_gone(
 
 def test_request_that_takes_too_long_is_stopped_with_a_sentence(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", request_timeout=1)
-    with Recollect(settings=settings) as recollect, serving(recollect) as address, client_of(address) as client:
+    with Wellkept(settings=settings) as wellkept, serving(wellkept) as address, client_of(address) as client:
         key = stored(client, f"[{ENDLESS}]")
         answer = client.send(client.build_request("GET", f"{AGENT}/details/{key}", params={"json_path": ENDLESS_PATH}))
         told = client.post(MCP, content=tool_request(key).read(), headers={**ACCEPT, **JSON}).json()
@@ -238,8 +238,8 @@ def test_import_that_is_stopped_goes_on_when_sent_again(tmp_path: Path, deadline
         if done == 5:
             deadline.cancel()
 
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as recollect:
-        tenant, ann = recollect.tenant(), recollect.agent("ann")
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as wellkept:
+        tenant, ann = wellkept.tenant(), wellkept.agent("ann")
         with pytest.raises(Cancelled):
             tenant.import_(file, format="mem0", agent="ann", progress=hang_up)
         DEADLINE.set(None)
@@ -256,8 +256,8 @@ def test_reading_a_long_conversation_can_be_stopped(
 ) -> None:
     monkeypatch.setattr(conversation, "PAGE", 3)
     settings = Settings(summary_enabled=is_summarized, summary_threshold=100)
-    with Recollect(":memory:", settings=settings) as recollect:
-        ann = recollect.agent("ann")
+    with Wellkept(":memory:", settings=settings) as wellkept:
+        ann = wellkept.agent("ann")
         for number in range(5):
             ann.log_turn("s", user=f"question {number}", assistant=f"answer {number}")
         assert [turn.position for turn in ann.conversation("s").turns] == list(range(1, 11))
@@ -268,10 +268,10 @@ def test_reading_a_long_conversation_can_be_stopped(
 
 
 def test_document_that_is_stopped_is_not_stored(tmp_path: Path, deadline: Deadline) -> None:
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as recollect:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as wellkept:
         deadline.cancel()
         with pytest.raises(Cancelled):
-            recollect.tenant().ingest_text("# Tea\n\nGreen.", title="Tea")
+            wellkept.tenant().ingest_text("# Tea\n\nGreen.", title="Tea")
         DEADLINE.set(None)
 
-        assert list(recollect.tenant().list_documents()) == []
+        assert list(wellkept.tenant().list_documents()) == []

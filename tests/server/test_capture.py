@@ -5,15 +5,15 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.policy.details.references import find_references
+from wellkept.api.wellkept import Wellkept
+from wellkept.policy.details.references import find_references
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(500))
 
 
 @pytest.mark.proves("D1")
 def test_a_short_output_comes_back_and_a_long_one_is_stored(
-    client: httpx2.Client, recollect: Recollect, ann: str
+    client: httpx2.Client, wellkept: Wellkept, ann: str
 ) -> None:
     short = client.post(f"{ann}/capture", json={"output": "done", "source": "make", "status": "success"})
     assert (short.status_code, short.json()) == (200, {"text": "done", "captured": False, "memory_key": None})
@@ -27,7 +27,7 @@ def test_a_short_output_comes_back_and_a_long_one_is_stored(
         "captured": True,
         "memory_key": found.key,
     }
-    memory = recollect.agent(ann.rpartition("/")[2])
+    memory = wellkept.agent(ann.rpartition("/")[2])
     detail = memory.get_detail(found.key)
     assert detail.metadata == {"source": "make", "status": "success", "duration": 2.5}
     assert (detail.session_id, detail.type, memory.read_detail(found.key, limit=100_000).content) == (

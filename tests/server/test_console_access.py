@@ -12,23 +12,23 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.model import KeyScope
-from recollect.policy.keys import is_allowed
-from recollect.server.app import create_app
-from recollect.server.console.pages import ASSETS
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import client_of, serving
 from tests.server.routes import CONSOLE
+from wellkept.api.wellkept import Wellkept
+from wellkept.model import KeyScope
+from wellkept.policy.keys import is_allowed
+from wellkept.server.app import create_app
+from wellkept.server.console.pages import ASSETS
 
 VALUES = {"agent": "ann", "id": "m-1", "code": "nonsense", "name": "console.css"}
 
 
 @pytest.fixture(scope="module")
-def address(recollect: Recollect) -> Iterator[str]:
-    recollect.agent("ann").remember("Ann likes tea")
-    with serving(recollect, no_auth=False) as address:
+def address(wellkept: Wellkept) -> Iterator[str]:
+    wellkept.agent("ann").remember("Ann likes tea")
+    with serving(wellkept, no_auth=False) as address:
         yield address
 
 
@@ -38,8 +38,8 @@ def sent(browser: Browser, route: str) -> httpx2.Response:
     return browser.client.request(method, path, headers={"Origin": browser.address} if method == "POST" else {})
 
 
-def key(recollect: Recollect, scope: str = "admin", tenant: str | None = None) -> str:
-    return recollect.tenant(tenant).add_key(scope).key
+def key(wellkept: Wellkept, scope: str = "admin", tenant: str | None = None) -> str:
+    return wellkept.tenant(tenant).add_key(scope).key
 
 
 @pytest.mark.parametrize("route", [route for route, scope in CONSOLE.items() if scope is not None])
@@ -55,14 +55,14 @@ def test_without_a_login_every_page_leads_to_the_form(browser: Browser, route: s
 
 
 @pytest.mark.parametrize("route", [route for route, scope in CONSOLE.items() if scope is not None])
-def test_a_login_opens_what_its_key_allows(recollect: Recollect, address: str, route: str) -> None:
+def test_a_login_opens_what_its_key_allows(wellkept: Wellkept, address: str, route: str) -> None:
     needed = CONSOLE[route]
     assert needed is not None
     for scope in KeyScope:
         browser = Browser(address)
         if scope is KeyScope.ADMIN and route.startswith("POST"):
             continue  # what it does is for other tests
-        browser.log_in(key(recollect, scope))
+        browser.log_in(key(wellkept, scope))
         answer = sent(browser, route)
         browser.close()
         assert (answer.status_code == 403) == (not is_allowed(scope, needed)), (scope, answer.text)
@@ -72,20 +72,20 @@ def test_a_login_opens_what_its_key_allows(recollect: Recollect, address: str, r
             assert links(answer, "Home")[-1:] == ["/admin"]
 
 
-def test_after_the_login_one_is_where_one_wanted_to_be(recollect: Recollect, browser: Browser) -> None:
+def test_after_the_login_one_is_where_one_wanted_to_be(wellkept: Wellkept, browser: Browser) -> None:
     asked = browser.get("/admin/audit", q="a&b")
     form = browser.get(asked.headers["Location"])
     (action,) = re.findall(r'action="(/admin/login[^"]*)"', form.text)
-    inside = browser.send(action, key=f" {key(recollect)}\n")
+    inside = browser.send(action, key=f" {key(wellkept)}\n")
 
     assert str(inside.url) == f"{browser.address}/admin/audit?q=a%26b"
     assert inside.status_code == 200
     for elsewhere in ("//evil.example", "https://evil.example/admin", "/api/agents"):
-        landed = browser.send(f"/admin/login?next={elsewhere}", key=key(recollect))
+        landed = browser.send(f"/admin/login?next={elsewhere}", key=key(wellkept))
         assert str(landed.url) == f"{browser.address}/admin"
 
 
-@pytest.mark.parametrize("wrong", ["", "hunter2", "recollect_mfrw2zi_aaaaaaaa_" + "a" * 52])
+@pytest.mark.parametrize("wrong", ["", "hunter2", "wellkept_mfrw2zi_aaaaaaaa_" + "a" * 52])
 def test_a_wrong_key_is_told_so_and_opens_nothing(browser: Browser, wrong: str) -> None:
     answer = browser.log_in(wrong)
 
@@ -95,8 +95,8 @@ def test_a_wrong_key_is_told_so_and_opens_nothing(browser: Browser, wrong: str) 
     assert not wrong or wrong not in answer.text
 
 
-def test_the_cookie_is_for_the_console_alone_and_is_not_the_key(recollect: Recollect, address: str) -> None:
-    issued = key(recollect)
+def test_the_cookie_is_for_the_console_alone_and_is_not_the_key(wellkept: Wellkept, address: str) -> None:
+    issued = key(wellkept)
     with client_of(address) as client:
         plain = client.post("/admin/login", data={"key": issued}, headers={"Origin": address})
         secure = client.post(
@@ -115,8 +115,8 @@ def test_the_cookie_is_for_the_console_alone_and_is_not_the_key(recollect: Recol
         assert client.get("/admin", headers={"Authorization": f"Bearer {issued}"}).status_code == 303
 
 
-def test_logging_out_ends_it_also_for_whoever_copied_the_cookie(recollect: Recollect, browser: Browser) -> None:
-    browser.log_in(key(recollect))
+def test_logging_out_ends_it_also_for_whoever_copied_the_cookie(wellkept: Wellkept, browser: Browser) -> None:
+    browser.log_in(key(wellkept))
     copied = "; ".join(f"{name}={value}" for name, value in browser.client.cookies.items())
     assert browser.get("/admin").status_code == 200
 
@@ -127,14 +127,14 @@ def test_logging_out_ends_it_also_for_whoever_copied_the_cookie(recollect: Recol
         assert client.get("/admin", headers={"Cookie": copied}).status_code == 303
 
 
-def test_a_revoked_key_and_time_end_it(recollect: Recollect, browser: Browser, clock: MovableClock) -> None:
-    issued = recollect.tenant().add_key("read")
+def test_a_revoked_key_and_time_end_it(wellkept: Wellkept, browser: Browser, clock: MovableClock) -> None:
+    issued = wellkept.tenant().add_key("read")
     browser.log_in(issued.key)
     assert browser.get("/admin").status_code == 200
-    recollect.tenant().revoke_key(issued.record.id)
+    wellkept.tenant().revoke_key(issued.record.id)
     assert browser.get("/admin").status_code == 303
 
-    browser.log_in(key(recollect))
+    browser.log_in(key(wellkept))
     clock.ahead = timedelta(hours=11)
     assert browser.get("/admin").status_code == 200
     clock.ahead = timedelta(hours=12, minutes=1)
@@ -142,22 +142,22 @@ def test_a_revoked_key_and_time_end_it(recollect: Recollect, browser: Browser, c
 
 
 @pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://127.0.0.1:1"])
-def test_a_form_of_another_page_is_refused(recollect: Recollect, browser: Browser, origin: str | None) -> None:
-    kept = recollect.agent("ann").remember("Ann likes cake", kind="episode")
-    browser.log_in(key(recollect))
+def test_a_form_of_another_page_is_refused(wellkept: Wellkept, browser: Browser, origin: str | None) -> None:
+    kept = wellkept.agent("ann").remember("Ann likes cake", kind="episode")
+    browser.log_in(key(wellkept))
     path = f"/admin/agents/ann/memories/{kept.id}/delete"
 
     answer = browser.client.post(path, headers={} if origin is None else {"Origin": origin})
 
     assert answer.status_code == 403
-    assert recollect.agent("ann").get(kept.id).text == "Ann likes cake"
+    assert wellkept.agent("ann").get(kept.id).text == "Ann likes cake"
     login = browser.client.post("/admin/login", data={"key": "x"}, headers={"Origin": origin} if origin else {})
     assert login.status_code == 403
 
 
-def test_another_tenants_agent_is_answered_like_a_missing_one(recollect: Recollect, browser: Browser) -> None:
-    recollect.agent("theirs", "acme").remember("A private matter")
-    browser.log_in(key(recollect))
+def test_another_tenants_agent_is_answered_like_a_missing_one(wellkept: Wellkept, browser: Browser) -> None:
+    wellkept.agent("theirs", "acme").remember("A private matter")
+    browser.log_in(key(wellkept))
 
     for rest in (
         "",
@@ -174,12 +174,12 @@ def test_another_tenants_agent_is_answered_like_a_missing_one(recollect: Recolle
     assert "theirs" not in browser.get("/admin").text
 
 
-def test_a_link_lets_in_once(recollect: Recollect, clock: MovableClock) -> None:
+def test_a_link_lets_in_once(wellkept: Wellkept, clock: MovableClock) -> None:
     links: list[str] = []
-    record = recollect.verify_key(key(recollect))
+    record = wellkept.verify_key(key(wellkept))
 
     with serving(
-        recollect, lambda app: links.extend(app.state.logins.link_for(record) for _ in range(2)), no_auth=False
+        wellkept, lambda app: links.extend(app.state.logins.link_for(record) for _ in range(2)), no_auth=False
     ) as address:
         browser, other = Browser(address), Browser(address)
         path = f"/admin/open/{links[0]}"
@@ -196,9 +196,9 @@ def test_a_link_lets_in_once(recollect: Recollect, clock: MovableClock) -> None:
         other.close()
 
 
-def test_every_answer_keeps_scripts_and_frames_out(recollect: Recollect, browser: Browser) -> None:
+def test_every_answer_keeps_scripts_and_frames_out(wellkept: Wellkept, browser: Browser) -> None:
     answers = [browser.get("/admin/login"), browser.get("/admin"), browser.get("/admin/static/console.css")]
-    browser.log_in(key(recollect))
+    browser.log_in(key(wellkept))
     answers += [browser.get("/admin"), browser.get("/admin/agents/nobody"), browser.get("/admin/nowhere")]
 
     for answer in answers:
@@ -215,8 +215,8 @@ def test_every_answer_keeps_scripts_and_frames_out(recollect: Recollect, browser
     assert [answer.status_code for answer in answers] == [200, 303, 200, 200, 404, 404]
 
 
-def test_without_keys_there_is_no_login(recollect: Recollect) -> None:
-    with serving(recollect, no_auth=True) as address:
+def test_without_keys_there_is_no_login(wellkept: Wellkept) -> None:
+    with serving(wellkept, no_auth=True) as address:
         browser = Browser(address)
         assert browser.get("/admin/login").headers["Location"] == "/admin"
         page = browser.get("/admin")
@@ -226,12 +226,10 @@ def test_without_keys_there_is_no_login(recollect: Recollect) -> None:
         browser.close()
 
 
-def test_the_oldest_login_makes_room(
-    recollect: Recollect, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("recollect.services.access.logins.MAX_LOGINS", 2)
-    logins = create_app(recollect).state.logins
-    record = recollect.verify_key(key(recollect))
+def test_the_oldest_login_makes_room(wellkept: Wellkept, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wellkept.services.access.logins.MAX_LOGINS", 2)
+    logins = create_app(wellkept).state.logins
+    record = wellkept.verify_key(key(wellkept))
 
     cookies = []
     for minutes in range(3):
@@ -245,8 +243,8 @@ def test_the_oldest_login_makes_room(
 
 
 @pytest.mark.parametrize("limits", [{}, {"agents": ["ann"]}, {"user": "kim"}], ids=["all", "agent", "user"])
-def test_every_link_leads_to_a_page_that_the_key_may_open(recollect: Recollect, limits: dict[str, Any]) -> None:
-    tenant = recollect.tenant(f"t-{uuid.uuid4().hex[:8]}")
+def test_every_link_leads_to_a_page_that_the_key_may_open(wellkept: Wellkept, limits: dict[str, Any]) -> None:
+    tenant = wellkept.tenant(f"t-{uuid.uuid4().hex[:8]}")
     ann, bob = tenant.agent("ann"), tenant.agent("bob")
     for each in (ann, ann.for_user("kim"), bob):
         each.remember("Likes tea", tags=["habit"])
@@ -254,7 +252,7 @@ def test_every_link_leads_to_a_page_that_the_key_may_open(recollect: Recollect, 
         each.context(f"s-{each.owner.agent}-{each.owner.user}", "tea?")
         each.store_detail("a long text\n" * 40, description="log")
     tenant.ingest_text("Refunds take 14 days.", title="Refunds")
-    with serving(recollect, no_auth=False) as address:
+    with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
         browser.log_in(tenant.add_key("admin", **limits).key)
         opened, waiting = dict[str, int](), ["/admin"]

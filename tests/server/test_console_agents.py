@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.errors import NotFound
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.errors import NotFound
 
 FIELDS = {
     "name": "Ann & Co",
@@ -39,17 +39,17 @@ def typed(answer: httpx2.Response) -> dict[str, str]:
 
 
 @pytest.fixture
-def locked(recollect: Recollect) -> Iterator[Browser]:
+def locked(wellkept: Wellkept) -> Iterator[Browser]:
     """A visitor of a server that asks for a key."""
-    with serving(recollect, no_auth=False) as address:
+    with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
         yield browser
         browser.close()
 
 
 @pytest.mark.proves("J5")
-def test_an_agent_is_created_edited_and_deleted_with_forms(recollect: Recollect, browser: Browser) -> None:
-    tenant, id = recollect.tenant(), new_id()
+def test_an_agent_is_created_edited_and_deleted_with_forms(wellkept: Wellkept, browser: Browser) -> None:
+    tenant, id = wellkept.tenant(), new_id()
     (new,) = links(browser.get("/admin"), "New agent")
 
     made = browser.send(new, id=f" {id} ", **FIELDS)
@@ -74,7 +74,7 @@ def test_an_agent_is_created_edited_and_deleted_with_forms(recollect: Recollect,
     assert (agent.system_prompt, agent.colour) == ("Be brief.\nNever <guess>.", "#2f6fdb")
 
     (delete,) = links(browser.get(settings), "Delete")
-    recollect.agent(id).remember("Tea at four")
+    wellkept.agent(id).remember("Tea at four")
     assert "Its 1 memory, conversations" in read(browser.get(delete))
     unsure = browser.send(delete, confirmed="yes")
     assert (unsure.status_code, f"Type {id} to confirm." in read(unsure)) == (400, True)
@@ -84,16 +84,16 @@ def test_an_agent_is_created_edited_and_deleted_with_forms(recollect: Recollect,
         tenant.get_agent(id)
 
 
-def test_a_new_agent_is_named_like_its_id_unless_it_gets_a_name(recollect: Recollect, browser: Browser) -> None:
+def test_a_new_agent_is_named_like_its_id_unless_it_gets_a_name(wellkept: Wellkept, browser: Browser) -> None:
     id = new_id()
     browser.send("/admin/new-agent", id=id, is_active="yes")
 
-    assert recollect.tenant().get_agent(id).name == id
+    assert wellkept.tenant().get_agent(id).name == id
 
 
-def test_a_refused_form_says_why_and_keeps_what_was_typed(recollect: Recollect, browser: Browser) -> None:
+def test_a_refused_form_says_why_and_keeps_what_was_typed(wellkept: Wellkept, browser: Browser) -> None:
     id = new_id()
-    recollect.tenant().add_agent(id, name="Old")
+    wellkept.tenant().add_agent(id, name="Old")
 
     taken = browser.send("/admin/new-agent", id=id, **FIELDS)
     odd = browser.send("/admin/new-agent", id="a b", **FIELDS)
@@ -107,22 +107,22 @@ def test_a_refused_form_says_why_and_keeps_what_was_typed(recollect: Recollect, 
         assert typed(answer)["tools"] == "notes, recall,"
     assert typed(odd)["id"] == "a b"
     assert "name cannot be blank" in read(blank)
-    assert recollect.tenant().get_agent(id).name == "Old"
+    assert wellkept.tenant().get_agent(id).name == "Old"
     assert browser.get("/admin/agents/nobody/edit").status_code == 404
     assert browser.send("/admin/agents/nobody/edit", **FIELDS).status_code == 404
     assert browser.send("/admin/agents/nobody/delete", confirmed="nobody").status_code == 404
 
 
-def test_what_people_write_as_a_colour_stays_text(recollect: Recollect, browser: Browser) -> None:
+def test_what_people_write_as_a_colour_stays_text(wellkept: Wellkept, browser: Browser) -> None:
     id = new_id()
-    recollect.tenant().add_agent(id, colour='url("https://evil.example/x")')
+    wellkept.tenant().add_agent(id, colour='url("https://evil.example/x")')
 
     assert "fill=" not in browser.get(f"/admin/agents/{id}").text.partition("<main>")[2].partition("<nav")[0]
     assert typed(browser.get(f"/admin/agents/{id}/edit"))["colour"] == 'url("https://evil.example/x")'
 
 
-def test_forms_are_shown_to_keys_that_may_use_them(recollect: Recollect, locked: Browser) -> None:
-    tenant, id = recollect.tenant(), new_id()
+def test_forms_are_shown_to_keys_that_may_use_them(wellkept: Wellkept, locked: Browser) -> None:
+    tenant, id = wellkept.tenant(), new_id()
     tenant.add_agent(id, name="Ann")
     home = f"/admin/agents/{id}"
 

@@ -10,15 +10,15 @@ import uuid
 import httpx2
 import pytest
 
-from recollect import AgentMemory, Recollect
-from recollect.errors import NotFound
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
+from wellkept import AgentMemory, Wellkept
+from wellkept.errors import NotFound
 
 
 @pytest.fixture
-def ann(recollect: Recollect) -> AgentMemory:
-    ann = recollect.agent(f"ann-{uuid.uuid4().hex[:8]}")
+def ann(wellkept: Wellkept) -> AgentMemory:
+    ann = wellkept.agent(f"ann-{uuid.uuid4().hex[:8]}")
     ann.remember("Tea at four", tags=["habit"], metadata={"city": "Oslo"}, importance=0.7)
     ann.remember("Coffee at nine", kind="episode")
     ann.remember("The user is king", kind="core", origin="tool")
@@ -89,8 +89,8 @@ def test_deleted_memories_come_back_with_all_but_their_history(browser: Browser,
     assert post(browser, ann, "/undo", {"undo": "{", "action": "delete"}).status_code == 400
 
 
-def test_memories_are_moved_to_another_agent_and_back(recollect: Recollect, browser: Browser, ann: AgentMemory) -> None:
-    bob = recollect.agent(f"bob-{uuid.uuid4().hex[:8]}")
+def test_memories_are_moved_to_another_agent_and_back(wellkept: Wellkept, browser: Browser, ann: AgentMemory) -> None:
+    bob = wellkept.agent(f"bob-{uuid.uuid4().hex[:8]}")
     bob.remember("Milk")
 
     done = run(browser, ann, "move", ["m-1"], bob.owner.agent)
@@ -103,9 +103,9 @@ def test_memories_are_moved_to_another_agent_and_back(recollect: Recollect, brow
 
 
 def test_an_undo_of_a_move_leaves_what_the_other_agent_knew(
-    recollect: Recollect, browser: Browser, ann: AgentMemory
+    wellkept: Wellkept, browser: Browser, ann: AgentMemory
 ) -> None:
-    bob = recollect.agent(f"bob-{uuid.uuid4().hex[:8]}")
+    bob = wellkept.agent(f"bob-{uuid.uuid4().hex[:8]}")
     bob.remember("Tea at four")
 
     done = run(browser, ann, "move", ["m-1"], bob.owner.agent)
@@ -115,13 +115,13 @@ def test_an_undo_of_a_move_leaves_what_the_other_agent_knew(
     assert "Tea at four" in [each.text for each in ann.list()]
 
 
-def test_a_key_without_the_right_approves_nothing(recollect: Recollect, ann: AgentMemory) -> None:
-    with serving(recollect, no_auth=False) as address:
+def test_a_key_without_the_right_approves_nothing(wellkept: Wellkept, ann: AgentMemory) -> None:
+    with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(recollect.tenant().add_key("write").key)
+        browser.log_in(wellkept.tenant().add_key("write").key)
         steps = [post(browser, ann, step, {"id": "m-3", "action": "approve"}) for step in ("", "/run")]
         low = Browser(address)
-        low.log_in(recollect.tenant().add_key("write", trust="tool").key)
+        low.log_in(wellkept.tenant().add_key("write", trust="tool").key)
         refused = post(low, ann, "/run", {"id": "m-1", "action": "tag", "value": "mine"})
         browser.close()
         low.close()
@@ -180,11 +180,11 @@ def test_one_search_finds_words_and_meaning(browser: Browser, ann: AgentMemory) 
     assert ann.get("m-1").last_retrieved_at is None, "looking is not recalling"
 
 
-def test_an_approval_and_a_restoration_are_undone(browser: Browser, ann: AgentMemory, recollect: Recollect) -> None:
+def test_an_approval_and_a_restoration_are_undone(browser: Browser, ann: AgentMemory, wellkept: Wellkept) -> None:
     flag = ann.get("m-3").flag
     approved = run(browser, ann, "approve", ["m-3"])
     assert ann.get("m-3").held_at is None
-    recollect._store.archive_memories(ann.owner, [2], now=recollect.now())
+    wellkept._store.archive_memories(ann.owner, [2], now=wellkept.now())
     restored = run(browser, ann, "restore", ["m-2"])
     assert [each.id for each in ann.list(kind="episode")] == ["m-2"]
 
@@ -212,11 +212,11 @@ def test_a_forged_undo_is_refused_with_a_sentence(browser: Browser, ann: AgentMe
     assert post(browser, ann, "/undo", {"action": "burn", "undo": "[]"}).status_code == 400
 
 
-def test_a_key_without_the_right_undoes_no_approval(recollect: Recollect, ann: AgentMemory, browser: Browser) -> None:
+def test_a_key_without_the_right_undoes_no_approval(wellkept: Wellkept, ann: AgentMemory, browser: Browser) -> None:
     undo = hidden(run(browser, ann, "approve", ["m-3"]))
-    with serving(recollect, no_auth=False) as address:
+    with serving(wellkept, no_auth=False) as address:
         other = Browser(address)
-        other.log_in(recollect.tenant().add_key("write").key)
+        other.log_in(wellkept.tenant().add_key("write").key)
         answer = post(other, ann, "/undo", undo)
         other.close()
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.server.console.pages import place
-from recollect.settings import Settings
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.console.pages import place
+from wellkept.settings import Settings
 
 MAX_PAGE_BYTES = 100_000
 SCRIPT = "<script>alert(1)</script>"
@@ -30,9 +30,9 @@ def agent() -> str:
 
 
 @pytest.fixture
-def locked(recollect: Recollect) -> Iterator[Browser]:
+def locked(wellkept: Wellkept) -> Iterator[Browser]:
     """A visitor of a server that asks for a key."""
-    with serving(recollect, no_auth=False) as address:
+    with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
         yield browser
         browser.close()
@@ -43,8 +43,8 @@ def upload(browser: Browser, files: dict[str, bytes], **fields: str) -> httpx2.R
     return browser.client.post("/admin/documents", data=fields, files=sent, headers={"Origin": browser.address})
 
 
-def test_a_user_is_shown_and_erased_with_a_receipt(recollect: Recollect, browser: Browser, agent: str) -> None:
-    ann, user = recollect.agent(agent), f"o'hara/{agent} & co"
+def test_a_user_is_shown_and_erased_with_a_receipt(wellkept: Wellkept, browser: Browser, agent: str) -> None:
+    ann, user = wellkept.agent(agent), f"o'hara/{agent} & co"
     for number in range(12):
         ann.for_user(user).remember(f"Tea number {number} {SCRIPT}")
     ann.for_user(f"{user} 2").remember("Stays")
@@ -70,10 +70,10 @@ def test_a_user_is_shown_and_erased_with_a_receipt(recollect: Recollect, browser
     assert ann.for_user(user, shared=False).list() == []
     assert len(ann.for_user(f"{user} 2", shared=False).list()) == 1
     (receipt,) = re.findall(r'name="receipt" value="([^"]*)"', done.text)
-    assert Recollect.verify_receipt(json.loads(unescape(receipt)))
+    assert Wellkept.verify_receipt(json.loads(unescape(receipt)))
     file = browser.send("/admin/erasure/receipt", receipt=unescape(receipt))
     assert file.headers["Content-Disposition"].startswith('attachment; filename="erasure-')
-    assert Recollect.verify_receipt(file.json())
+    assert Wellkept.verify_receipt(file.json())
     forged = browser.send(
         "/admin/erasure/receipt", receipt=unescape(receipt).replace('"is_dry_run": false', '"is_dry_run": true')
     )
@@ -91,7 +91,7 @@ def test_an_erasure_says_what_is_wrong(browser: Browser) -> None:
 
 
 def test_documents_are_uploaded_listed_by_title_searched_edited_and_deleted(
-    recollect: Recollect, browser: Browser, agent: str
+    wellkept: Wellkept, browser: Browser, agent: str
 ) -> None:
     category = f"c-{agent}"
     files = {f"b-{agent}.md": f"# Bananas {SCRIPT}\n\nThe {agent} fee is 7 euro.".encode(), f"a-{agent}.txt": b"apples"}
@@ -103,7 +103,7 @@ def test_documents_are_uploaded_listed_by_title_searched_edited_and_deleted(
     assert said.count("added, 1 passage") == 2
     assert f"refused c-{agent}.bin" in said
     assert SCRIPT not in done.text
-    titles = [each.document.title for each in recollect.tenant().browse_documents(category=category)]
+    titles = [each.document.title for each in wellkept.tenant().browse_documents(category=category)]
     assert titles == sorted(titles, key=str.lower)
     assert len(titles) == 2
     hits = browser.get("/admin/documents", q=f"{agent} fee", category=category)
@@ -111,10 +111,10 @@ def test_documents_are_uploaded_listed_by_title_searched_edited_and_deleted(
     assert f'class="chip is-on" href="/admin/documents?q={agent}+fee"' in hits.text
     assert upload(browser, {}, category=category).status_code == 400
 
-    (first, _) = recollect.tenant().browse_documents(category=category)
+    (first, _) = wellkept.tenant().browse_documents(category=category)
     address = f"/admin/documents/{first.document.id}"
     browser.send(address, title=f"Zebras {agent}", category="", is_published="")
-    changed = recollect.tenant().get_document(first.document.id)
+    changed = wellkept.tenant().get_document(first.document.id)
     assert (changed.title, changed.category, changed.is_published) == (f"Zebras {agent}", "", False)
     assert browser.send(address, title=" ").status_code == 400
     asked = read(browser.get(f"{address}/delete"))
@@ -127,7 +127,7 @@ def test_documents_are_uploaded_listed_by_title_searched_edited_and_deleted(
 
 def test_settings_are_shown_with_their_origin_and_without_secrets(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path}/memory.db", openai_api_key="sk-very-secret", max_total=77)
-    with Recollect(settings=settings) as store, serving(store, no_auth=False) as address:
+    with Wellkept(settings=settings) as store, serving(store, no_auth=False) as address:
         browser, tenant = Browser(address), store.tenant()
         browser.log_in(tenant.add_key("operator").key)
         every, changed = (browser.get("/admin/settings", changed=each) for each in ("", "yes"))
@@ -145,10 +145,10 @@ def test_settings_are_shown_with_their_origin_and_without_secrets(tmp_path: Path
 
 
 def test_maintenance_is_previewed_and_run(
-    recollect: Recollect, browser: Browser, clock: MovableClock, agent: str
+    wellkept: Wellkept, browser: Browser, clock: MovableClock, agent: str
 ) -> None:
-    ann = recollect.agent(agent)
-    gone = ann.remember(f"Routine {SCRIPT}", kind="episode", expires_at=recollect.now() + timedelta(days=1))
+    ann = wellkept.agent(agent)
+    gone = ann.remember(f"Routine {SCRIPT}", kind="episode", expires_at=wellkept.now() + timedelta(days=1))
     stays = ann.remember("Lasting", kind="episode")
     clock.ahead += timedelta(days=2)
 
@@ -164,17 +164,17 @@ def test_maintenance_is_previewed_and_run(
     assert gone.id not in browser.get("/admin/maintenance/preview").text.partition(agent)[2]
 
 
-def test_a_backup_is_downloaded_and_valid(recollect: Recollect, browser: Browser, tmp_path: Path) -> None:
+def test_a_backup_is_downloaded_and_valid(wellkept: Wellkept, browser: Browser, tmp_path: Path) -> None:
     assert "Download a backup" in read(browser.get("/admin/backup"))
     answer = browser.get("/admin/backup/file")
     (tmp_path / "backup.tar.zst").write_bytes(answer.content)
 
     assert answer.headers["Content-Disposition"].startswith("attachment; filename=")
-    Recollect.verify_backup(tmp_path / "backup.tar.zst")
+    Wellkept.verify_backup(tmp_path / "backup.tar.zst")
 
 
-def test_the_map_links_to_memories_and_stays_small(recollect: Recollect, browser: Browser, agent: str) -> None:
-    ann = recollect.agent(agent)
+def test_the_map_links_to_memories_and_stays_small(wellkept: Wellkept, browser: Browser, agent: str) -> None:
+    ann = wellkept.agent(agent)
     ann.log_turn(f"s-{agent}", user="Hi", assistant="Hello", remember=False)
     assert "There is nothing to place yet" in read(browser.get(f"/admin/agents/{agent}/map"))
     ann.remember_many([f"Memory {number} about {'tea' if number % 2 else 'ships'} {SCRIPT}" for number in range(450)])
@@ -191,10 +191,10 @@ def test_the_map_links_to_memories_and_stays_small(recollect: Recollect, browser
     assert browser.get(f"/admin/agents/{agent}/map", by="odd").status_code == 422
 
 
-def test_a_limited_key_sees_only_its_own(recollect: Recollect, locked: Browser, agent: str) -> None:
-    tenant, other = recollect.tenant(), f"{agent}-other"
+def test_a_limited_key_sees_only_its_own(wellkept: Wellkept, locked: Browser, agent: str) -> None:
+    tenant, other = wellkept.tenant(), f"{agent}-other"
     for name in (agent, other):
-        recollect.agent(name).for_user(f"user of {name}").remember("Tea")
+        wellkept.agent(name).for_user(f"user of {name}").remember("Tea")
         tenant.audit.record("tea.made", f"Tea of {name}", agent=name)
     locked.log_in(tenant.add_key("admin", agents=[agent]).key)
 

@@ -7,16 +7,16 @@ from datetime import timedelta
 
 import pytest
 
-from recollect.api.recollect import AgentMemory, Recollect
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
+from wellkept.api.wellkept import AgentMemory, Wellkept
 
 QUESTION = "when is the office open?"
 
 
 @pytest.fixture
-def ann(recollect: Recollect) -> AgentMemory:
-    return recollect.agent(f"ann-{uuid.uuid4().hex[:8]}")
+def ann(wellkept: Wellkept) -> AgentMemory:
+    return wellkept.agent(f"ann-{uuid.uuid4().hex[:8]}")
 
 
 def why(browser: Browser, agent: AgentMemory, id: str, **query: object) -> str:
@@ -27,7 +27,7 @@ def why(browser: Browser, agent: AgentMemory, id: str, **query: object) -> str:
 
 @pytest.mark.proves("E13")
 def test_the_page_says_why_something_is_or_is_not_recalled(
-    recollect: Recollect, browser: Browser, ann: AgentMemory, clock: MovableClock
+    wellkept: Wellkept, browser: Browser, ann: AgentMemory, clock: MovableClock
 ) -> None:
     clock.ahead = timedelta(days=-8)
     ann.remember("The office opens at nine", kind="journal")  # m-1
@@ -38,10 +38,10 @@ def test_the_page_says_why_something_is_or_is_not_recalled(
     clock.ahead = timedelta(days=-400)
     ann.remember("The office opened at one", kind="episode", category="routine")  # m-5
     clock.ahead = timedelta()
-    recollect.maintain()
+    wellkept.maintain()
     for number in range(12):
         ann.remember(f"The office is open in week {number}", kind="episode")
-    tea = recollect.tenant().audit.record("kitchen.tea", "Tea")
+    tea = wellkept.tenant().audit.record("kitchen.tea", "Tea")
 
     (best,) = ann.explain(QUESTION, "", limit=1, sources=["memory"]).hits
     assert f"{best.id} : Recalled It is recalled, as number" in why(browser, ann, best.id)

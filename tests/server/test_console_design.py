@@ -8,10 +8,10 @@ from importlib.resources import files
 
 import pytest
 
-from recollect import AgentMemory, Recollect
 from tests.server.console import Browser
+from wellkept import AgentMemory, Wellkept
 
-FOLDER = files("recollect.server.console")
+FOLDER = files("wellkept.server.console")
 STYLE = FOLDER.joinpath("static", "console.css").read_text("utf-8")
 ALL_STYLES = STYLE + FOLDER.joinpath("static", "pages.css").read_text("utf-8")
 COLOURS = {
@@ -66,8 +66,8 @@ def test_every_icon_and_colour_that_is_used_exists() -> None:
     assert set(re.findall(r"var\(--([\w-]+)\)", ALL_STYLES)) <= set(re.findall(r"--([\w-]+):", STYLE))
 
 
-def test_no_page_has_an_inline_style_or_script(recollect: Recollect, browser: Browser) -> None:
-    ann = recollect.agent(f"ann-{uuid.uuid4().hex[:8]}")
+def test_no_page_has_an_inline_style_or_script(wellkept: Wellkept, browser: Browser) -> None:
+    ann = wellkept.agent(f"ann-{uuid.uuid4().hex[:8]}")
     fill(ann)
     path = f"/admin/agents/{ann.owner.agent}"
     (call,) = ann.context_calls()

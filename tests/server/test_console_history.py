@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.server.console.pages import PAGE_BYTES
-from recollect.settings import Settings
-from recollect.testing.fake_model import ModelServer, calls, says, status
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.console.pages import PAGE_BYTES
+from wellkept.settings import Settings
+from wellkept.testing.fake_model import ModelServer, calls, says, status
 
 MAX_PAGE_BYTES = 100_000
 SCRIPT = "<script>alert(1)</script>"
@@ -25,9 +25,9 @@ def agent() -> str:
 
 
 def test_a_turn_leads_to_its_prompt_and_its_memories(
-    recollect: Recollect, browser: Browser, clock: MovableClock, agent: str
+    wellkept: Wellkept, browser: Browser, clock: MovableClock, agent: str
 ) -> None:
-    ann, session = recollect.agent(agent), f"s-{agent}"
+    ann, session = wellkept.agent(agent), f"s-{agent}"
     used = ann.remember("The office opens at nine", tags=["office"]).id
     for question in ("When does the office open?", "And who opens the office?"):
         ann.context(session, question)
@@ -54,8 +54,8 @@ def test_a_turn_leads_to_its_prompt_and_its_memories(
     assert f"/seen/{first.id}" not in second_page.text
 
 
-def test_a_long_conversation_is_paged_and_small(recollect: Recollect, browser: Browser, agent: str) -> None:
-    ann = recollect.agent(agent)
+def test_a_long_conversation_is_paged_and_small(wellkept: Wellkept, browser: Browser, agent: str) -> None:
+    ann = wellkept.agent(agent)
     for number in range(8):
         ann.log_turn(f"s-{agent}", user=f"question {number}", assistant=f"answer {number} " + "<&> word " * 2_000)
 
@@ -79,7 +79,7 @@ def test_the_place_where_a_summary_ends_is_shown() -> None:
             summary_threshold=4,
             summary_keep_last=2,
         )
-        with Recollect(":memory:", settings=settings) as store, serving(store) as address:
+        with Wellkept(":memory:", settings=settings) as store, serving(store) as address:
             browser, ann = Browser(address), store.agent("ann")
             for number in range(5):
                 ann.log_turn("s-1", user=f"question {number}", assistant=f"answer {number}")
@@ -97,7 +97,7 @@ def test_the_place_where_a_summary_ends_is_shown() -> None:
 def test_somebody_chats_with_an_agent_and_sees_its_memory() -> None:
     with ModelServer() as endpoint:
         settings = Settings(openai_model="small", openai_base_url=endpoint.url)
-        with Recollect(":memory:", settings=settings) as store, serving(store, no_auth=False) as address:
+        with Wellkept(":memory:", settings=settings) as store, serving(store, no_auth=False) as address:
             browser, ann, tenant = Browser(address), store.agent("ann"), store.tenant()
             note = ann.remember("Likes tabs over spaces").id
             browser.log_in(tenant.add_key("write").key)
@@ -136,9 +136,9 @@ def test_somebody_chats_with_an_agent_and_sees_its_memory() -> None:
 
 
 def test_details_are_listed_read_searched_hidden_and_downloaded(
-    recollect: Recollect, browser: Browser, agent: str
+    wellkept: Wellkept, browser: Browser, agent: str
 ) -> None:
-    ann = recollect.agent(agent)
+    ann = wellkept.agent(agent)
     text = "\n".join(f"line {number} {'needle' if number == 777 else SCRIPT}" for number in range(3_000))
     key = ann.store_detail(text, description=f"Log {SCRIPT}", session_id="s-1").key
     other = ann.store_detail("short", description="Other")
@@ -175,9 +175,9 @@ def test_details_are_listed_read_searched_hidden_and_downloaded(
     assert browser.get(f"/admin/agents/{agent}/details", at="x", id="y").status_code == 400
 
 
-def test_workflows_show_their_steps(recollect: Recollect, browser: Browser, agent: str) -> None:
-    tenant = recollect.tenant()
-    recollect.agent(agent).remember("x")
+def test_workflows_show_their_steps(wellkept: Wellkept, browser: Browser, agent: str) -> None:
+    tenant = wellkept.tenant()
+    wellkept.agent(agent).remember("x")
     workflow = tenant.add_workflow(f"Release {agent} {SCRIPT}")
     for number in range(9):
         tenant.record_step(workflow=workflow.id, step=f"step {number}", output="<&> " * 2_500, agent=agent)
@@ -195,13 +195,13 @@ def test_workflows_show_their_steps(recollect: Recollect, browser: Browser, agen
 
 
 def test_the_audit_log_is_filtered_and_its_ids_are_links(
-    recollect: Recollect, browser: Browser, clock: MovableClock, agent: str
+    wellkept: Wellkept, browser: Browser, clock: MovableClock, agent: str
 ) -> None:
-    tenant = recollect.tenant()
-    memory = recollect.agent(agent).remember("Tea at four")
+    tenant = wellkept.tenant()
+    memory = wellkept.agent(agent).remember("Tea at four")
     tenant.audit.record("tea.made", f"Tea {SCRIPT} for {memory.id}", agent=agent)
     tenant.audit.record("tea.made", "Tea for nobody")
-    tomorrow = f"{recollect.now() + timedelta(days=1):%Y-%m-%d}"
+    tomorrow = f"{wellkept.now() + timedelta(days=1):%Y-%m-%d}"
 
     both = browser.get("/admin/audit", action="tea.made")
     one = browser.get("/admin/audit", action="tea.made", agent=agent)
@@ -216,9 +216,9 @@ def test_the_audit_log_is_filtered_and_its_ids_are_links(
     assert f"event {tenant.audit.head().id:,}" in read(browser.get("/admin/audit"))
 
 
-def test_events_are_filtered_by_the_key_that_caused_them(recollect: Recollect, agent: str) -> None:
-    tenant = recollect.tenant()
-    with serving(recollect, no_auth=False) as address:
+def test_events_are_filtered_by_the_key_that_caused_them(wellkept: Wellkept, agent: str) -> None:
+    tenant = wellkept.tenant()
+    with serving(wellkept, no_auth=False) as address:
         browser, key = Browser(address), tenant.add_key("admin")
         browser.log_in(key.key)
         browser.send("/admin/new-agent", id=agent, is_active="yes")

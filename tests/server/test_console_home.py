@@ -9,40 +9,40 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect
-from recollect.model import TenantStats
-from recollect.services.upkeep import stats
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
+from wellkept import Wellkept
+from wellkept.model import TenantStats
+from wellkept.services.upkeep import stats
 
 
-def visit(recollect: Recollect, tenant: str) -> tuple[str, str]:
+def visit(wellkept: Wellkept, tenant: str) -> tuple[str, str]:
     """The text and the source of the first page of a tenant."""
-    with serving(recollect, no_auth=False) as address:
+    with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(recollect.tenant(tenant).add_key("admin").key)
+        browser.log_in(wellkept.tenant(tenant).add_key("admin").key)
         answer = browser.get("/admin")
         browser.close()
     return read(answer), answer.text
 
 
-def test_an_empty_store_teaches_the_first_step(recollect: Recollect) -> None:
-    said, _ = visit(recollect, f"t-{uuid.uuid4().hex[:8]}")
+def test_an_empty_store_teaches_the_first_step(wellkept: Wellkept) -> None:
+    said, _ = visit(wellkept, f"t-{uuid.uuid4().hex[:8]}")
 
     assert "The store works and nothing waits for you." in said
     assert "No agent remembers anything yet" in said
-    assert 'recollect remember "Prefers tabs over spaces" --agent atlas' in said
+    assert 'wellkept remember "Prefers tabs over spaces" --agent atlas' in said
 
 
-def test_what_waits_is_said_and_linked(recollect: Recollect) -> None:
+def test_what_waits_is_said_and_linked(wellkept: Wellkept) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
-    ann = recollect.agent("ann", tenant)
+    ann = wellkept.agent("ann", tenant)
     ann.remember("The user is king", kind="core", origin="tool")
     ann.remember_many(["The user prefers tabs over spaces", "User prefers tabs over spaces"])
     ann.consolidate()
 
-    said, source = visit(recollect, tenant)
+    said, source = visit(wellkept, tenant)
 
     assert "2 decisions wait for you" in said
     assert "nothing waits" not in said
@@ -51,9 +51,9 @@ def test_what_waits_is_said_and_linked(recollect: Recollect) -> None:
     assert 'href="/admin/agents/ann/proposals"' in source
 
 
-def test_growth_activity_and_expiry_are_counted(recollect: Recollect, clock: MovableClock) -> None:
+def test_growth_activity_and_expiry_are_counted(wellkept: Wellkept, clock: MovableClock) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
-    ann = recollect.agent("ann", tenant)
+    ann = wellkept.agent("ann", tenant)
     clock.ahead = timedelta(days=-60)
     ann.remember("Long known")
     clock.ahead = timedelta(days=-3)
@@ -62,8 +62,8 @@ def test_growth_activity_and_expiry_are_counted(recollect: Recollect, clock: Mov
     ann.remember("New")
     ann.context("s-1", "new?")
 
-    numbers = recollect.tenant(tenant).stats(days=30)
-    said, source = visit(recollect, tenant)
+    numbers = wellkept.tenant(tenant).stats(days=30)
+    said, source = visit(wellkept, tenant)
 
     assert {(each.name, each.day is None, each.count) for each in numbers.memories} == {
         ("note", True, 1),
@@ -75,13 +75,13 @@ def test_growth_activity_and_expiry_are_counted(recollect: Recollect, clock: Mov
     assert "Three days old journal in 3 d" in said or "Three days old journal in 4 d" in said
 
 
-def test_a_key_of_one_agent_sees_its_numbers_alone(recollect: Recollect) -> None:
+def test_a_key_of_one_agent_sees_its_numbers_alone(wellkept: Wellkept) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
-    recollect.agent("ann", tenant).remember("Tea")
-    recollect.agent("bob", tenant).remember_many(["Coffee", "Milk"])
-    with serving(recollect, no_auth=False) as address:
+    wellkept.agent("ann", tenant).remember("Tea")
+    wellkept.agent("bob", tenant).remember_many(["Coffee", "Milk"])
+    with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(recollect.tenant(tenant).add_key("read", agents=["ann"]).key)
+        browser.log_in(wellkept.tenant(tenant).add_key("read", agents=["ann"]).key)
         home, agents = browser.get("/admin"), browser.get("/admin/agents")
         browser.close()
 
@@ -92,14 +92,14 @@ def test_a_key_of_one_agent_sees_its_numbers_alone(recollect: Recollect) -> None
     assert "bob" not in agents.text
 
 
-def test_a_key_of_one_user_opens_the_pages(recollect: Recollect) -> None:
+def test_a_key_of_one_user_opens_the_pages(wellkept: Wellkept) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
-    ann = recollect.agent("ann", tenant)
+    ann = wellkept.agent("ann", tenant)
     ann.remember("Tea", user="kim")
     ann.remember("Coffee", user="lee")
-    with serving(recollect, no_auth=False) as address:
+    with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(recollect.tenant(tenant).add_key("read", user="kim").key)
+        browser.log_in(wellkept.tenant(tenant).add_key("read", user="kim").key)
         home, listed = browser.get("/admin"), browser.get("/admin/agents/ann")
         browser.close()
 
@@ -108,16 +108,16 @@ def test_a_key_of_one_user_opens_the_pages(recollect: Recollect) -> None:
     assert "Coffee" not in home.text + listed.text
 
 
-def test_recalls_and_users_have_their_days(recollect: Recollect) -> None:
+def test_recalls_and_users_have_their_days(wellkept: Wellkept) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
-    ann = recollect.agent("ann", tenant)
+    ann = wellkept.agent("ann", tenant)
     ann.remember_many([{"text": f"Tea number {each}", "user": "kim"} for each in range(3)])
     for _ in range(4):
         ann.recall("tea")
     ann.recall("nothing of the kind", min_score=0.99)
-    recollect._services.retrieved.flush()
+    wellkept._services.retrieved.flush()
 
-    said, source = visit(recollect, tenant)
+    said, source = visit(wellkept, tenant)
 
     assert "Recalls 5 in 30 days" in said
     assert "recalls 5" in said, "the legend of the chart"
@@ -127,24 +127,24 @@ def test_recalls_and_users_have_their_days(recollect: Recollect) -> None:
 
 
 def test_the_page_of_a_large_store_does_not_wait_for_its_numbers(
-    recollect: Recollect, monkeypatch: pytest.MonkeyPatch
+    wellkept: Wellkept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
-    recollect.agent("ann", tenant).remember("Tea")
-    counted, may_count = recollect._store.count_days, threading.Event()
+    wellkept.agent("ann", tenant).remember("Tea")
+    counted, may_count = wellkept._store.count_days, threading.Event()
 
     def count_slowly(*arguments: Any, **options: Any) -> TenantStats:
         assert may_count.wait(100)
         return counted(*arguments, **options)
 
-    monkeypatch.setattr(recollect._store, "count_days", count_slowly)
+    monkeypatch.setattr(wellkept._store, "count_days", count_slowly)
     monkeypatch.setattr(stats, "PATIENCE", 0.001)
 
-    said, source = visit(recollect, tenant)
+    said, source = visit(wellkept, tenant)
     assert "The store works. Counting" in said
     assert "nothing waits" not in said
     assert '<noscript><meta http-equiv="refresh"' in source
     may_count.set()
     monkeypatch.setattr(stats, "PATIENCE", 100)
 
-    assert "Memories 1 1 agent" in visit(recollect, tenant)[0]
+    assert "Memories 1 1 agent" in visit(wellkept, tenant)[0]

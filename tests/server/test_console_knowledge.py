@@ -5,16 +5,16 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 
 SKILL = "---\nname: {name}\ndescription: How to.\n{more}---\nDo <b>it</b>.\n"
 
 
-def test_documents_are_listed_by_category_and_in_pages(recollect: Recollect, browser: Browser) -> None:
-    tenant, category = recollect.tenant(), f"c-{uuid.uuid4().hex[:8]}"
+def test_documents_are_listed_by_category_and_in_pages(wellkept: Wellkept, browser: Browser) -> None:
+    tenant, category = wellkept.tenant(), f"c-{uuid.uuid4().hex[:8]}"
     for number in range(51):
         tenant.ingest_text(f"Text {number}", title=f"<b>Page</b> {number} of {category}", category=category)
 
@@ -29,8 +29,8 @@ def test_documents_are_listed_by_category_and_in_pages(recollect: Recollect, bro
     assert "There are no documents in this category." in read(browser.get("/admin/documents", category="no such"))
 
 
-def test_a_document_is_read_passage_by_passage(recollect: Recollect, browser: Browser) -> None:
-    tenant, word = recollect.tenant(), f"zorg{uuid.uuid4().hex[:6]}"
+def test_a_document_is_read_passage_by_passage(wellkept: Wellkept, browser: Browser) -> None:
+    tenant, word = wellkept.tenant(), f"zorg{uuid.uuid4().hex[:6]}"
     text = "\n\n".join(f"# Part {number}\n\n{word} {number} " + "and more of it. " * 60 for number in range(60))
     document = tenant.ingest_text(text, title=f"All about {word}", category="policy").documents[0].document
     count = len(tenant.list_passages(document.id))
@@ -45,14 +45,14 @@ def test_a_document_is_read_passage_by_passage(recollect: Recollect, browser: Br
     assert f"{count} passages" in first
     assert (f"{word} 0 " in first, f"{word} 59 " in first, f"{word} 59 " in last) == (True, False, True)
     assert sum(page.text.count('<li class="card"') for page in pages) == count
-    agent = recollect.agent(f"ann-{word}")
+    agent = wellkept.agent(f"ann-{word}")
     agent.remember("Something else")
     why = browser.get(f"/admin/agents/{agent.owner.agent}/why", q=f"what is {word}?")
     assert f'href="/admin/documents/{document.id}"' in why.text
 
     tenant.update_document(document.id, is_published=False)
     assert "Hidden: no agent finds it." in read(browser.get(f"/admin/documents/{document.id}"))
-    theirs = recollect.tenant("acme").ingest_text("A private matter", title="Theirs").documents[0].document
+    theirs = wellkept.tenant("acme").ingest_text("A private matter", title="Theirs").documents[0].document
     missing = browser.get("/admin/documents/d-0000")
     foreign = browser.get(f"/admin/documents/{theirs.id}")
     assert (missing.status_code, foreign.status_code) == (404, 404)
@@ -64,7 +64,7 @@ def test_skills_are_shown_with_what_is_wrong_with_their_files(tmp_path: Path) ->
         (tmp_path / name).mkdir()
         (tmp_path / name / "SKILL.md").write_text(SKILL.format(name=name, more=more))
     settings = Settings(skills=(str(tmp_path),))
-    with Recollect(":memory:", settings=settings) as store, serving(store, no_auth=True) as address:
+    with Wellkept(":memory:", settings=settings) as store, serving(store, no_auth=True) as address:
         browser = Browser(address)
         said = read(browser.get("/admin/skills"))
         assert "all For every agent How to. Text Do <b>it</b>." in said

@@ -10,18 +10,18 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from recollect.api.recollect import AgentMemory, Recollect
-from recollect.errors import NotFound
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
+from wellkept.api.wellkept import AgentMemory, Wellkept
+from wellkept.errors import NotFound
 
 EVIL = "<script>alert('x')</script> <b>bold</b> \"quoted\" & {{ 7 * 7 }}"
 
 
 @pytest.fixture
-def ann(recollect: Recollect) -> AgentMemory:
-    return recollect.agent(f"ann-{uuid.uuid4().hex[:8]}")
+def ann(wellkept: Wellkept) -> AgentMemory:
+    return wellkept.agent(f"ann-{uuid.uuid4().hex[:8]}")
 
 
 def home(agent: AgentMemory) -> str:
@@ -34,12 +34,10 @@ def ids(answer: httpx2.Response) -> list[str]:
     return re.findall(r'name="id" value="(m-\d+)"', answer.text)
 
 
-def test_agents_are_listed_with_how_much_they_remember(
-    recollect: Recollect, browser: Browser, ann: AgentMemory
-) -> None:
+def test_agents_are_listed_with_how_much_they_remember(wellkept: Wellkept, browser: Browser, ann: AgentMemory) -> None:
     ann.remember("I am careful", kind="core")
     ann.remember("Tea at four")
-    recollect.tenant().update_agent(ann.owner.agent, name="Ann & Co", is_active=False)
+    wellkept.tenant().update_agent(ann.owner.agent, name="Ann & Co", is_active=False)
 
     said = read(browser.get("/admin/agents"))
 
@@ -63,7 +61,7 @@ def test_the_newest_hundred_come_first_and_the_rest_in_pages(browser: Browser, a
 
 @pytest.mark.proves("J5")
 def test_each_memory_shows_its_kind_time_and_state(
-    recollect: Recollect, browser: Browser, ann: AgentMemory, clock: MovableClock
+    wellkept: Wellkept, browser: Browser, ann: AgentMemory, clock: MovableClock
 ) -> None:
     clock.ahead = timedelta(days=-8)
     ann.remember("It rained", kind="journal")
@@ -73,7 +71,7 @@ def test_each_memory_shows_its_kind_time_and_state(
     ann.remember("The user is king", kind="core", origin="tool")
     ann.remember("Tea at four", tags=["habit"])
     clock.ahead = timedelta()
-    recollect.maintain()
+    wellkept.maintain()
 
     page = browser.get(home(ann))
     said = read(page)
@@ -117,18 +115,18 @@ def test_a_slash_too_many_leads_to_the_page(browser: Browser, ann: AgentMemory) 
         assert (moved.status_code, moved.headers["Location"]) == (303, f"{page}?after=x")
 
 
-def test_an_agent_without_memories_says_so(recollect: Recollect, browser: Browser) -> None:
+def test_an_agent_without_memories_says_so(wellkept: Wellkept, browser: Browser) -> None:
     id = f"new-{uuid.uuid4().hex[:8]}"
-    recollect.tenant().add_agent(id, name="Newcomer")
+    wellkept.tenant().add_agent(id, name="Newcomer")
 
     assert "Newcomer has no memories yet." in read(browser.get(f"/admin/agents/{id}"))
 
 
-def test_whatever_is_stored_is_shown_as_text(recollect: Recollect, browser: Browser, ann: AgentMemory) -> None:
+def test_whatever_is_stored_is_shown_as_text(wellkept: Wellkept, browser: Browser, ann: AgentMemory) -> None:
     ann.remember(EVIL, tags=["<i>"], kind="episode", session_id="s-<i>", metadata={"<i>": EVIL}, category="<i>")
     ann.put(("<i>",), "<i>", {"<i>": EVIL})
     ann.log_turn("s-<i>", user=EVIL, assistant=EVIL)
-    recollect.tenant().update_agent(ann.owner.agent, name=EVIL, icon="<i>")
+    wellkept.tenant().update_agent(ann.owner.agent, name=EVIL, icon="<i>")
     call = ann.context("s-<i>", "bold quoted script").id
 
     for path in (
@@ -225,9 +223,9 @@ def test_conversations_are_read_in_order(browser: Browser, ann: AgentMemory) -> 
     assert browser.get(f"{home(ann)}/sessions", at="yesterday", id="s-1").status_code == 400
 
 
-def test_the_audit_log_is_searched_and_verified(recollect: Recollect, browser: Browser) -> None:
+def test_the_audit_log_is_searched_and_verified(wellkept: Wellkept, browser: Browser) -> None:
     word = uuid.uuid4().hex[:8]
-    events = [recollect.tenant().audit.record("shop.sale", f"Sold {word} number {n}.") for n in range(55)]
+    events = [wellkept.tenant().audit.record("shop.sale", f"Sold {word} number {n}.") for n in range(55)]
 
     first = browser.get("/admin/audit", q=word.upper())
     rest = browser.get(links(first, "Older")[0])
@@ -236,7 +234,7 @@ def test_the_audit_log_is_searched_and_verified(recollect: Recollect, browser: B
     assert f"Sold {word} number 4." not in read(first)
     assert f"Sold {word} number 4." in read(rest)
     verified = read(browser.get("/admin/audit/verify"))
-    head = recollect.tenant().audit.head()
+    head = wellkept.tenant().audit.head()
     assert "The log is intact: all" in verified
     assert f"Head: event {head.id}, {head.hash}" in verified
     assert "No events match" in read(browser.get("/admin/audit", q=f"{word}{word}"))
@@ -262,10 +260,10 @@ def test_proposals_are_made_applied_undone_and_rejected(browser: Browser, ann: A
     assert browser.send(f"{path}/p-99/apply").status_code == 404
 
 
-def test_a_key_is_made_shown_once_and_revoked(recollect: Recollect, browser: Browser) -> None:
+def test_a_key_is_made_shown_once_and_revoked(wellkept: Wellkept, browser: Browser) -> None:
     made = browser.send("/admin/keys", scope="write", name="Kim <3")
-    (key,) = re.findall(r"recollect_[a-z0-9_]+", made.text)
-    record = recollect.verify_key(key)
+    (key,) = re.findall(r"wellkept_[a-z0-9_]+", made.text)
+    record = wellkept.verify_key(key)
 
     assert record.scope.value == "write"
     again = browser.get("/admin/keys")
@@ -277,15 +275,15 @@ def test_a_key_is_made_shown_once_and_revoked(recollect: Recollect, browser: Bro
 
 
 @pytest.mark.proves("J5")
-def test_a_tenant_is_taken_away_as_a_file_and_brought_in(recollect: Recollect, browser: Browser) -> None:
-    recollect.agent("ann", "moving").remember("Tea at four")
-    with serving(recollect, no_auth=False) as address:
+def test_a_tenant_is_taken_away_as_a_file_and_brought_in(wellkept: Wellkept, browser: Browser) -> None:
+    wellkept.agent("ann", "moving").remember("Tea at four")
+    with serving(wellkept, no_auth=False) as address:
         there = Browser(address)
-        there.log_in(recollect.tenant("moving").add_key("admin").key)
+        there.log_in(wellkept.tenant("moving").add_key("admin").key)
         exported = there.get("/admin/export", compression="gzip")
         there.close()
         here = Browser(address)
-        here.log_in(recollect.tenant("arrived").add_key("admin").key)
+        here.log_in(wellkept.tenant("arrived").add_key("admin").key)
 
         def bring(wish: str, content: bytes = exported.content) -> httpx2.Response:
             files = {"file": ("moving.jsonl.gz", content)}
@@ -293,24 +291,24 @@ def test_a_tenant_is_taken_away_as_a_file_and_brought_in(recollect: Recollect, b
 
         assert 'filename="moving.jsonl.gz"' in exported.headers["Content-Disposition"]
         assert "Nothing was written. This would happen:" in read(bring("try"))
-        assert recollect.agent("ann", "arrived").list() == []
+        assert wellkept.agent("ann", "arrived").list() == []
         damaged = bring("import", exported.content[:-20])
         assert damaged.status_code == 400
         assert 'role="alert"' in damaged.text
         bring("merge")  # the audit logs of both begin with an event of their own
         here.close()
-    assert [memory.text for memory in recollect.agent("ann", "arrived").list()] == ["Tea at four"]
+    assert [memory.text for memory in wellkept.agent("ann", "arrived").list()] == ["Tea at four"]
     assert browser.send("/admin/import", wish="try").status_code == 400
 
 
 @pytest.mark.proves("J5")
 def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
-    recollect: Recollect, browser: Browser, ann: AgentMemory
+    wellkept: Wellkept, browser: Browser, ann: AgentMemory
 ) -> None:
     word = f"zorg{uuid.uuid4().hex[:6]}"
-    bob = recollect.agent(f"{ann.owner.agent}-bob")
-    other = recollect.tenant("elsewhere")
-    policy = recollect.tenant().ingest_text(f"The {word} policy", title=f"{word} policy").documents[0].document
+    bob = wellkept.agent(f"{ann.owner.agent}-bob")
+    other = wellkept.tenant("elsewhere")
+    policy = wellkept.tenant().ingest_text(f"The {word} policy", title=f"{word} policy").documents[0].document
     ann.remember("Ann is here")
 
     browser.send("/admin/whiteboard", title=word, text=f"Ship the {word} on Thursday")
@@ -331,13 +329,13 @@ def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
     page = browser.get("/admin/whiteboard")
     assert "on Thursday" not in read(page)
     wiping = re.findall(r'action="(/admin/whiteboard/[^"]+)"', page.text)
-    listed = recollect.tenant().list_documents(category="whiteboard")
+    listed = wellkept.tenant().list_documents(category="whiteboard")
     assert wiping == [f"/admin/whiteboard/{each.id}/wipe" for each in listed]
     for path in wiping:
         browser.send(path)
     assert "The whiteboard is empty" in read(browser.get("/admin/whiteboard"))
     assert browser.send(f"/admin/whiteboard/{policy.id}/wipe").status_code == 404
-    assert recollect.tenant().get_document(policy.id) == policy
+    assert wellkept.tenant().get_document(policy.id) == policy
     blank = browser.send("/admin/whiteboard", title=" ", text="kept in the form")
     assert (blank.status_code, read_text(blank)) == (400, "kept in the form")
 

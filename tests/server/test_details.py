@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
+from wellkept.api.wellkept import Wellkept
 
 LOG = "".join(f"{number} {'error' if number % 100 == 0 else 'ok'}\n" for number in range(1, 1001))
 
@@ -107,10 +107,10 @@ def test_refusals_say_what_to_do(client: httpx2.Client, ann: str) -> None:
     assert client.post(f"{ann}/details", json={}).status_code == 422
 
 
-def test_a_damaged_text_is_a_503_of_its_key_only(client: httpx2.Client, ann: str, recollect: Recollect) -> None:
+def test_a_damaged_text_is_a_503_of_its_key_only(client: httpx2.Client, ann: str, wellkept: Wellkept) -> None:
     key, sound = stored(client, ann, content="spoilt text"), stored(client, ann, content="sound")
-    content_hash = recollect.agent(ann.rpartition("/")[2]).get_detail(key).content_hash
-    folder = Path(f"{recollect.settings.url.removeprefix('sqlite:///')}.blobs")
+    content_hash = wellkept.agent(ann.rpartition("/")[2]).get_detail(key).content_hash
+    folder = Path(f"{wellkept.settings.url.removeprefix('sqlite:///')}.blobs")
     next(folder.glob(f"*/{content_hash}.zst")).write_bytes(b"nothing of the kind")
 
     answer = client.get(f"{ann}/details/{key}")

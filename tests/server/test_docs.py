@@ -12,14 +12,14 @@ import httpx2
 import jsonschema_rs
 import pytest
 
-from recollect import __version__
-from recollect.api.recollect import Recollect
-from recollect.server.app import create_app
-from recollect.server.openapi import EXAMPLES
-from recollect.settings import Settings
-from recollect.testing.fake_model import ModelHandler, ModelServer, says
 from tests.server.live import client_of, serving
 from tools.reference_examples import render_examples
+from wellkept import __version__
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.app import create_app
+from wellkept.server.openapi import EXAMPLES
+from wellkept.settings import Settings
+from wellkept.testing.fake_model import ModelHandler, ModelServer, says
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"```sh\n(curl .*?)\n```\n(?:\n```json\n(.*?)\n```)?", re.DOTALL)
@@ -47,8 +47,8 @@ def test_the_examples_answer_as_shown() -> None:
     assert len(shown) >= 15
     with (
         ModelServer(seeing) as endpoint,
-        Recollect(":memory:", settings=Settings(openai_base_url=endpoint.url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(openai_base_url=endpoint.url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         key_id, detail, files = KEY_ID, DETAIL, dict[str, bytes]()
@@ -186,8 +186,8 @@ def test_the_document_names_scopes_errors_tags_and_servers(client: httpx2.Client
 
 @pytest.mark.parametrize("no_auth", [False, True])
 def test_scopes_are_in_the_text_of_each_route(tmp_path: Path, no_auth: bool) -> None:
-    with Recollect(f"sqlite:///{tmp_path / 'm.db'}", settings=Settings()) as recollect:
-        document = create_app(recollect, no_auth=no_auth).openapi()
+    with Wellkept(f"sqlite:///{tmp_path / 'm.db'}", settings=Settings()) as wellkept:
+        document = create_app(wellkept, no_auth=no_auth).openapi()
 
     for methods in document["paths"].values():
         for operation in methods.values():

@@ -16,16 +16,16 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from recollect.api.recollect import Recollect
-from recollect.errors import Invalid
-from recollect.server.app import create_app
-from recollect.server.http import connection, limits
-from recollect.server.http.addresses import KeyCheck
-from recollect.server.http.buckets import Buckets
-from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
 from tests.server.test_access import BEGUN, GO_ON, waiting_route
 from tests.server.test_slow_clients import called, heard
+from wellkept.api.wellkept import Wellkept
+from wellkept.errors import Invalid
+from wellkept.server.app import create_app
+from wellkept.server.http import connection, limits
+from wellkept.server.http.addresses import KeyCheck
+from wellkept.server.http.buckets import Buckets
+from wellkept.settings import Settings
 
 LOGIN = (
     b"POST /admin/login HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n"
@@ -34,12 +34,12 @@ LOGIN = (
 WAITING = b"Expect: 100-continue\r\n"
 """The server says 100 when it begins to wait for the body."""
 
-WRONG = "recollect_mfrw2zi_aaaaaaaa_" + "a" * 52
+WRONG = "wellkept_mfrw2zi_aaaaaaaa_" + "a" * 52
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @contextlib.contextmanager
-def door(**settings: Any) -> Iterator[tuple[str, str, Recollect, FastAPI]]:
+def door(**settings: Any) -> Iterator[tuple[str, str, Wellkept, FastAPI]]:
     """A server with keys: its address, a key, its store and the application."""
     apps: list[FastAPI] = []
 
@@ -47,10 +47,10 @@ def door(**settings: Any) -> Iterator[tuple[str, str, Recollect, FastAPI]]:
         apps.append(app)
         waiting_route(app)
 
-    with Recollect(":memory:", settings=Settings(embedder="off", **settings)) as recollect:
-        key = recollect.tenant("acme").add_key("admin").key
-        with serving(recollect, keep, no_auth=False) as address:
-            yield address, key, recollect, apps[0]
+    with Wellkept(":memory:", settings=Settings(embedder="off", **settings)) as wellkept:
+        key = wellkept.tenant("acme").add_key("admin").key
+        with serving(wellkept, keep, no_auth=False) as address:
+            yield address, key, wellkept, apps[0]
 
 
 def metric(app: FastAPI, name: str, **labels: str) -> float:
@@ -72,19 +72,19 @@ def test_slow_bodies_without_a_key_shut_nobody_out(length: bytes) -> None:
 
 
 def test_slow_bodies_of_one_tenant_shut_nobody_out() -> None:
-    with door(max_requests=4) as (address, key, recollect, _app), ExitStack() as lines:
+    with door(max_requests=4) as (address, key, wellkept, _app), ExitStack() as lines:
         head = f"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n".encode()
         for _ in range(9):
             line = lines.enter_context(called(address))
             line.sendall(head + WAITING + b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
             assert line.recv(1000).startswith(b"HTTP/1.1 100 ")
-        with client_of(address, recollect.tenant("other").add_key("read").key) as client:
+        with client_of(address, wellkept.tenant("other").add_key("read").key) as client:
             assert client.get("/api/agents").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/api/agents", "/mcp", "/api/import", "/nothing"])
 def test_a_request_without_a_key_is_refused_before_its_body_comes(path: str) -> None:
-    with door() as (address, _, _recollect, _app), called(address) as line:
+    with door() as (address, _, _wellkept, _app), called(address) as line:
         line.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabcd".encode())
         assert line.recv(65536).startswith(b"HTTP/1.1 401 ")
 
@@ -104,7 +104,7 @@ def test_a_body_without_a_key_has_4_kib() -> None:
 
 def test_a_slow_body_without_a_key_is_refused_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_OPEN_SECONDS", 0.2)
-    with door() as (address, _, _recollect, _app), called(address) as line:
+    with door() as (address, _, _wellkept, _app), called(address) as line:
         line.sendall(LOGIN + b"Content-Length: 99\r\n\r\nkey")
         assert heard(line).startswith(b"HTTP/1.1 408 ")
 
@@ -124,9 +124,9 @@ def test_bodies_in_memory_are_limited_for_a_tenant(monkeypatch: pytest.MonkeyPat
 
 def test_answers_nobody_reads_are_limited_for_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_UNREAD_BYTES", 2 * 1024 * 1024)
-    with door() as (address, key, recollect, _app), ExitStack() as lines, client_of(address, key) as client:
+    with door() as (address, key, wellkept, _app), ExitStack() as lines, client_of(address, key) as client:
         for number in range(40):
-            recollect.tenant("acme").add_agent(f"a-{number}", system_prompt="p" * 100_000)
+            wellkept.tenant("acme").add_agent(f"a-{number}", system_prompt="p" * 100_000)
         head = f"GET /api/agents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
         where = urlsplit(address)
 
@@ -142,7 +142,7 @@ def test_answers_nobody_reads_are_limited_for_a_tenant(monkeypatch: pytest.Monke
         refused = client.post("/api/agents", json={"id": "late"})
         assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
         assert client.get("/health").status_code == 200
-        with client_of(address, recollect.tenant("other").add_key("read").key) as other:
+        with client_of(address, wellkept.tenant("other").add_key("read").key) as other:
             assert other.get("/api/agents").status_code == 200
 
         lines.close()
@@ -150,8 +150,8 @@ def test_answers_nobody_reads_are_limited_for_a_tenant(monkeypatch: pytest.Monke
 
 
 def test_an_answer_in_pieces_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    with door() as (address, key, recollect, _app), client_of(address, key) as client:
-        recollect.tenant("acme").add_agent("a", system_prompt="p" * 10_000)
+    with door() as (address, key, wellkept, _app), client_of(address, key) as client:
+        wellkept.tenant("acme").add_agent("a", system_prompt="p" * 10_000)
         length = len(client.get("/api/agents/a").content)
         for piece in (length - 1, length, length + 1, length // 2, length // 3):
             monkeypatch.setattr(limits, "PIECE_BYTES", piece)
@@ -161,7 +161,7 @@ def test_an_answer_in_pieces_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("charset", ["undefined", "idna", "utf-7", "utf-16"])
 def test_a_form_in_another_charset_is_refused(charset: str) -> None:
     body = b'--b\r\nContent-Disposition: form-data; name="key"\r\n\r\n+2AA-..\r\n--b--\r\n'
-    with door() as (address, _, _recollect, _app), client_of(address) as client:
+    with door() as (address, _, _wellkept, _app), client_of(address) as client:
         sent = {"Origin": address, "Content-Type": f"multipart/form-data; boundary=b; charset={charset}"}
         answer = client.post("/admin/login", content=body, headers=sent)
     assert answer.status_code == 400
@@ -172,7 +172,7 @@ def test_a_form_in_another_charset_is_refused(charset: str) -> None:
 
 
 def test_one_tenant_leaves_places_to_the_others() -> None:
-    with door(max_requests=4) as (address, key, recollect, _app), ThreadPoolExecutor() as threads:
+    with door(max_requests=4) as (address, key, wellkept, _app), ThreadPoolExecutor() as threads:
         headers = {"Authorization": f"Bearer {key}"}
         slow = []
         try:
@@ -182,7 +182,7 @@ def test_one_tenant_leaves_places_to_the_others() -> None:
                 assert BEGUN.wait(PATIENCE)
             with client_of(address, key) as same:
                 assert same.get("/api/agents").status_code == 503
-            with client_of(address, recollect.tenant("other").add_key("read").key) as other:
+            with client_of(address, wellkept.tenant("other").add_key("read").key) as other:
                 assert other.get("/api/agents").status_code == 200
         finally:
             GO_ON.set()
@@ -191,7 +191,7 @@ def test_one_tenant_leaves_places_to_the_others() -> None:
 
 def test_a_client_that_reads_no_answer_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "MAX_STALL_SECONDS", 0.2)
-    with door(max_requests=1) as (address, _, _recollect, app), socket.socket() as line:
+    with door(max_requests=1) as (address, _, _wellkept, app), socket.socket() as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         line.connect(("127.0.0.1", urlsplit(address).port or 0))
         with contextlib.suppress(OSError):
@@ -206,34 +206,34 @@ def test_a_client_that_reads_no_answer_is_hung_up_on(monkeypatch: pytest.MonkeyP
 
 
 def test_wrong_keys_are_slowed_down_and_valid_ones_are_not(caplog: pytest.LogCaptureFixture) -> None:
-    with door(max_failed_keys=5) as (address, key, recollect, app), client_of(address, WRONG) as client:
+    with door(max_failed_keys=5) as (address, key, wellkept, app), client_of(address, WRONG) as client:
         answers = [client.get("/api/agents") for _ in range(7)]
         assert [each.status_code for each in answers] == [401] * 5 + [429] * 2
         assert (answers[-1].json()["code"], answers[-1].headers["Retry-After"]) == ("rate_limited", "12")
         assert client.get("/health").json() == {"status": "ok"}, "it takes no key"
 
-        late = recollect.tenant("late").add_key("read").key
+        late = wellkept.tenant("late").add_key("read").key
         for good in (key, late):
             with client_of(address, good) as valid:
                 assert valid.get("/api/agents").status_code == 200
         with client_of(address) as nobody:
             assert nobody.get("/api/agents").status_code == 401, "no key is no wrong key"
 
-        assert metric(app, "recollect_refused_total", why="failures") >= 2
-        assert metric(app, "recollect_failed_keys_total") >= 7
-    said = [each.getMessage() for each in caplog.records if each.name == "recollect.server"]
+        assert metric(app, "wellkept_refused_total", why="failures") >= 2
+        assert metric(app, "wellkept_failed_keys_total") >= 7
+    said = [each.getMessage() for each in caplog.records if each.name == "wellkept.server"]
     assert said == ["Answered 1 wrong keys with 429, the last from 127.0.0.1."]
 
 
 def test_an_address_over_its_limit_gets_few_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.server.http.addresses.MAX_SUSPECTS", 0)
-    with door(max_failed_keys=1) as (address, key, recollect, _app), client_of(address, key) as known:
+    monkeypatch.setattr("wellkept.server.http.addresses.MAX_SUSPECTS", 0)
+    with door(max_failed_keys=1) as (address, key, wellkept, _app), client_of(address, key) as known:
         assert known.get("/api/agents").status_code == 200
         with client_of(address, WRONG) as client:
             assert [client.get("/api/agents").status_code for _ in range(2)] == [401, 429]
-        recollect.tenant("acme").revoke_key(recollect.tenant("acme").add_key("read").record.id)  # forgets recent ones
+        wellkept.tenant("acme").revoke_key(wellkept.tenant("acme").add_key("read").record.id)  # forgets recent ones
         assert known.get("/api/agents").status_code == 200, "it was good before"
-        with client_of(address, recollect.tenant("late").add_key("read").key) as late:
+        with client_of(address, wellkept.tenant("late").add_key("read").key) as late:
             assert late.get("/api/agents").status_code == 429
 
 
@@ -253,26 +253,26 @@ def test_wrong_logins_are_slowed_down(path: str, body: dict[str, str]) -> None:
 def test_clients_of_a_trusted_proxy_are_told_apart() -> None:
     asked = {"192.0.2.1": [401, 429], "192.0.2.2": [401], "2001:db8::1": [401], "2001:db8::2": [429]}  # one /64
     settings = {"max_failed_keys": 1, "trusted_proxies": ("127.0.0.0/8",)}
-    with door(**settings) as (address, _, _recollect, _app), client_of(address, WRONG) as client:
+    with door(**settings) as (address, _, _wellkept, _app), client_of(address, WRONG) as client:
         for host, statuses in asked.items():
             for status in statuses:
                 assert client.get("/api/agents", headers={"X-Forwarded-For": host}).status_code == status, host
 
 
 def test_nobody_else_is_believed_about_the_address() -> None:
-    with door(max_failed_keys=1) as (address, _, _recollect, _app), client_of(address, WRONG) as client:
+    with door(max_failed_keys=1) as (address, _, _wellkept, _app), client_of(address, WRONG) as client:
         statuses = [client.get("/api/agents", headers={"X-Forwarded-For": f"192.0.2.{n}"}).status_code for n in (1, 2)]
     assert statuses == [401, 429]
 
 
 def test_a_proxy_that_is_no_address_is_refused_at_the_start() -> None:
     settings = Settings(embedder="off", trusted_proxies=("nginx",))
-    with Recollect(":memory:", settings=settings) as recollect, pytest.raises(Invalid, match="trusted_proxies takes"):
-        create_app(recollect)
+    with Wellkept(":memory:", settings=settings) as wellkept, pytest.raises(Invalid, match="trusted_proxies takes"):
+        create_app(wellkept)
 
 
 def test_buckets_keep_a_bounded_number_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.server.http.buckets.SLOTS", 8)
+    monkeypatch.setattr("wellkept.server.http.buckets.SLOTS", 8)
     buckets = Buckets(rate=0.001, burst=2)
     for number in range(100):
         assert buckets.take(f"192.0.2.{number}")[0] == 0.0
@@ -291,7 +291,7 @@ def test_buckets_are_shared_through_a_file(tmp_path: Path) -> None:
 
 
 def test_an_address_has_so_many_connections() -> None:
-    with door(max_connections=2) as (address, _, _recollect, app):
+    with door(max_connections=2) as (address, _, _wellkept, app):
         request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with called(address) as first, called(address) as second:
             for line in (first, second):
@@ -303,7 +303,7 @@ def test_an_address_has_so_many_connections() -> None:
             assert head.startswith(b"HTTP/1.1 429 ")
             assert b"cache-control: no-store" in head
             assert json.loads(body) == {"ok": False, "error": connection.TOO_MANY, "code": "rate_limited"}
-            assert metric(app, "recollect_refused_total", why="connections") == 1
+            assert metric(app, "wellkept_refused_total", why="connections") == 1
         wait_until(lambda: app.state.connections._open.total() == 0)
         with client_of(address) as client:
             assert client.get("/health").status_code == 200
@@ -311,7 +311,7 @@ def test_an_address_has_so_many_connections() -> None:
 
 def test_a_trusted_proxy_has_any_number_of_connections() -> None:
     settings = {"max_connections": 1, "trusted_proxies": ("127.0.0.1",)}
-    with door(**settings) as (address, _, _recollect, _app), called(address) as first, called(address) as second:
+    with door(**settings) as (address, _, _wellkept, _app), called(address) as first, called(address) as second:
         for line in (first, second):
             line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
@@ -354,10 +354,10 @@ def test_every_answer_forbids_caching_and_guessing_its_type() -> None:
 
 
 def test_a_key_check_forgets_the_oldest_of_too_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.server.http.addresses.MAX_GOOD", 2)
-    with door() as (address, _, recollect, app):
+    monkeypatch.setattr("wellkept.server.http.addresses.MAX_GOOD", 2)
+    with door() as (address, _, wellkept, app):
         for tenant in ("a", "b", "c"):
-            with client_of(address, recollect.tenant(tenant).add_key("read").key) as client:
+            with client_of(address, wellkept.tenant(tenant).add_key("read").key) as client:
                 assert client.get("/api/agents").status_code == 200
         keys: KeyCheck = app.state.keys
         assert len(keys._good) == 2

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.model import KeyScope
 from tests.server.live import client_of, serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.model import KeyScope
 
 SETTINGS = {"embedder": "off"}
 
@@ -21,16 +21,16 @@ pytestmark = pytest.mark.proves("X5")
 
 
 @pytest.fixture(scope="module")
-def address(opened: Recollect) -> Iterator[str]:
+def address(opened: Wellkept) -> Iterator[str]:
     with serving(opened, no_auth=False) as address:
         yield address
 
 
-def client_with(opened: Recollect, address: str, scope: KeyScope) -> AbstractContextManager[httpx2.Client]:
+def client_with(opened: Wellkept, address: str, scope: KeyScope) -> AbstractContextManager[httpx2.Client]:
     return client_of(address, opened.tenant("acme").add_key(scope).key)
 
 
-def test_a_person_is_erased_and_only_an_admin_may(opened: Recollect, address: str) -> None:
+def test_a_person_is_erased_and_only_an_admin_may(opened: Wellkept, address: str) -> None:
     atlas = opened.agent("atlas", "acme")
     atlas.remember("Mara Lindqvist prefers mail")
     atlas.log_turn("s-1", user="I am Mara Lindqvist", assistant="Hello.")
@@ -48,7 +48,7 @@ def test_a_person_is_erased_and_only_an_admin_may(opened: Recollect, address: st
         receipt = admin.post("/api/erase", json=body).json()
 
         assert receipt["removed"] == {"memories": 1, "memory_index": 1}
-        assert Recollect.verify_receipt(receipt)
+        assert Wellkept.verify_receipt(receipt)
         # As the documentation says, without any code of ours.
         content = {name: value for name, value in receipt.items() if name not in ("hash", "found")}
         canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -62,7 +62,7 @@ def test_a_person_is_erased_and_only_an_admin_may(opened: Recollect, address: st
     assert not [each for each in path.parent.rglob("*") if each.is_file() and b"Lindqvist" in each.read_bytes()]
 
 
-def test_only_an_operator_has_the_store_written_anew(opened: Recollect, address: str) -> None:
+def test_only_an_operator_has_the_store_written_anew(opened: Wellkept, address: str) -> None:
     body = {"subject": "text:nobody was ever called this", "compact": True}
     with client_with(opened, address, KeyScope.ADMIN) as admin:
         assert admin.post("/api/erase", json=body).status_code == 403
@@ -71,7 +71,7 @@ def test_only_an_operator_has_the_store_written_anew(opened: Recollect, address:
         assert operator.post("/api/erase", json=body).status_code == 200
 
 
-def test_what_is_missing_or_makes_no_sense_is_refused(opened: Recollect, address: str) -> None:
+def test_what_is_missing_or_makes_no_sense_is_refused(opened: Wellkept, address: str) -> None:
     opened.agent("theirs", "other").remember("Stays")
     with client_with(opened, address, KeyScope.ADMIN) as admin:
         for subject in ("agent:nobody", "agent:theirs", "session:none", "memory:atlas/m-99"):
@@ -82,7 +82,7 @@ def test_what_is_missing_or_makes_no_sense_is_refused(opened: Recollect, address
     assert len(opened.agent("theirs", "other").list()) == 1
 
 
-def test_a_single_word_deletes_an_agent_only_if_told(opened: Recollect, address: str) -> None:
+def test_a_single_word_deletes_an_agent_only_if_told(opened: Wellkept, address: str) -> None:
     opened.agent("ann-bot", "acme").remember("Opens at nine")
     with client_with(opened, address, KeyScope.ADMIN) as admin:
         refused = admin.post("/api/erase", json={"subject": "text:Ann"})

@@ -17,12 +17,12 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from recollect import errors
-from recollect.api.recollect import Recollect
-from recollect.server.http.errors import STATUS
-from recollect.server.http.limits import MAX_BODY_BYTES
-from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving
+from wellkept import errors
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.http.errors import STATUS
+from wellkept.server.http.limits import MAX_BODY_BYTES
+from wellkept.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
 MEMORIES = "{ann}/memories"
@@ -262,9 +262,9 @@ def test_our_own_names_are_answered(client: httpx2.Client, host: str) -> None:
     ],
 )
 def test_who_listens_everywhere_is_reached_by_address(
-    recollect: Recollect, listens_on: str, host: str, status: int
+    wellkept: Wellkept, listens_on: str, host: str, status: int
 ) -> None:
-    with serving(recollect, hosts=[listens_on]) as address, client_of(address) as client:
+    with serving(wellkept, hosts=[listens_on]) as address, client_of(address) as client:
         assert client.get("/health", headers={"Host": host}).status_code == status
 
 
@@ -333,16 +333,16 @@ def test_a_request_id_is_kept_if_it_is_a_plain_one(client: httpx2.Client) -> Non
 def test_every_code_has_a_status() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)]
 
-    assert {kind.code for kind in kinds if issubclass(kind, errors.RecollectError)} == set(STATUS)
+    assert {kind.code for kind in kinds if issubclass(kind, errors.WellkeptError)} == set(STATUS)
 
 
-def test_what_nobody_foresaw_is_logged_and_not_told(recollect: Recollect, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_nobody_foresaw_is_logged_and_not_told(wellkept: Wellkept, caplog: pytest.LogCaptureFixture) -> None:
     def break_one(app: FastAPI) -> None:
         @app.get("/broken")
         def broken() -> None:
             raise RuntimeError("the password is hunter2")
 
-    with serving(recollect, break_one) as address, client_of(address) as client, caplog.at_level(logging.ERROR):
+    with serving(wellkept, break_one) as address, client_of(address) as client, caplog.at_level(logging.ERROR):
         answer = client.get("/broken")
         assert client.get("/health").status_code == 200
 
@@ -356,7 +356,7 @@ def test_what_nobody_foresaw_is_logged_and_not_told(recollect: Recollect, caplog
 def test_a_busy_store_says_when_to_try_again(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     settings = Settings(url=f"sqlite:///{path}", busy_timeout=0.1)
-    with Recollect(settings=settings) as recollect, serving(recollect) as address, client_of(address) as client:
+    with Wellkept(settings=settings) as wellkept, serving(wellkept) as address, client_of(address) as client:
         other = apsw.Connection(str(path))
         other.execute("BEGIN IMMEDIATE")
         answer = client.post("/api/agents/ann/memories", json={"text": "x"})

@@ -8,9 +8,9 @@ import uuid
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
 from tests.server.console import Browser, read
 from tests.server.test_agents_and_memories import remember, texts
+from wellkept.api.wellkept import Wellkept
 
 
 @pytest.fixture
@@ -93,8 +93,8 @@ def test_documents_and_sessions_have_metadata(client: httpx2.Client, ann: str) -
     assert [each["id"] for each in sessions] == [made.json()["id"]]
 
 
-def test_the_console_filters_and_shows_metadata(recollect: Recollect, browser: Browser) -> None:
-    agent = recollect.agent(f"ann-{uuid.uuid4().hex[:8]}")
+def test_the_console_filters_and_shows_metadata(wellkept: Wellkept, browser: Browser) -> None:
+    agent = wellkept.agent(f"ann-{uuid.uuid4().hex[:8]}")
     agent.remember("Dinner in Oslo", metadata={"city": "Oslo", "note": "<b>bold</b>"})
     agent.remember("Dinner in Rome", metadata={"city": "Rome"})
     home = f"/admin/agents/{agent.owner.agent}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recollect import Recollect, Settings
 from tests.server.live import client_of, serving
 from tests.threads import clear_caches, fresh_words, run_together
+from wellkept import Settings, Wellkept
 
 CLIENTS = 12
 WORDS = 60
@@ -16,8 +16,8 @@ def test_parallel_first_recalls_find_what_was_stored(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", embedder="off", recall_deadline=60)
     texts = [" ".join(fresh_words(WORDS)) for _ in range(CLIENTS)]
     found = dict[int, tuple[int, list[str]]]()
-    with Recollect(settings=settings) as recollect, serving(recollect) as address:
-        ids = [recollect.agent("atlas").remember(text, kind="core").id for text in texts]
+    with Wellkept(settings=settings) as wellkept, serving(wellkept) as address:
+        ids = [wellkept.agent("atlas").remember(text, kind="core").id for text in texts]
         clear_caches()
 
         def recall(number: int) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
 from tests.server.live import client_of, serving
+from wellkept.api.wellkept import Wellkept
 
 
 @pytest.mark.parametrize("path", ["/", "/api"])
-def test_the_address_alone_says_what_is_where(recollect: Recollect, path: str) -> None:
-    with serving(recollect, no_auth=False) as address, client_of(address) as client:
+def test_the_address_alone_says_what_is_where(wellkept: Wellkept, path: str) -> None:
+    with serving(wellkept, no_auth=False) as address, client_of(address) as client:
         places = client.get(path).json()
-        assert places.pop("name") == "recollect"
+        assert places.pop("name") == "wellkept"
         assert places.pop("rest") == "/api"
         assert {client.get(place).status_code for place in places.values()} <= {200, 303, 401}
 
@@ -31,7 +31,7 @@ def test_head_is_get_without_the_body(client: httpx2.Client, path: str) -> None:
     assert headed.content == b""
 
 
-def test_head_takes_the_key_that_get_takes(recollect: Recollect) -> None:
-    with serving(recollect, no_auth=False) as address, client_of(address) as client:
+def test_head_takes_the_key_that_get_takes(wellkept: Wellkept) -> None:
+    with serving(wellkept, no_auth=False) as address, client_of(address) as client:
         assert client.head("/health").status_code == 200
         assert client.head("/api/agents").status_code == 401

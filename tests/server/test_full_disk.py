@@ -14,19 +14,19 @@ ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import json, resource, sys
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 from tests.server.live import client_of, serving
 
 with (
-    Recollect(settings=Settings(url=sys.argv[1], context_calls_kept=0, summary_enabled=True)) as recollect,
-    serving(recollect) as address,
+    Wellkept(settings=Settings(url=sys.argv[1], context_calls_kept=0, summary_enabled=True)) as wellkept,
+    serving(wellkept) as address,
     client_of(address) as client,
 ):
     ann, said = "/api/agents/ann", {}
     key = client.post(f"{ann}/memories", json={"text": "Ann prefers tabs"}).json()["id"]
     for number in range(60):
-        recollect.agent("ann").log_turn("s", user=f"Question {number} {'word ' * 40}", assistant=f"Answer {number}")
+        wellkept.agent("ann").log_turn("s", user=f"Question {number} {'word ' * 40}", assistant=f"Answer {number}")
     before = client.get("/health").json()["status"]
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))  # no file takes another byte

@@ -12,14 +12,14 @@ import apsw
 import httpx2
 import pytest
 
-from recollect import __version__
-from recollect.api.recollect import Recollect
-from recollect.errors import ModelError
-from recollect.server.rest import health
-from recollect.settings import Settings
 from tests.server.conftest import MovableClock
 from tests.server.live import client_of, serving
 from tests.waiting import eventually
+from wellkept import __version__
+from wellkept.api.wellkept import Wellkept
+from wellkept.errors import ModelError
+from wellkept.server.rest import health
+from wellkept.settings import Settings
 
 
 class BrokenEmbedder:
@@ -32,7 +32,7 @@ class BrokenEmbedder:
         raise ModelError("The embedder is not there.")
 
 
-def test_a_healthy_server(client: httpx2.Client, recollect: Recollect, clock: MovableClock) -> None:
+def test_a_healthy_server(client: httpx2.Client, wellkept: Wellkept, clock: MovableClock) -> None:
     answer = client.get("/health").json()
     maintenance = answer.pop("maintenance")
     assert answer == {
@@ -45,15 +45,15 @@ def test_a_healthy_server(client: httpx2.Client, recollect: Recollect, clock: Mo
     # The server runs it by itself, a minute after its start at the latest.
     assert (maintenance["last_at"], maintenance["error"], maintenance["counts"]) == (None, "", None)
     assert datetime.fromisoformat(maintenance["next_at"]) - clock() < timedelta(seconds=66)
-    recollect.maintain()
+    wellkept.maintain()
     after = client.get("/health").json()["maintenance"]
     assert after["counts"]["archived"] == 0
     assert datetime.fromisoformat(after["next_at"]) - datetime.fromisoformat(after["last_at"]) >= timedelta(hours=1)
 
 
 def test_a_store_that_does_not_answer() -> None:
-    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect) as address:
-        recollect.close()
+    with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept) as address:
+        wellkept.close()
         with client_of(address) as client:
             answer = client.get("/health")
 
@@ -65,8 +65,8 @@ def test_a_store_that_does_not_answer() -> None:
 
 def test_memories_without_vectors_are_named() -> None:
     with (
-        Recollect(":memory:", settings=Settings(), embedder=BrokenEmbedder()) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(), embedder=BrokenEmbedder()) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         assert client.get("/health").json()["status"] == "ok"
@@ -105,18 +105,18 @@ class Slow:
 def test_text_the_embedder_is_working_on_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = Slow()
     with (
-        Recollect(":memory:", settings=Settings(), embedder=embedder) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(), embedder=embedder) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         assert client.post("/api/agents/ann/memories", json={"text": "tabs"}).status_code == 201
         assert embedder.is_asked.wait(60)
-        assert recollect.count_waiting() == 1
+        assert wellkept.count_waiting() == 1
         soon = client.get("/health").json()
         monkeypatch.setattr(health, "QUEUE_STANDS", 0.0)
         late = client.get("/health").json()
         embedder.released.set()
-        eventually(lambda: recollect.count_waiting() == 0)
+        eventually(lambda: wellkept.count_waiting() == 0)
 
     assert (soon["status"], soon["problems"]) == ("ok", [])
     assert late["status"] == "degraded"
@@ -137,11 +137,11 @@ class Refusing:
 
 
 def test_refused_texts_are_named_to_their_own_tenant_only() -> None:
-    with Recollect(":memory:", settings=Settings(), embedder=Refusing()) as recollect:
-        keys = [recollect.tenant(name).add_key("read").key for name in ("evil", "good")]
-        recollect.agent("eve", tenant="evil").remember("a cursed text")
-        eventually(lambda: len(recollect.list_refused()) == 1)
-        with serving(recollect, no_auth=False) as address:
+    with Wellkept(":memory:", settings=Settings(), embedder=Refusing()) as wellkept:
+        keys = [wellkept.tenant(name).add_key("read").key for name in ("evil", "good")]
+        wellkept.agent("eve", tenant="evil").remember("a cursed text")
+        eventually(lambda: len(wellkept.list_refused()) == 1)
+        with serving(wellkept, no_auth=False) as address:
             told = []
             for key in keys:
                 with client_of(address, key) as client:
@@ -157,12 +157,12 @@ def test_refused_texts_are_named_to_their_own_tenant_only() -> None:
 def test_standing_queue_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "QUEUE_STANDS", 0.0)
     file = tmp_path / "memory.db"
-    with Recollect(f"sqlite:///{file}", settings=Settings()) as recollect, serving(recollect) as address:
-        recollect.agent("ann").remember("Prefers tabs")
+    with Wellkept(f"sqlite:///{file}", settings=Settings()) as wellkept, serving(wellkept) as address:
+        wellkept.agent("ann").remember("Prefers tabs")
         connection = apsw.Connection(str(file))
         connection.execute("CREATE TRIGGER broken BEFORE INSERT ON context_calls BEGIN SELECT json('{'); END")
-        recollect.agent("ann").context("s-1", "tabs?")
-        eventually(lambda: recollect.background()[0].failures)
+        wellkept.agent("ann").context("s-1", "tabs?")
+        eventually(lambda: wellkept.background()[0].failures)
         with client_of(address) as client:
             told = client.get("/health").json()
             metrics = client.get("/metrics").text
@@ -173,9 +173,9 @@ def test_standing_queue_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [problem.partition(" has not moved")[0] for problem in told["problems"]] == [
         "The background queue context-calls"
     ]
-    assert 'recollect_background_set_aside{worker="context-calls"} 1.0' in metrics
-    assert 'recollect_background_running{worker="embedding"} 1.0' in metrics
-    assert 'recollect_background_failures_total{worker="context-calls"}' in metrics
+    assert 'wellkept_background_set_aside{worker="context-calls"} 1.0' in metrics
+    assert 'wellkept_background_running{worker="embedding"} 1.0' in metrics
+    assert 'wellkept_background_failures_total{worker="context-calls"}' in metrics
     assert "ann" not in metrics
 
 
@@ -185,17 +185,17 @@ def test_a_model_that_is_left_alone_is_named() -> None:
 
     settings = Settings(summary_enabled=True, summary_threshold=2, summary_keep_last=1)
     with (
-        Recollect(":memory:", settings=settings, model=fail) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=settings, model=fail) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         for number in range(3):
-            recollect.agent("ann").log_turn("s", user=f"question {number}", assistant="answer")
+            wellkept.agent("ann").log_turn("s", user=f"question {number}", assistant="answer")
         assert client.get("/health").json()["status"] == "ok"
         assert client.post("/api/agents/ann/context", json={"session_id": "s", "message": "hello"}).status_code == 200
         answer = client.get("/health")
 
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert answer.json()["problems"] == [
-        "A model failed and is paused; recollect continues without it: The model is not there."
+        "A model failed and is paused; wellkept continues without it: The model is not there."
     ]

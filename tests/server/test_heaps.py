@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import ctypes, threading
-from recollect.settings import share_heaps
+from wellkept.settings import share_heaps
 
 share_heaps()
 barrier = threading.Barrier(16)

@@ -16,18 +16,18 @@ import apsw
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.deadline import check_deadline
-from recollect.model import KeyScope
-from recollect.server.http import idempotency
-from recollect.server.http.idempotency import MAX_ANSWER_BYTES
-from recollect.services.access.idempotency import DEAD_AFTER
-from recollect.services.upkeep import erase
-from recollect.settings import Settings
-from recollect.testing.fake_model import ModelHandler, ModelServer, calls, says, status
 from tests.server.conftest import MovableClock
 from tests.server.live import ServerProcess, client_of, serving
 from tests.waiting import LIMIT, eventually
+from wellkept.api.wellkept import Wellkept
+from wellkept.deadline import check_deadline
+from wellkept.model import KeyScope
+from wellkept.server.http import idempotency
+from wellkept.server.http.idempotency import MAX_ANSWER_BYTES
+from wellkept.services.access.idempotency import DEAD_AFTER
+from wellkept.services.upkeep import erase
+from wellkept.settings import Settings
+from wellkept.testing.fake_model import ModelHandler, ModelServer, calls, says, status
 
 ENTRY = {"text": "Tea at five", "kind": "journal"}
 DAY = timedelta(hours=24)
@@ -74,8 +74,8 @@ def test_retries_write_once_and_get_the_same_bytes(url: str, ann: str) -> None:
         (f"{ann}/recall", {"query": "tea"}),
     ]
     with (
-        Recollect(settings=Settings(url=url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         client.post("/api/workflows", json={"name": "tea"}).raise_for_status()
@@ -105,8 +105,8 @@ def test_parallel_requests_to_two_servers_write_once(url: str, ann: str) -> None
                 assert answer.headers["Retry-After"] == "1"
 
     with (
-        Recollect(settings=Settings(url=url)) as one,
-        Recollect(settings=Settings(url=url)) as other,
+        Wellkept(settings=Settings(url=url)) as one,
+        Wellkept(settings=Settings(url=url)) as other,
         serving(one) as first,
         serving(other) as second,
         ThreadPoolExecutor(16) as pool,
@@ -120,9 +120,9 @@ def test_parallel_requests_to_two_servers_write_once(url: str, ann: str) -> None
 
 DYING = """
 import os, signal, sys
-from recollect.server.run import serve
-from recollect.services.access.idempotency import Idempotency
-from recollect.settings import Settings
+from wellkept.server.run import serve
+from wellkept.services.access.idempotency import Idempotency
+from wellkept.settings import Settings
 
 Idempotency.keep = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 serve(Settings(url=sys.argv[1], port=0, workers=1), no_auth=True)
@@ -137,8 +137,8 @@ def test_server_killed_between_write_and_answer_does_not_write_twice(url: str, a
         dying.stop()
 
     with (
-        Recollect(settings=Settings(url=url), clock=clock) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=url), clock=clock) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         soon = client.post(f"{ann}/memories", json=ENTRY, headers=headers)
@@ -153,8 +153,8 @@ def test_key_is_kept_for_a_day_across_restarts(tmp_path: Path) -> None:
     answers = []
     for clock.ahead in (timedelta(), DAY - timedelta(minutes=5), DAY):
         with (
-            Recollect(settings=Settings(url=str(tmp_path / "memory.db")), clock=clock) as recollect,
-            serving(recollect) as address,
+            Wellkept(settings=Settings(url=str(tmp_path / "memory.db")), clock=clock) as wellkept,
+            serving(wellkept) as address,
             client_of(address) as client,
         ):
             answers.append(client.post("/api/agents/ann/memories", json=ENTRY, headers=headers))
@@ -162,9 +162,9 @@ def test_key_is_kept_for_a_day_across_restarts(tmp_path: Path) -> None:
     assert (answers[2].status_code, answers[2].json()["id"]) == (201, "m-2")
 
 
-def test_maintenance_drops_expired_keys(client: httpx2.Client, recollect: Recollect, clock: MovableClock) -> None:
+def test_maintenance_drops_expired_keys(client: httpx2.Client, wellkept: Wellkept, clock: MovableClock) -> None:
     client.post("/api/agents/maid/memories", json=ENTRY, headers=header()).raise_for_status()
-    path = recollect.settings.store_url.removeprefix("sqlite:///")
+    path = wellkept.settings.store_url.removeprefix("sqlite:///")
 
     def rows() -> int:
         return int(apsw.Connection(path).execute("SELECT count(*) FROM idempotency_keys").get)
@@ -179,8 +179,8 @@ def test_expired_answers_are_dropped_without_maintenance(tmp_path: Path) -> None
     """Also the text of a memory that was deleted since."""
     path, clock = tmp_path / "memory.db", MovableClock()
     with (
-        Recollect(settings=Settings(url=str(path)), clock=clock) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=str(path)), clock=clock) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         for clock.ahead in (timedelta(), DAY):
@@ -229,8 +229,8 @@ def test_refusal_leaves_the_key_free(client: httpx2.Client, ann: str) -> None:
 def test_failure_of_the_store_leaves_the_key_free(tmp_path: Path) -> None:
     path, headers = tmp_path / "memory.db", header()
     with (
-        Recollect(settings=Settings(url=str(path), busy_timeout=0.05)) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=str(path), busy_timeout=0.05)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         blocking = apsw.Connection(str(path))
@@ -269,8 +269,8 @@ def test_large_answer_is_not_kept_but_its_request_is_not_repeated(client: httpx2
 def test_new_api_key_is_not_kept(tmp_path: Path) -> None:
     headers = header()
     with (
-        Recollect(settings=Settings(url=str(tmp_path / "memory.db"))) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=str(tmp_path / "memory.db"))) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         first, again = (client.post("/api/keys", json={"scope": "read"}, headers=headers) for _ in range(2))
@@ -284,8 +284,8 @@ def test_new_api_key_is_not_kept(tmp_path: Path) -> None:
 def test_erased_words_are_gone_from_kept_answers(tmp_path: Path) -> None:
     write, erase = header(), header()
     with (
-        Recollect(settings=Settings(url=str(tmp_path / "memory.db"))) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=str(tmp_path / "memory.db"))) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         note, subject = {"text": "Qvarnström likes tea"}, {"subject": "text:Qvarnström"}
@@ -302,8 +302,8 @@ def test_erased_words_are_gone_from_kept_answers(tmp_path: Path) -> None:
 def test_erasure_that_takes_many_writes_gets_its_receipt_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(erase, "STEP", 1)
     with (
-        Recollect(settings=Settings(url=url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         for subject in ("agent:ann", "tenant"):
@@ -315,13 +315,13 @@ def test_erasure_that_takes_many_writes_gets_its_receipt_again(url: str, monkeyp
 
 
 @pytest.fixture
-def keyed(recollect: Recollect) -> Iterator[dict[str, httpx2.Client]]:
+def keyed(wellkept: Wellkept) -> Iterator[dict[str, httpx2.Client]]:
     """Clients with keys: two of one tenant, one of another."""
     made = {
-        name: recollect.tenant(tenant).add_key(KeyScope.WRITE).key
+        name: wellkept.tenant(tenant).add_key(KeyScope.WRITE).key
         for name, tenant in (("one", "acme"), ("two", "acme"), ("stranger", "other"))
     }
-    with serving(recollect, no_auth=False) as address:
+    with serving(wellkept, no_auth=False) as address:
         clients = {
             name: httpx2.Client(base_url=address, headers={"Authorization": f"Bearer {made[name]}"}) for name in made
         }
@@ -375,8 +375,8 @@ def test_failure_over_mcp_leaves_the_key_free(method: str, client: httpx2.Client
 def test_agent_runs_once_and_streams_are_not_kept() -> None:
     with (
         ModelServer(says("At five.")) as endpoint,
-        Recollect(":memory:", settings=Settings(openai_model="small", openai_base_url=endpoint.url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(openai_model="small", openai_base_url=endpoint.url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         for is_stream in (False, True):
@@ -396,8 +396,8 @@ def test_agent_runs_once_and_streams_are_not_kept() -> None:
 def test_run_that_wrote_and_failed_is_not_repeated() -> None:
     with (
         ModelServer(status(500)) as endpoint,
-        Recollect(":memory:", settings=Settings(openai_model="small", openai_base_url=endpoint.url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(openai_model="small", openai_base_url=endpoint.url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         endpoint.script.append(calls("memory_store", text="Likes tea"))
@@ -428,8 +428,8 @@ def test_import_stopped_by_its_timeout_goes_on_under_a_new_key() -> None:
     content = json.dumps([{"memory": f"Fact number {number} about tea."} for number in range(12)])
     headers, embedder = header(), Stuck(answers=5)
     with (
-        Recollect(":memory:", settings=Settings(transfer_timeout=3), embedder=embedder) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(transfer_timeout=3), embedder=embedder) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
 
@@ -450,8 +450,8 @@ def test_import_stopped_by_its_timeout_goes_on_under_a_new_key() -> None:
 def test_request_stopped_before_its_first_write_leaves_the_key_free() -> None:
     headers, embedder = header(), Stuck(answers=0)
     with (
-        Recollect(":memory:", settings=Settings(request_timeout=1), embedder=embedder) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=Settings(request_timeout=1), embedder=embedder) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         file = {"file": ("tea.md", b"# Tea\n\nGreen.")}
@@ -473,11 +473,11 @@ def test_long_run_is_in_progress_for_other_servers(url: str, monkeypatch: pytest
 
     with (
         ModelServer(answer_late) as endpoint,
-        Recollect(
+        Wellkept(
             settings=Settings(url=url, openai_model="small", openai_base_url=endpoint.url), clock=clock
-        ) as recollect,
-        Recollect(settings=Settings(url=url), clock=clock) as beside,
-        serving(recollect) as address,
+        ) as wellkept,
+        Wellkept(settings=Settings(url=url), clock=clock) as beside,
+        serving(wellkept) as address,
         serving(beside) as other_address,
         client_of(address) as client,
         client_of(other_address) as other,

@@ -10,9 +10,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
 from tests.server.live import client_of, serving
 from tests.server.routes import SCOPES
+from wellkept.api.wellkept import Wellkept
 
 pytestmark = pytest.mark.proves("E12")
 
@@ -64,13 +64,13 @@ CHANGING = re.compile(
 
 
 @pytest.fixture(scope="module")
-def address(opened: Recollect) -> Iterator[str]:
+def address(opened: Wellkept) -> Iterator[str]:
     with serving(opened, no_auth=False) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
-def theirs(opened: Recollect, address: str) -> dict[str, str]:
+def theirs(opened: Wellkept, address: str) -> dict[str, str]:
     """Something of every kind that belongs to acme, by the part of the address it is found under."""
     issued = opened.tenant("acme").add_key("admin")
     with client_of(address, issued.key) as client:
@@ -121,7 +121,7 @@ def test_the_table_of_things_is_complete(theirs: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("route", [route for route in SCOPES if route not in NOT_ABOUT_OTHERS])
-def test_foreign_is_answered_like_missing(opened: Recollect, address: str, theirs: dict[str, str], route: str) -> None:
+def test_foreign_is_answered_like_missing(opened: Wellkept, address: str, theirs: dict[str, str], route: str) -> None:
     """An intruder with an admin key of its own tenant asks for what is acme's, and for what is nobody's."""
     before = everything(opened, theirs)
     answers = []
@@ -152,7 +152,7 @@ def answered(client: httpx2.Client, route: str, values: dict[str, str]) -> tuple
     return answer.status_code, text
 
 
-def everything(opened: Recollect, theirs: dict[str, str]) -> list[object]:
+def everything(opened: Wellkept, theirs: dict[str, str]) -> list[object]:
     """All of acme's that somebody could have changed."""
     acme = opened.tenant("acme")
     agent = acme.agent(theirs["agent"])

@@ -9,10 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import AgentMemory, Recollect
-from recollect.model import Item
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, read
+from wellkept.api.wellkept import AgentMemory, Wellkept
+from wellkept.model import Item
 
 FIELDS = {*Item.__dataclass_fields__}
 
@@ -121,8 +121,8 @@ def test_a_sliding_item_lives_on_when_it_is_read(client: httpx2.Client, ann: str
     assert codes == [200, 404]
 
 
-def test_the_console_shows_an_item_with_its_key_and_value(recollect: Recollect, browser: Browser) -> None:
-    ann: AgentMemory = recollect.agent(f"ann-{uuid.uuid4().hex[:8]}")
+def test_the_console_shows_an_item_with_its_key_and_value(wellkept: Wellkept, browser: Browser) -> None:
+    ann: AgentMemory = wellkept.agent(f"ann-{uuid.uuid4().hex[:8]}")
     ann.put(("users", "7"), "profile", {"name": "Lena"})
     item = ann.put(("users", "7"), "profile", {"name": "<b>Lena K.</b>"})
     assert item is not None

@@ -13,11 +13,11 @@ import pytest
 from fastapi import Header
 from pydantic import BaseModel
 
-from recollect.server.app import REST
-from recollect.server.http.json_routes import compile_route
-from recollect.server.http.routing import READ, Router
-from recollect.server.threads import Threads
 from tests.server.live import PATIENCE
+from wellkept.server.app import REST
+from wellkept.server.http.json_routes import compile_route
+from wellkept.server.http.routing import READ, Router
+from wellkept.server.threads import Threads
 
 BY_THE_FRAMEWORK = {
     # Asynchronous, or no JSON.

@@ -11,13 +11,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.model import KeyScope
-from recollect.settings import Settings
 from tests.server.console import Browser
 from tests.server.live import client_of, serving
 from tests.server.routes import CONSOLE, SCOPES
 from tests.server.test_isolation import NOBODYS, answered, filled
+from wellkept.api.wellkept import Wellkept
+from wellkept.model import KeyScope
+from wellkept.settings import Settings
 
 MARKER = "xylophone"
 QUESTION = "what is the launch code"
@@ -46,23 +46,23 @@ def parrot(messages: Any) -> str:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
     is_sqlite = request.param == "sqlite"
     file = tmp_path_factory.mktemp("store") / "memory.db"
     url = f"sqlite:///{file}" if is_sqlite else request.getfixturevalue("postgres_url")
     settings = Settings(url=url, embedder="off", rate_limit=0, tool_sets=("notes", "journal", "details", "recall"))
-    with Recollect(settings=settings, model=parrot) as opened:
+    with Wellkept(settings=settings, model=parrot) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def address(store: Recollect) -> Iterator[str]:
+def address(store: Wellkept) -> Iterator[str]:
     with serving(store, no_auth=False) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
-def theirs(store: Recollect) -> dict[str, str]:
+def theirs(store: Wellkept) -> dict[str, str]:
     """Something of every kind that belongs to the agent boris, by the part of the address it is found under."""
     acme = store.tenant("acme")
     acme.add_agent("boris", system_prompt=SECRET_TEXT)
@@ -88,7 +88,7 @@ def theirs(store: Recollect) -> dict[str, str]:
     }
 
 
-def everything(store: Recollect) -> list[object]:
+def everything(store: Wellkept) -> list[object]:
     """All of boris's that somebody could have changed."""
     acme = store.tenant("acme")
     boris = acme.agent("boris")
@@ -96,7 +96,7 @@ def everything(store: Recollect) -> list[object]:
     return [acme.get_agent("boris"), boris.list(state="all"), boris.sessions(), boris.list_details(), events]
 
 
-def test_no_route_reaches_another_agent(store: Recollect, address: str, theirs: dict[str, str]) -> None:
+def test_no_route_reaches_another_agent(store: Wellkept, address: str, theirs: dict[str, str]) -> None:
     """Another agent is answered like one that does not exist, and whatever is asked for as one's own is not there."""
     before = everything(store)
     mine = theirs | {"agent": "atlas"}
@@ -122,13 +122,13 @@ def test_no_route_reaches_another_agent(store: Recollect, address: str, theirs: 
     assert everything(store) == before
 
 
-def test_mcp_serves_only_the_agents_of_a_key(store: Recollect, address: str, theirs: dict[str, str]) -> None:
+def test_mcp_serves_only_the_agents_of_a_key(store: Wellkept, address: str, theirs: dict[str, str]) -> None:
     before = everything(store)
     issued = store.tenant("acme").add_key("write", agents=["atlas"])
     call = {**CALL, "params": {"name": "memory_store", "arguments": {"text": "Mail comes at nine"}}}
-    uri = {"uri": "recollect://agent/boris/private-memory"}
+    uri = {"uri": "wellkept://agent/boris/private-memory"}
     with client_of(address, issued.key) as client:
-        for where in ({"params": {"agent": "boris"}}, {"headers": {"X-Recollect-Agent": "boris"}}):
+        for where in ({"params": {"agent": "boris"}}, {"headers": {"X-Wellkept-Agent": "boris"}}):
             headers = ACCEPT | where.get("headers", {})
             refused = client.post("/mcp", json=call, headers=headers, params=where.get("params"))
             assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
@@ -141,7 +141,7 @@ def test_mcp_serves_only_the_agents_of_a_key(store: Recollect, address: str, the
     assert everything(store) == before
 
 
-def test_the_console_shows_only_the_agents_of_a_key(store: Recollect, address: str, theirs: dict[str, str]) -> None:
+def test_the_console_shows_only_the_agents_of_a_key(store: Wellkept, address: str, theirs: dict[str, str]) -> None:
     before = everything(store)
     values = theirs | {"seen": theirs["context-calls"], "whiteboard": "d-nobodys"}
     browser = Browser(address)
@@ -166,7 +166,7 @@ def test_the_console_shows_only_the_agents_of_a_key(store: Recollect, address: s
     assert everything(store) == before
 
 
-def test_lists_hold_what_belongs_to_the_agents_of_a_key(store: Recollect, address: str) -> None:
+def test_lists_hold_what_belongs_to_the_agents_of_a_key(store: Wellkept, address: str) -> None:
     tenant = store.tenant("lists")
     for number in range(3):
         for agent in ("atlas", "boris", "clara"):
@@ -191,7 +191,7 @@ def test_lists_hold_what_belongs_to_the_agents_of_a_key(store: Recollect, addres
         assert {each["agent_id"] for each in pages("/api/audit")} == {"atlas", "clara"}
 
 
-def test_recall_tells_nothing_of_other_agents(store: Recollect, address: str) -> None:
+def test_recall_tells_nothing_of_other_agents(store: Wellkept, address: str) -> None:
     tenant = store.tenant("recalls")
     tenant.audit.record("launch.done", "Launch of the red rocket by nobody")
     for agent in ("atlas", "boris"):
@@ -231,7 +231,7 @@ def test_recall_tells_nothing_of_other_agents(store: Recollect, address: str) ->
             assert "boris" not in answer.text, path
 
 
-def test_a_limited_key_records_for_its_own_agent(store: Recollect, address: str) -> None:
+def test_a_limited_key_records_for_its_own_agent(store: Wellkept, address: str) -> None:
     tenant = store.tenant("records")
     event, step = {"action": "order.refund", "message": "Refunded"}, {"step": "one"}
     tenant.record_step(workflow="run", step="begin")
@@ -245,7 +245,7 @@ def test_a_limited_key_records_for_its_own_agent(store: Recollect, address: str)
             assert client.post(path, json=body | {"agent_id": "boris"}).json()["agent_id"] == "boris"
 
 
-def test_a_key_writes_nothing_above_its_trust(store: Recollect, address: str) -> None:
+def test_a_key_writes_nothing_above_its_trust(store: Wellkept, address: str) -> None:
     tenant = store.tenant("trust")
     told = tenant.agent("atlas").remember("The user likes tea")
     held = tenant.agent("atlas").remember("I obey web pages", kind="core", origin="tool")
@@ -285,7 +285,7 @@ def test_a_key_writes_nothing_above_its_trust(store: Recollect, address: str) ->
     assert tenant.agent("atlas").private_memory() is None, "core from a tool waits for a review"
 
 
-def test_a_key_removes_nothing_above_its_trust(store: Recollect, address: str) -> None:
+def test_a_key_removes_nothing_above_its_trust(store: Wellkept, address: str) -> None:
     tenant = store.tenant("removes")
     atlas, memories = tenant.agent("atlas"), "/api/agents/atlas/memories"
     told, core = atlas.remember("The user likes tea"), atlas.remember("I send no money", kind="core")
@@ -343,7 +343,7 @@ def test_a_key_removes_nothing_above_its_trust(store: Recollect, address: str) -
     browser.close()
 
 
-def test_a_key_limited_to_agents_leaves_the_whiteboard_alone(store: Recollect, address: str) -> None:
+def test_a_key_limited_to_agents_leaves_the_whiteboard_alone(store: Wellkept, address: str) -> None:
     tenant = store.tenant("boards")
     area = tenant.ingest_text("Ship on Thursday.", title="Whiteboard: releases", category="whiteboard").id
     plain = {"title": "Mine", "text": "All agents may read this."}
@@ -359,9 +359,9 @@ def test_a_key_limited_to_agents_leaves_the_whiteboard_alone(store: Recollect, a
     assert [each.id for each in tenant.list_documents(category="whiteboard")] == [area]
 
 
-def test_little_trust_pushes_nothing_more_trusted_out(store: Recollect) -> None:
+def test_little_trust_pushes_nothing_more_trusted_out(store: Wellkept) -> None:
     settings = replace(store.settings, max_total=3)
-    with Recollect(settings=settings) as small, serving(small, no_auth=False) as address:
+    with Wellkept(settings=settings) as small, serving(small, no_auth=False) as address:
         tenant = small.tenant("evicts")
         atlas, memories = tenant.agent("atlas"), "/api/agents/atlas/memories"
         atlas.remember("The user is allergic to penicillin")
@@ -383,7 +383,7 @@ def test_little_trust_pushes_nothing_more_trusted_out(store: Recollect) -> None:
         assert [each.text for each in atlas.list()] == ["Three", "Two", "One"]
 
 
-def test_a_key_makes_no_key_that_can_do_more(store: Recollect, address: str) -> None:
+def test_a_key_makes_no_key_that_can_do_more(store: Wellkept, address: str) -> None:
     tenant = store.tenant("makers")
     operator = tenant.add_key("operator").record.id
     with client_of(address, tenant.add_key("admin", trust="tool").key) as client:
@@ -408,7 +408,7 @@ def test_a_key_makes_no_key_that_can_do_more(store: Recollect, address: str) -> 
 class Recorder:
     """Sends requests, and checks that each left an event which names the key."""
 
-    def __init__(self, store: Recollect, client: httpx2.Client, key_id: str) -> None:
+    def __init__(self, store: Wellkept, client: httpx2.Client, key_id: str) -> None:
         self._audit = store.tenant("actors").audit
         self._client = client
         self._key_id = key_id
@@ -426,7 +426,7 @@ class Recorder:
         return answer.json() if answer.headers.get("content-type") == "application/json" and answer.content else answer
 
 
-def test_every_change_names_its_key(store: Recollect, address: str) -> None:
+def test_every_change_names_its_key(store: Wellkept, address: str) -> None:
     tenant = store.tenant("actors")
     atlas, agents = tenant.agent("atlas"), "/api/agents/{agent}"
     issued = tenant.add_key("operator")
@@ -490,7 +490,7 @@ def test_every_change_names_its_key(store: Recollect, address: str) -> None:
     assert changing - sent.seen == set(NO_EVENT)
 
 
-def test_writers_at_the_same_time_are_not_mixed_up(store: Recollect, address: str) -> None:
+def test_writers_at_the_same_time_are_not_mixed_up(store: Wellkept, address: str) -> None:
     """On SQLite most of these are written by the writer's thread, together."""
     tenant = store.tenant("together")
     keys = {f"agent-{number}": tenant.add_key("write", agents=[f"agent-{number}"]) for number in range(8)}
@@ -510,7 +510,7 @@ def test_writers_at_the_same_time_are_not_mixed_up(store: Recollect, address: st
     assert {each.actor for each in tenant.audit.list(limit=500) if each.action == "key.add"} == {""}
 
 
-def test_a_server_without_keys_acts_as_the_operator(store: Recollect) -> None:
+def test_a_server_without_keys_acts_as_the_operator(store: Wellkept) -> None:
     with serving(store) as address, client_of(address) as client:
         client.post("/api/agents/open/memories", json={"text": "hello"})
         event = client.get("/api/audit", params={"limit": 1}).json()["items"][0]

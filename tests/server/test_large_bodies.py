@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.policy import json_values
-from recollect.server.threads import SMALL_BODY
+from wellkept.policy import json_values
+from wellkept.server.threads import SMALL_BODY
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 RECALL = "/api/agents/large/recall"
@@ -65,7 +65,7 @@ def test_large_bodies_are_parsed_once_and_not_on_the_event_loop(
     monkeypatch.setattr(json_values.json, "loads", noting)
     for body in ({"query": "word " * SMALL_BODY}, {f"k{n}": 1 for n in range(10_000)}):
         client.post(RECALL, json=body)
-    assert [each.name for each in threads] == ["recollect-request"] * 2
+    assert [each.name for each in threads] == ["wellkept-request"] * 2
 
 
 def test_many_small_values_and_long_texts_are_accepted(client: httpx2.Client) -> None:

@@ -12,19 +12,19 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from recollect.api.recollect import Recollect
-from recollect.server.http import limits, routing
-from recollect.server.http.routing import UNKNOWN
-from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
 from tests.server.routes import CONSOLE, SCOPES
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.http import limits, routing
+from wellkept.server.http.routing import UNKNOWN
+from wellkept.settings import Settings
 
 
 class Waiting:
     """A server with a route that takes as long as a test likes."""
 
-    def __init__(self, recollect: Recollect) -> None:
-        self.recollect = recollect
+    def __init__(self, wellkept: Wellkept) -> None:
+        self.wellkept = wellkept
         self.begun: list[str] = []
         self.may_end = threading.Event()
         self.address = ""
@@ -39,21 +39,21 @@ class Waiting:
         self.app = app
 
     def key_of(self, tenant: str) -> str:
-        return self.recollect.tenant(tenant).add_key("admin").key
+        return self.wellkept.tenant(tenant).add_key("admin").key
 
     def ask(self, key: str, name: str, *, method: str = "GET", body: bytes | None = None) -> httpx2.Response:
         with client_of(self.address, key) as client:
             return client.request(method, "/api/waiting", params={"name": name}, content=body)
 
     def under_way(self) -> float:
-        return self.app.state.metrics.registry.get_sample_value("recollect_requests_under_way") or 0.0
+        return self.app.state.metrics.registry.get_sample_value("wellkept_requests_under_way") or 0.0
 
 
 @contextlib.contextmanager
 def waiting(**settings: Any) -> Iterator[Waiting]:
-    with Recollect(":memory:", settings=Settings(embedder="off", **settings)) as recollect:
-        server = Waiting(recollect)
-        with serving(recollect, server.add_route, no_auth=False) as server.address:
+    with Wellkept(":memory:", settings=Settings(embedder="off", **settings)) as wellkept:
+        server = Waiting(wellkept)
+        with serving(wellkept, server.add_route, no_auth=False) as server.address:
             try:
                 yield server
             finally:

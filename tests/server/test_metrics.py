@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx2
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.server.test_health import BrokenEmbedder
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 
 SECRET = "the key is AKIAQ3EGRD5FJZ7XWB2M"
 LONG = "and so the story went on and on, with many a word. " * 12
@@ -35,14 +35,14 @@ def test_requests_are_counted_by_route_and_never_by_what_is_in_them(client: http
     client.request("PROPFIND", "/api/agents")
     told = numbers(client)
 
-    counted = 'recollect_requests_total{method="POST",route="/api/agents/{agent}/memories",status="201"}'
+    counted = 'wellkept_requests_total{method="POST",route="/api/agents/{agent}/memories",status="201"}'
     assert told[counted] >= 2
-    assert told['recollect_requests_total{method="GET",route="(unknown)",status="404"}'] >= 1
-    assert told['recollect_requests_total{method="other",route="(unknown)",status="405"}'] >= 1
-    assert told['recollect_request_seconds_count{method="GET",route="/api/agents/{agent}/memories"}'] >= 1
-    assert told["recollect_requests_under_way"] == 1, "this one"
-    assert told["recollect_store_bytes"] > 10_000
-    assert told["recollect_waiting_vectors"] == told["recollect_embedder_failing"] == 0
+    assert told['wellkept_requests_total{method="GET",route="(unknown)",status="404"}'] >= 1
+    assert told['wellkept_requests_total{method="other",route="(unknown)",status="405"}'] >= 1
+    assert told['wellkept_request_seconds_count{method="GET",route="/api/agents/{agent}/memories"}'] >= 1
+    assert told["wellkept_requests_under_way"] == 1, "this one"
+    assert told["wellkept_store_bytes"] > 10_000
+    assert told["wellkept_waiting_vectors"] == told["wellkept_embedder_failing"] == 0
     everything = " ".join(told)
     assert "private" not in everything
     assert ann.rpartition("/")[2] not in everything
@@ -51,11 +51,11 @@ def test_requests_are_counted_by_route_and_never_by_what_is_in_them(client: http
 
 def test_metrics_take_an_operators_key(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", tenant="ours", rate_limit=0.0001, rate_burst=2)
-    with Recollect(settings=settings, embedder=BrokenEmbedder()) as recollect:
-        ours = recollect.tenant("ours").add_key("operator").key
-        admin, fast = recollect.tenant("ours").add_key("admin").key, recollect.tenant("fast").add_key("read").key
-        recollect.agent("ann").remember("tabs")
-        with serving(recollect, no_auth=False) as address:
+    with Wellkept(settings=settings, embedder=BrokenEmbedder()) as wellkept:
+        ours = wellkept.tenant("ours").add_key("operator").key
+        admin, fast = wellkept.tenant("ours").add_key("admin").key, wellkept.tenant("fast").add_key("read").key
+        wellkept.agent("ann").remember("tabs")
+        with serving(wellkept, no_auth=False) as address:
             with client_of(address, fast) as client:
                 statuses = [client.get("/api/agents").status_code for _ in range(4)]
             with client_of(address, admin) as client:
@@ -65,58 +65,58 @@ def test_metrics_take_an_operators_key(tmp_path: Path) -> None:
 
     assert statuses == [200, 200, 429, 429]
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
-    assert told['recollect_refused_total{why="rate"}'] == 2
-    assert told["recollect_waiting_vectors"] == told["recollect_embedder_failing"] == 1
+    assert told['wellkept_refused_total{why="rate"}'] == 2
+    assert told["wellkept_waiting_vectors"] == told["wellkept_embedder_failing"] == 1
     assert "ours" not in " ".join(told)
 
 
 def test_a_store_that_does_not_answer_is_left_out() -> None:
-    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect) as address:
-        recollect.close()
+    with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept) as address:
+        wellkept.close()
         with client_of(address) as client:
             told = numbers(client)
 
-    assert "recollect_store_bytes" not in told
-    assert told["recollect_requests_under_way"] == 1
+    assert "wellkept_store_bytes" not in told
+    assert told["wellkept_requests_under_way"] == 1
 
 
 def test_recalls_prompts_secrets_and_indexes_are_counted(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", tenant="ours")
-    with Recollect(settings=settings) as recollect, serving(recollect) as address, client_of(address) as client:
+    with Wellkept(settings=settings) as wellkept, serving(wellkept) as address, client_of(address) as client:
         ann = "/api/agents/ann"
         client.post(f"{ann}/memories", json={"text": "Prefers tabs over spaces", "kind": "note"})
         assert client.post(f"{ann}/memories", json={"text": SECRET}).status_code == 400
         assert client.post(f"{ann}/recall", json={"query": "tabs or spaces?"}).json()["hits"]
         assert not client.post(f"{ann}/recall", json={"query": "quantum chromodynamics"}).json()["hits"]
         for turn in range(8):
-            recollect.agent("ann").log_turn("s-1", user=f"say {turn} {LONG}", assistant=LONG)
+            wellkept.agent("ann").log_turn("s-1", user=f"say {turn} {LONG}", assistant=LONG)
         prompt = {"session_id": "s-1", "message": "tabs or spaces?", "budget": 1_000}
         assert client.post(f"{ann}/context", json=prompt).json()["truncations"]
-        recollect.maintain()
+        wellkept.maintain()
         told = numbers(client)
 
-    assert told['recollect_recalls_total{outcome="found",verb="recall"}'] == 1
-    assert told['recollect_recalls_total{outcome="empty",verb="recall"}'] == 1
-    assert told['recollect_recalls_total{outcome="found",verb="context"}'] == 1
-    assert told['recollect_recall_source_seconds_count{source="memory"}'] >= 3
-    assert told['recollect_recall_unanswered_total{source="memory"}'] == 0
-    assert told['recollect_secrets_total{action="reject"}'] == 1
-    assert told["recollect_prompt_tokens_count"] == told["recollect_prompts_truncated_total"] == 1
-    assert 0 < told["recollect_prompt_tokens_sum"] <= 1_000
-    assert told["recollect_prompt_tokens_removed_total"] > 0
-    assert sum(told[f'recollect_prompt_truncations_total{{step="{step}"}}'] for step in STEPS) >= 1
-    assert told['recollect_index_lookups_total{outcome="loaded"}'] >= 1
-    assert told['recollect_index_lookups_total{outcome="hit"}'] >= 1
-    assert told['recollect_memories{kind="note",state="live"}'] == 1
-    assert told['recollect_memories{kind="core",state="held"}'] == 0
-    assert told["recollect_maintenance_failed"] == 0
-    assert told["recollect_maintenance_timestamp_seconds"] > 1_700_000_000
+    assert told['wellkept_recalls_total{outcome="found",verb="recall"}'] == 1
+    assert told['wellkept_recalls_total{outcome="empty",verb="recall"}'] == 1
+    assert told['wellkept_recalls_total{outcome="found",verb="context"}'] == 1
+    assert told['wellkept_recall_source_seconds_count{source="memory"}'] >= 3
+    assert told['wellkept_recall_unanswered_total{source="memory"}'] == 0
+    assert told['wellkept_secrets_total{action="reject"}'] == 1
+    assert told["wellkept_prompt_tokens_count"] == told["wellkept_prompts_truncated_total"] == 1
+    assert 0 < told["wellkept_prompt_tokens_sum"] <= 1_000
+    assert told["wellkept_prompt_tokens_removed_total"] > 0
+    assert sum(told[f'wellkept_prompt_truncations_total{{step="{step}"}}'] for step in STEPS) >= 1
+    assert told['wellkept_index_lookups_total{outcome="loaded"}'] >= 1
+    assert told['wellkept_index_lookups_total{outcome="hit"}'] >= 1
+    assert told['wellkept_memories{kind="note",state="live"}'] == 1
+    assert told['wellkept_memories{kind="core",state="held"}'] == 0
+    assert told["wellkept_maintenance_failed"] == 0
+    assert told["wellkept_maintenance_timestamp_seconds"] > 1_700_000_000
     assert not re.search("ours|ann|tabs|quantum|s-1", " ".join(told))
 
 
 def test_recalls_of_a_tool_over_mcp_are_counted() -> None:
-    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect) as address:
-        recollect.agent("ann").remember("Prefers tabs over spaces")
+    with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept) as address:
+        wellkept.agent("ann").remember("Prefers tabs over spaces")
         with client_of(address) as client:
             call = {"name": "search_my_memories", "arguments": {"query": "tabs or spaces?"}}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
@@ -124,12 +124,12 @@ def test_recalls_of_a_tool_over_mcp_are_counted() -> None:
             told = numbers(client)
 
     assert "Prefers tabs" in answer.text
-    assert told['recollect_recalls_total{outcome="found",verb="recall"}'] == 1
+    assert told['wellkept_recalls_total{outcome="found",verb="recall"}'] == 1
 
 
 def test_counts_of_many_threads_add_up() -> None:
-    with Recollect(":memory:", settings=Settings(rate_limit=0)) as recollect, serving(recollect) as address:
-        recollect.agent("ann").remember("Prefers tabs over spaces")
+    with Wellkept(":memory:", settings=Settings(rate_limit=0)) as wellkept, serving(wellkept) as address:
+        wellkept.agent("ann").remember("Prefers tabs over spaces")
 
         def recall(_: int) -> None:
             with client_of(address) as client:
@@ -141,15 +141,15 @@ def test_counts_of_many_threads_add_up() -> None:
         with client_of(address) as client:
             told = numbers(client)
 
-    assert told['recollect_recalls_total{outcome="found",verb="recall"}'] == 80
-    assert told['recollect_recall_source_seconds_count{source="memory"}'] == 80
+    assert told['wellkept_recalls_total{outcome="found",verb="recall"}'] == 80
+    assert told['wellkept_recall_source_seconds_count{source="memory"}'] == 80
 
 
 def test_work_outside_of_requests_counts_for_nobody() -> None:
-    with Recollect(":memory:", settings=Settings()) as recollect, serving(recollect) as address:
-        recollect.agent("ann").remember("Prefers tabs over spaces")
-        assert recollect.agent("ann").recall("tabs?")
+    with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept) as address:
+        wellkept.agent("ann").remember("Prefers tabs over spaces")
+        assert wellkept.agent("ann").recall("tabs?")
         with client_of(address) as client:
             told = numbers(client)
 
-    assert told['recollect_recalls_total{outcome="found",verb="recall"}'] == 0
+    assert told['wellkept_recalls_total{outcome="found",verb="recall"}'] == 0

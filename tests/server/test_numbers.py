@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx2
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.waiting import eventually
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 
 HOSTILE = (
     *("-1", "0", "2147483648", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1e308"),
@@ -96,11 +96,11 @@ def answers(client: httpx2.Client, key: str) -> Iterator[tuple[str, int]]:
 
 
 def test_hostile_numbers_break_nothing_for_anybody(tmp_path: Path) -> None:
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as recollect:
-        recollect.agent("evil", tenant="evil").remember("Prefers tabs")
-        key = recollect.agent("evil", tenant="evil").store_detail("a line\n" * 900).key
-        evil, good = (recollect.tenant(name).add_key("admin").key for name in ("evil", "good"))
-        with serving(recollect, no_auth=False) as address:
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as wellkept:
+        wellkept.agent("evil", tenant="evil").remember("Prefers tabs")
+        key = wellkept.agent("evil", tenant="evil").store_detail("a line\n" * 900).key
+        evil, good = (wellkept.tenant(name).add_key("admin").key for name in ("evil", "good"))
+        with serving(wellkept, no_auth=False) as address:
             with client_of(address, evil) as client:
                 told = dict(answers(client, key))
                 refused = client.post(

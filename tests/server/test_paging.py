@@ -9,10 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect, TenantMemory
-from recollect.server import paging
-from recollect.server.console import conversations
-from recollect.server.console.pages import fit_bytes
+from wellkept.api.wellkept import TenantMemory, Wellkept
+from wellkept.server import paging
+from wellkept.server.console import conversations
+from wellkept.server.console.pages import fit_bytes
 
 COUNT = 250
 
@@ -192,7 +192,7 @@ def test_a_page_holds_one_item_of_any_size(client: httpx2.Client, ann: str, monk
 
 
 def test_a_page_is_not_read_from_the_store_at_once(
-    client: httpx2.Client, recollect: Recollect, ann: str, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.Client, wellkept: Wellkept, ann: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, _ = make_large(client, ann, "steps")
     monkeypatch.setattr(paging, "MAX_PAGE_BYTES", 20_000)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
-from recollect.testing.fake_model import ModelServer, calls, says
 from tests.server.live import client_of, serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
+from wellkept.testing.fake_model import ModelServer, calls, says
 
 CLIENTS = 8
 WRITES = 5
@@ -15,8 +15,8 @@ WRITES = 5
 
 def test_a_life_on_postgresql(postgres_url: str) -> None:
     with (
-        Recollect(settings=Settings(url=postgres_url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=postgres_url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         assert client.get("/health").json()["engine"] == "postgres"
@@ -50,7 +50,7 @@ def test_many_clients_and_pages_on_postgresql(postgres_url: str) -> None:
         with client_of(address) as client:
             return {client.post("/api/agents/bob/memories", json=memory).status_code for _ in range(WRITES)}
 
-    with Recollect(settings=Settings(url=postgres_url)) as recollect, serving(recollect) as address:
+    with Wellkept(settings=Settings(url=postgres_url)) as wellkept, serving(wellkept) as address:
         with ThreadPoolExecutor(CLIENTS) as pool:
             assert set().union(*pool.map(write, [address] * CLIENTS)) == {201}
         found, cursor = [], ""
@@ -65,8 +65,8 @@ def test_many_clients_and_pages_on_postgresql(postgres_url: str) -> None:
 def test_an_agent_runs_on_postgresql(postgres_url: str) -> None:
     with (
         ModelServer(says("Tabs, as noted.")) as endpoint,
-        Recollect(settings=Settings(url=postgres_url, openai_model="small", openai_base_url=endpoint.url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=postgres_url, openai_model="small", openai_base_url=endpoint.url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         endpoint.script.append(calls("memory_store", text="Prefers tabs"))

@@ -9,13 +9,13 @@ import httpx2
 import psycopg
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.server.rest import health as health_route
-from recollect.server.rest.health import NO_ANSWER, SLOW
-from recollect.settings import Settings
-from recollect.store.postgres import link
 from tests.postgres_server import PostgresServer
 from tests.server.live import NO_CERTIFICATES, client_of, serving, wait_until
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.rest import health as health_route
+from wellkept.server.rest.health import NO_ANSWER, SLOW
+from wellkept.settings import Settings
+from wellkept.store.postgres import link
 
 SOON = 8.0
 """Seconds a client waits. A request that waits for the pool takes 10."""
@@ -38,9 +38,9 @@ def url(own_server: PostgresServer) -> str:
 @pytest.fixture
 def client(url: str) -> Iterator[httpx2.Client]:
     """Of a server that wants keys, with one that was used before."""
-    with Recollect(settings=Settings(url=url)) as recollect:
-        key = recollect.tenant().add_key("admin").key
-        with serving(recollect, no_auth=False) as address, client_of(address, key) as client:
+    with Wellkept(settings=Settings(url=url)) as wellkept:
+        key = wellkept.tenant().add_key("admin").key
+        with serving(wellkept, no_auth=False) as address, client_of(address, key) as client:
             client.timeout = httpx2.Timeout(SOON)
             assert client.post(MEMORIES, json={"text": "before"}).status_code == 201
             yield client
@@ -110,10 +110,10 @@ def test_a_recall_from_a_frozen_server_is_not_waited_for_past_its_deadline(
     own_server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link, "SLOW_CALL", 1000.0)  # it is not found out otherwise
-    with Recollect(settings=Settings(url=url, recall_deadline=1.0)) as recollect:
-        recollect.agent("ann").remember("before")
+    with Wellkept(settings=Settings(url=url, recall_deadline=1.0)) as wellkept:
+        wellkept.agent("ann").remember("before")
         with own_server.frozen():
-            hits = recollect.agent("ann").recall("before", sources=["memory"])
+            hits = wellkept.agent("ann").recall("before", sources=["memory"])
 
     assert (list(hits), [each.source for each in hits.unanswered]) == ([], ["memory"])
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.errors import Invalid
-from recollect.server.run import listening, serve
-from recollect.settings import Settings
 from tests.server.live import ServerProcess, client_of, wait_until
+from wellkept.api.wellkept import Wellkept
+from wellkept.errors import Invalid
+from wellkept.server.run import listening, serve
+from wellkept.settings import Settings
 
 CLIENTS = 16
 WRITES = 15
@@ -22,7 +22,7 @@ WRITES = 15
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_other_machines_are_let_in_only_when_there_are_keys(host: str) -> None:
-    with pytest.raises(Invalid, match="recollect keys create --scope operator"):
+    with pytest.raises(Invalid, match="wellkept keys create --scope operator"):
         serve(Settings(url=":memory:", host=host, port=0), no_auth=False)
 
 
@@ -111,8 +111,8 @@ def test_told_to_stop_under_load_it_loses_nothing_it_has_acknowledged(tmp_path: 
 
     assert (code, errors) == (0, "")
     assert len(acknowledged) >= 2 * CLIENTS
-    with Recollect(settings=Settings(url=url)) as recollect:
-        stored = {memory.text for memory in recollect.agent("shared").list(limit=500)}
+    with Wellkept(settings=Settings(url=url)) as wellkept:
+        stored = {memory.text for memory in wellkept.agent("shared").list(limit=500)}
     assert acknowledged <= stored
     assert len(stored - acknowledged) <= CLIENTS, "of each client at most the one whose answer did not arrive"
 

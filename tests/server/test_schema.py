@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
 from tests.server.live import serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 CHECKS = """not_a_server_error status_code_conformance content_type_conformance response_schema_conformance
@@ -65,9 +65,9 @@ def test_no_request_breaks_the_server(address: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_no_request_breaks_a_server_with_keys(tmp_path: Path) -> None:
     """With a key, and (that is what `ignored_auth` tries) without one and with a wrong one."""
-    with Recollect(":memory:", settings=Settings(rate_limit=0, max_failed_keys=0)) as recollect:
-        key = recollect.tenant().add_key("admin").key
-        with serving(recollect, no_auth=False) as address:
+    with Wellkept(":memory:", settings=Settings(rate_limit=0, max_failed_keys=0)) as wellkept:
+        key = wellkept.tenant().add_key("admin").key
+        with serving(wellkept, no_auth=False) as address:
             schemathesis(
                 address, tmp_path, examples=2, checks=[*CHECKS, "ignored_auth"], phases=["examples", "fuzzing"], key=key
             )

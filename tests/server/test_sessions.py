@@ -9,10 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
-from recollect.testing.fake_model import ModelServer, says, status
 from tests.server.live import ServerProcess, client_of, serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
+from wellkept.testing.fake_model import ModelServer, says, status
 
 SESSIONS = "/api/chat/sessions"
 
@@ -181,8 +181,8 @@ def summing(model: ModelServer) -> Iterator[httpx2.Client]:
         embedder="off",
     )
     with (
-        Recollect(":memory:", settings=settings) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=settings) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         yield client

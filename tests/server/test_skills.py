@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
 from tests.server.live import client_of, serving
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 
 SKILL = "---\nname: {name}\ndescription: How to.\nsince: 2026-01-31\n{more}---\nDo it.\n"
 
@@ -19,7 +19,7 @@ def test_skills_are_listed_whole_and_by_agent(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "SKILL.md").write_text(SKILL.format(name=name, more=more))
     settings = Settings(skills=(str(tmp_path),))
-    with Recollect(":memory:", settings=settings) as store, serving(store) as address, client_of(address) as client:
+    with Wellkept(":memory:", settings=settings) as store, serving(store) as address, client_of(address) as client:
         answer = client.get("/api/skills").json()
         assert answer["items"][0] == {
             "name": "all",

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from recollect.server.http import connection, limits
 from tests.server.live import PATIENCE, wait_until
+from wellkept.server.http import connection, limits
 
 MUCH = 1000 * connection.MAX_HEADER_BYTES
 """More than lies on the way between two programs when the other one does not get to read it."""
@@ -138,7 +138,7 @@ def test_what_is_no_request_is_refused_in_the_same_shape(line: socket.socket, se
 def test_a_client_that_leaves_within_its_body_fills_no_log(
     address: str, client: httpx2.Client, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
-    counted = f'recollect_requests_total{{method="POST",route="{path}",status="400"}}'
+    counted = f'wellkept_requests_total{{method="POST",route="{path}",status="400"}}'
     with called(address) as line:
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
         line.sendall(head.encode() + b"Expect: 100-continue\r\n\r\n")

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import StoreError
-from recollect.server import supervisor
-from recollect.server.supervisor import Supervisor, send_beats
 from tests.server.live import wait_until
+from wellkept.errors import StoreError
+from wellkept.server import supervisor
+from wellkept.server.supervisor import Supervisor, send_beats
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has one process")
 

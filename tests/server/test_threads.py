@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recollect
-from recollect.server.threads import Threads
-from recollect.services.recall import recall
-from recollect.settings import Settings
 from tests.hanging import Hanging
 from tests.server.live import PATIENCE, client_of, serving, wait_until
+from wellkept import Wellkept
+from wellkept.server.threads import Threads
+from wellkept.services.recall import recall
+from wellkept.settings import Settings
 
 
 def test_no_more_jobs_run_at_once_than_there_are_threads() -> None:
@@ -69,19 +69,19 @@ def hanging() -> Iterator[Hanging]:
 
 
 @pytest.fixture
-def recollect(tmp_path: Path, hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recollect]:
+def wellkept(tmp_path: Path, hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wellkept]:
     """A store that waits half a second for its embedder, and for all the rest as long as a busy machine takes."""
     monkeypatch.setattr(recall, "EMBEDDER_SHARE", 0.5 / PATIENCE)
     settings = Settings(url=f"sqlite:///{tmp_path}/m.db", recall_deadline=PATIENCE)
-    with Recollect(settings=settings, embedder=hanging) as opened:
+    with Wellkept(settings=settings, embedder=hanging) as opened:
         opened.agent("ann").remember("The refund was paid")
         yield opened
 
 
 def test_a_server_answers_a_recall_whose_embedder_hangs_and_everybody_else(
-    recollect: Recollect, hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+    wellkept: Wellkept, hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving(recollect) as address, client_of(address) as client, client_of(address) as other:
+    with serving(wellkept) as address, client_of(address) as client, client_of(address) as other:
         asked = hanging.asked
         hanging.may_answer.clear()
 

@@ -14,12 +14,12 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message
 
-from recollect.api.recollect import Recollect
-from recollect.server.app import create_app
-from recollect.server.http import limits
-from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.waiting import pass_turn
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.app import create_app
+from wellkept.server.http import limits
+from wellkept.settings import Settings
 
 pytestmark = pytest.mark.proves("X6")
 
@@ -29,8 +29,8 @@ def pair(tmp_path: Path) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
     """Two servers with nothing in common: an admin of acme at each of them."""
     settings = Settings(embedder="off", rate_limit=0)
     with (
-        Recollect(f"sqlite:///{tmp_path / 'here.db'}", settings=settings) as here,
-        Recollect(f"sqlite:///{tmp_path / 'there.db'}", settings=settings) as there,
+        Wellkept(f"sqlite:///{tmp_path / 'here.db'}", settings=settings) as here,
+        Wellkept(f"sqlite:///{tmp_path / 'there.db'}", settings=settings) as there,
         serving(here, no_auth=False) as one,
         serving(there, no_auth=False) as other,
         client_of(one, here.tenant("acme").add_key("admin").key) as first,
@@ -118,26 +118,26 @@ def test_what_is_refused_says_why_and_changes_nothing(pair: tuple[httpx2.Client,
     assert there.get("/api/agents/atlas/memories/m-1").json()["text"] == "something else"
 
 
-def test_only_an_admin_moves_a_tenant(recollect: Recollect, tmp_path: Path) -> None:
-    key = recollect.tenant("walled").add_key("write").key
-    with serving(recollect, no_auth=False) as address, client_of(address, key) as writer:
+def test_only_an_admin_moves_a_tenant(wellkept: Wellkept, tmp_path: Path) -> None:
+    key = wellkept.tenant("walled").add_key("write").key
+    with serving(wellkept, no_auth=False) as address, client_of(address, key) as writer:
         assert writer.get("/api/export").status_code == 403
         assert writer.post("/api/import", content=b"x").status_code == 403
         assert httpx2.get(f"{address}/api/export", trust_env=False).status_code == 401
 
 
 def test_the_tenant_is_the_keys_and_not_the_files(
-    pair: tuple[httpx2.Client, httpx2.Client], recollect: Recollect
+    pair: tuple[httpx2.Client, httpx2.Client], wellkept: Wellkept
 ) -> None:
     here, _ = pair
     fill(here)
     sent = here.get("/api/export").content
-    key = recollect.tenant("other").add_key("admin").key
-    with serving(recollect, no_auth=False) as address, client_of(address, key) as client:
+    key = wellkept.tenant("other").add_key("admin").key
+    with serving(wellkept, no_auth=False) as address, client_of(address, key) as client:
         client.post("/api/import", content=sent).raise_for_status()
 
-    assert recollect.tenant("acme").list_agents() == []
-    assert [each.id for each in recollect.tenant("other").list_agents()] == ["atlas"]
+    assert wellkept.tenant("acme").list_agents() == []
+    assert [each.id for each in wellkept.tenant("other").list_agents()] == ["atlas"]
 
 
 def test_a_file_may_be_larger_than_other_bodies_and_has_a_limit_of_its_own(
@@ -183,8 +183,8 @@ def slowly(app: FastAPI, path: str, *, pause: float) -> int:
     return statuses[0]
 
 
-def test_a_file_may_take_its_time_as_long_as_it_moves(recollect: Recollect) -> None:
-    app, soon = create_app(recollect, no_auth=True), limits.MAX_BODY_SECONDS / 2
+def test_a_file_may_take_its_time_as_long_as_it_moves(wellkept: Wellkept) -> None:
+    app, soon = create_app(wellkept, no_auth=True), limits.MAX_BODY_SECONDS / 2
 
     assert slowly(app, "/api/import", pause=soon) == 400, "it is nothing, but has come"
     assert slowly(app, "/api/import", pause=3 * soon) == 408
@@ -195,7 +195,7 @@ def test_no_file_is_left_behind(client: httpx2.Client, tmp_path: Path, monkeypat
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     exported = client.get("/api/export", params={"compression": "gzip"})
 
-    assert json.loads(gzip.decompress(exported.content).splitlines()[0])["recollect"] == "export"
+    assert json.loads(gzip.decompress(exported.content).splitlines()[0])["wellkept"] == "export"
     assert client.post("/api/import", content=exported.content).status_code == 200
     assert client.post("/api/import", content=b"nonsense").status_code == 400
     assert list(tmp_path.iterdir()) == []

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx2
 
-from recollect import Recollect, Settings
 from tests.server.conftest import MovableClock
 from tests.server.live import client_of, serving
 from tests.server.test_agents_and_memories import remember, texts
+from wellkept import Settings, Wellkept
 
 
 def test_a_correction_ends_what_it_corrects_and_the_past_can_be_read(
@@ -115,8 +115,8 @@ def test_notes_that_came_with_the_workspace_are_approved(tmp_path: Path) -> None
     file.write_text('{"id":"m-4","text":"Deploys go to Frankfurt","ts":"2026-02-26T12:00:00Z"}\n')
     settings = Settings(workspace=tmp_path, embedder="off")
     with (
-        Recollect(":memory:", settings=settings) as recollect,
-        serving(recollect) as address,
+        Wellkept(":memory:", settings=settings) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         listed = "/api/agents/atlas/memories/m-4"

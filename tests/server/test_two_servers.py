@@ -12,21 +12,21 @@ from typing import Any
 import httpx2
 import psycopg
 
-from recollect.api.recollect import Recollect
-from recollect.server.http import shared_limits
-from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.waiting import eventually
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.http import shared_limits
+from wellkept.settings import Settings
 
 SLOW = 0.001
 """A rate at which no token comes back while a test runs."""
 
 
 @contextmanager
-def two_servers(url: str, **settings: Any) -> Iterator[tuple[Recollect, list[httpx2.Client], str]]:
+def two_servers(url: str, **settings: Any) -> Iterator[tuple[Wellkept, list[httpx2.Client], str]]:
     """Two servers, a client of each, and a key."""
     with ExitStack() as stack:
-        stores = [stack.enter_context(Recollect(settings=Settings(url=url, embedder="off", **settings))) for _ in "ab"]
+        stores = [stack.enter_context(Wellkept(settings=Settings(url=url, embedder="off", **settings))) for _ in "ab"]
         key = stores[0].tenant("acme").add_key("write").key
         addresses = [stack.enter_context(serving(store, no_auth=False)) for store in stores]
         yield stores[0], [stack.enter_context(client_of(address, key)) for address in addresses], key
@@ -69,15 +69,15 @@ def test_wrong_keys_are_counted_over_both(postgres_url: str) -> None:
 
 
 def test_a_revoked_key_is_refused_by_both(postgres_url: str) -> None:
-    with two_servers(postgres_url) as (recollect, clients, key):
+    with two_servers(postgres_url) as (wellkept, clients, key):
         assert ask_in_turn(clients, 4) == {200: 4}
-        recollect.tenant("acme").revoke_key(recollect.verify_key(key).id)
+        wellkept.tenant("acme").revoke_key(wellkept.verify_key(key).id)
         assert clients[0].get("/api/agents").status_code == 401
         eventually(lambda: clients[1].get("/api/agents").status_code == 401)
 
 
 def test_one_request_sent_to_both_is_carried_out_once(postgres_url: str) -> None:
-    with two_servers(postgres_url) as (recollect, clients, _key), ThreadPoolExecutor(8) as pool:
+    with two_servers(postgres_url) as (wellkept, clients, _key), ThreadPoolExecutor(8) as pool:
         for number in range(5):
             headers = {"Idempotency-Key": f"key-{number}"}
             body = {"text": f"Orders number {number}", "kind": "journal"}
@@ -88,11 +88,11 @@ def test_one_request_sent_to_both_is_carried_out_once(postgres_url: str) -> None
             codes = Counter(each.result().status_code for each in sent)
             assert codes[201] >= 1
             assert set(codes) <= {201, 409}
-        assert len(recollect.agent("ann", tenant="acme").list(kind="journal")) == 5
+        assert len(wellkept.agent("ann", tenant="acme").list(kind="journal")) == 5
 
 
 def test_what_one_server_showed_is_no_news_to_the_other(postgres_url: str) -> None:
-    with two_servers(postgres_url) as (recollect, clients, _key):
+    with two_servers(postgres_url) as (wellkept, clients, _key):
         text = "The harbour crane is repaired on the last Friday of the month."
         clients[0].post("/api/agents/ann/memories", json={"text": text})
         assert clients[0].post("/api/agents/ann/recall", json={"query": "harbour crane"}).json()["hits"]
@@ -102,4 +102,4 @@ def test_what_one_server_showed_is_no_news_to_the_other(postgres_url: str) -> No
             return clients[1].post("/api/agents/ann/memories", json=echo).status_code != 201
 
         eventually(is_refused)
-        assert recollect.agent("ann", tenant="acme").list(kind="note")
+        assert wellkept.agent("ann", tenant="acme").list(kind="note")

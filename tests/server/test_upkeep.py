@@ -8,12 +8,12 @@ from pathlib import Path
 import apsw
 import httpx2
 
-from recollect.api.recollect import Recollect
-from recollect.settings import Settings
 from tests.server.conftest import MovableClock
 from tests.server.live import client_of, serving
 from tests.server.test_agents_and_memories import remember, texts
 from tests.server.test_errors import SECRET
+from wellkept.api.wellkept import Wellkept
+from wellkept.settings import Settings
 
 COUNTS = "agents examined archived expired faded over_quota gisted items swept embedded embedding_problem".split()
 
@@ -29,9 +29,9 @@ def test_maintenance_archives_what_has_expired(client: httpx2.Client, ann: str, 
     assert texts(client, ann, state="archived") == ["Said hello"]
 
 
-def test_a_second_run_of_maintenance_is_a_conflict(client: httpx2.Client, recollect: Recollect) -> None:
-    now = recollect.now()
-    store = recollect._store  # another process, which nothing public can be
+def test_a_second_run_of_maintenance_is_a_conflict(client: httpx2.Client, wellkept: Wellkept) -> None:
+    now = wellkept.now()
+    store = wellkept._store  # another process, which nothing public can be
     store.take_lease("maintain", "somebody else", now=now, until=now + timedelta(minutes=1))
     try:
         answer = client.post("/api/maintenance")
@@ -66,7 +66,7 @@ def test_the_audit_log_tells_what_was_done_in_pages(client: httpx2.Client, ann: 
 def test_the_audit_log_shows_that_it_was_tampered_with(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     settings = Settings(url=f"sqlite:///{path}")
-    with Recollect(settings=settings) as recollect, serving(recollect) as address, client_of(address) as client:
+    with Wellkept(settings=settings) as wellkept, serving(wellkept) as address, client_of(address) as client:
         for text in ("one", "two"):
             remember(client, "/api/agents/ann", text)
         whole = client.get("/api/audit/verify").json()
@@ -101,11 +101,11 @@ def test_floats_in_meta_keep_the_log_whole(client: httpx2.Client) -> None:
 
 def test_server_without_the_audit_key_refuses_to_write(tmp_path: Path) -> None:
     url, key = f"sqlite:///{tmp_path / 'memory.db'}", "correct horse battery staple"
-    with Recollect(settings=Settings(url=url, audit_key=key)) as recollect:
-        recollect.agent("ann").remember("Drinks tea")
+    with Wellkept(settings=Settings(url=url, audit_key=key)) as wellkept:
+        wellkept.agent("ann").remember("Drinks tea")
     with (
-        Recollect(settings=Settings(url=url)) as recollect,
-        serving(recollect) as address,
+        Wellkept(settings=Settings(url=url)) as wellkept,
+        serving(wellkept) as address,
         client_of(address) as client,
     ):
         refused = client.post("/api/agents/ann/memories", json={"text": "Drinks coffee"})
@@ -119,10 +119,10 @@ def test_server_without_the_audit_key_refuses_to_write(tmp_path: Path) -> None:
 
 
 def test_secrets_that_got_in_are_found_and_what_is_none_can_be_allowed() -> None:
-    with Recollect(":memory:", settings=Settings(secrets="flag")) as recollect:
-        recollect.agent("ann").remember(f"The key is {SECRET}")
-        recollect.agent("bob").remember("Drinks tea")
-        with serving(recollect) as address, client_of(address) as client:
+    with Wellkept(":memory:", settings=Settings(secrets="flag")) as wellkept:
+        wellkept.agent("ann").remember(f"The key is {SECRET}")
+        wellkept.agent("bob").remember("Drinks tea")
+        with serving(wellkept) as address, client_of(address) as client:
             found = client.post("/api/secrets/scan")
             (waiting,) = client.get("/api/agents/ann/review").json()["items"]
             allowed = client.post("/api/secrets/allow", json={"text": f"Only an example: {SECRET}"}).json()

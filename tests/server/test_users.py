@@ -9,15 +9,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.model import KeyScope
-from recollect.settings import Settings
-from recollect.tools import catalog
 from tests.server.console import Browser
 from tests.server.live import client_of, serving
 from tests.server.routes import CONSOLE, SCOPES
 from tests.server.test_isolation import NOBODYS, answered, filled
 from tests.server.test_key_limits import ACCEPT, CALL, parrot
+from wellkept.api.wellkept import Wellkept
+from wellkept.model import KeyScope
+from wellkept.settings import Settings
+from wellkept.tools import catalog
 
 pytestmark = pytest.mark.proves("E12")
 
@@ -40,22 +40,22 @@ MAKES_SESSIONS = {"POST /api/chat/sessions", "POST /agent/run", "POST /agent/vis
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
     file = tmp_path_factory.mktemp("store") / "memory.db"
     url = f"sqlite:///{file}" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     settings = Settings(url=url, embedder="off", rate_limit=0, tool_sets=tuple(catalog.SETS))
-    with Recollect(settings=settings, model=parrot) as opened:
+    with Wellkept(settings=settings, model=parrot) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def address(store: Recollect) -> Iterator[str]:
+def address(store: Wellkept) -> Iterator[str]:
     with serving(store, no_auth=False) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
-def theirs(store: Recollect) -> dict[str, str]:
+def theirs(store: Wellkept) -> dict[str, str]:
     """Something of every kind that belongs to the user u-7, by the part of the address it is found under."""
     acme = store.tenant("acme")
     atlas = acme.agent("atlas")
@@ -86,21 +86,21 @@ def theirs(store: Recollect) -> dict[str, str]:
     }
 
 
-def everything(store: Recollect) -> list[object]:
+def everything(store: Wellkept) -> list[object]:
     """All of u-7's that somebody could have changed."""
     mine = store.agent("atlas", "acme").for_user("u-7", shared=False)
     return [mine.list(state="all"), mine.sessions(), mine.list_details(), mine.proposals(state="all")]
 
 
 @pytest.mark.parametrize("how", ["key", "header", "query"])
-def test_no_route_reaches_another_user(store: Recollect, address: str, theirs: dict[str, str], how: str) -> None:
+def test_no_route_reaches_another_user(store: Wellkept, address: str, theirs: dict[str, str], how: str) -> None:
     before = everything(store)
     user = f"u-8-{how}"
     key = store.tenant("acme").add_key("admin", user=user if how == "key" else None).key
     shared = {"agent": "atlas", "documents": theirs["documents"], "workflows": theirs["workflows"]}
     nobodys = NOBODYS | shared | {"memories": "m-7777", "proposals": "p-7777"}
     with client_of(address, key) as client:
-        client.headers |= {"X-Recollect-User": user} if how == "header" else {}
+        client.headers |= {"X-Wellkept-User": user} if how == "header" else {}
         client.params = client.params.merge({"user": user} if how == "query" else {})
         for route in (each for each in SCOPES if each not in OPEN):
             if route == "DELETE /api/agents/{agent}":
@@ -135,11 +135,11 @@ def without_ids(answer: tuple[int, str], *known: dict[str, str]) -> tuple[int, s
     return answer[0], text.replace('"…"', "…")
 
 
-def test_a_request_names_a_user_in_its_header_or_body(store: Recollect, address: str) -> None:
+def test_a_request_names_a_user_in_its_header_or_body(store: Wellkept, address: str) -> None:
     tenant = store.tenant("named")
     path = "/api/agents/atlas"
     with client_of(address, tenant.add_key("write").key) as client:
-        seven = {"X-Recollect-User": "u-7"}
+        seven = {"X-Wellkept-User": "u-7"}
         tea = client.post(f"{path}/memories", json={"text": "Drinks tea"}, headers=seven).json()
         coffee = client.post(f"{path}/memories", json={"text": "Drinks coffee", "user": "u-8"}).json()
         assert (tea["user"], coffee["user"]) == ("u-7", "u-8")
@@ -167,18 +167,18 @@ def test_a_request_names_a_user_in_its_header_or_body(store: Recollect, address:
         assert (both.status_code, both.json()["code"]) == (403, "forbidden")
         # In Latin-1, Jörg and Järg must not become one user.
         for wrong in (b"", b"a\x01b", b"x" * 201, b"J\xf6rg"):
-            assert client.get(f"{path}/memories", headers={b"X-Recollect-User": wrong}).status_code == 400
+            assert client.get(f"{path}/memories", headers={b"X-Wellkept-User": wrong}).status_code == 400
         assert client.get(f"{path}/memories?user=J%F6rg").status_code == 400
         assert client.get(f"{path}/memories/{tea['id']}?user=u-8").status_code == 404
         assert client.get(f"{path}/memories/{tea['id']}?user=u-7&user=u-8").status_code == 400
         assert client.get(f"{path}/memories/{tea['id']}?user=u-8", headers=seven).status_code == 403
         assert client.post("/mcp?agent=atlas&user=u-7&user=u-8", json=CALL, headers=ACCEPT).status_code == 400
-        header: Any = {"X-Recollect-User": "jürgen".encode()}
+        header: Any = {"X-Wellkept-User": "jürgen".encode()}
         german = client.post(f"{path}/memories", json={"text": "x"}, headers=header)
         assert german.json()["user"] == "jürgen"
 
 
-def test_a_limited_key_names_no_other_user(store: Recollect, address: str) -> None:
+def test_a_limited_key_names_no_other_user(store: Wellkept, address: str) -> None:
     tenant = store.tenant("limited")
     with client_of(address, tenant.add_key("admin").key) as client:
         made = client.post("/api/keys", json={"scope": "write", "user": "u-7"}).json()
@@ -186,21 +186,21 @@ def test_a_limited_key_names_no_other_user(store: Recollect, address: str) -> No
         assert client.post("/api/keys", json={"scope": "operator", "user": "u-7"}).status_code in (400, 403)
     with client_of(address, made["key"]) as client:
         assert client.post("/api/agents/atlas/memories", json={"text": "Drinks tea"}).json()["user"] == "u-7"
-        for body, headers in (({"text": "x", "user": "u-8"}, {}), ({"text": "x"}, {"X-Recollect-User": "u-8"})):
+        for body, headers in (({"text": "x", "user": "u-8"}, {}), ({"text": "x"}, {"X-Wellkept-User": "u-8"})):
             refused = client.post("/api/agents/atlas/memories", json=body, headers=headers)
             assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
-        same = client.get("/api/agents/atlas/memories", headers={"X-Recollect-User": "u-7"}, params={"user": "u-7"})
+        same = client.get("/api/agents/atlas/memories", headers={"X-Wellkept-User": "u-7"}, params={"user": "u-7"})
         assert len(same.json()["items"]) == 1
         assert client.post("/mcp?agent=atlas&user=u-8", json=CALL, headers=ACCEPT).status_code == 403
 
 
-def test_an_answer_is_repeated_only_to_its_user(store: Recollect, address: str) -> None:
+def test_an_answer_is_repeated_only_to_its_user(store: Wellkept, address: str) -> None:
     with client_of(address, store.tenant("again").add_key("write").key) as client:
         answers = [
             client.post(
                 "/api/agents/atlas/memories",
                 json={"text": "Drinks tea"},
-                headers={"Idempotency-Key": "k-1", "X-Recollect-User": user},
+                headers={"Idempotency-Key": "k-1", "X-Wellkept-User": user},
             )
             for user in ("u-7", "u-7", "u-8")
         ]
@@ -243,7 +243,7 @@ def arguments_of(name: str, theirs: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tool", catalog.select_tools(catalog.SETS), ids=lambda tool: tool.name)
-def test_no_tool_reaches_another_user(store: Recollect, address: str, theirs: dict[str, str], tool: Any) -> None:
+def test_no_tool_reaches_another_user(store: Wellkept, address: str, theirs: dict[str, str], tool: Any) -> None:
     before = everything(store)
     call = {**CALL, "params": {"name": tool.name, "arguments": arguments_of(tool.name, theirs)}}
     tenant = store.tenant("acme")
@@ -252,9 +252,9 @@ def test_no_tool_reaches_another_user(store: Recollect, address: str, theirs: di
         (by_key, "/mcp?agent=atlas", {}),
         (by_key, "/mcp?agent=atlas&session=s-u-7", {}),
         (free, "/mcp?agent=atlas&user=u-8", {}),
-        (free, "/mcp?agent=atlas", {"X-Recollect-User": "u-8"}),
+        (free, "/mcp?agent=atlas", {"X-Wellkept-User": "u-8"}),
         (free, "/mcp?agent=atlas&session=s-u-8", {}),
-        (free, "/mcp?agent=atlas", {"X-Recollect-Session": "s-u-8"}),
+        (free, "/mcp?agent=atlas", {"X-Wellkept-Session": "s-u-8"}),
     ):
         with client_of(address, key) as client:
             answer = client.post(path, json=call, headers={**ACCEPT, **headers})
@@ -264,7 +264,7 @@ def test_no_tool_reaches_another_user(store: Recollect, address: str, theirs: di
 
 
 @pytest.mark.parametrize("how", ["key", "session"])
-def test_no_resource_reaches_another_user(store: Recollect, address: str, theirs: dict[str, str], how: str) -> None:
+def test_no_resource_reaches_another_user(store: Wellkept, address: str, theirs: dict[str, str], how: str) -> None:
     key = store.tenant("acme").add_key("admin", user="u-8" if how == "key" else None).key
     path = "/mcp?agent=atlas" + ("&session=s-u-8" if how == "session" else "")
     with client_of(address, key) as client:
@@ -274,11 +274,11 @@ def test_no_resource_reaches_another_user(store: Recollect, address: str, theirs
 
         assert MARKER not in send("resources/list")
         for kind in ("private-memory", "memories", f"details/{theirs['details']}", f"sessions/{theirs['sessions']}"):
-            read = send("resources/read", uri=f"recollect://agent/atlas/{kind}")
+            read = send("resources/read", uri=f"wellkept://agent/atlas/{kind}")
             assert MARKER not in read.replace(theirs["details"], "…")
 
 
-def test_the_console_shows_only_the_user_of_a_key(store: Recollect, address: str, theirs: dict[str, str]) -> None:
+def test_the_console_shows_only_the_user_of_a_key(store: Wellkept, address: str, theirs: dict[str, str]) -> None:
     before = everything(store)
     values = theirs | {"seen": theirs["context-calls"], "whiteboard": "d-nobodys"}
     browser = Browser(address)

@@ -15,17 +15,17 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api.recollect import Recollect
-from recollect.server.workers import count_workers
-from recollect.settings import Settings
 from tests.server.live import ServerProcess, client_of, wait_until
+from wellkept.api.wellkept import Wellkept
+from wellkept.server.workers import count_workers
+from wellkept.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has one process")
 
 PROGRAM = """
 import sys
-from recollect.server.run import serve
-from recollect.settings import Settings
+from wellkept.server.run import serve
+from wellkept.settings import Settings
 if __name__ == "__main__":
     serve(Settings(url=sys.argv[1], port=0, workers=2, rate_limit=0.001, rate_burst=40), no_auth=sys.argv[2] == "True")
 """
@@ -89,7 +89,7 @@ def test_limits_logins_and_metrics_hold_over_all_processes(tmp_path: Path) -> No
             cookies = client.post(
                 "/admin/login", data={"key": operator}, headers={"Origin": server.address, "Authorization": ""}
             ).cookies
-        login = {"Cookie": f"recollect_console={next(iter(cookies.values()))}"}
+        login = {"Cookie": f"wellkept_console={next(iter(cookies.values()))}"}
         pages = get_each(server.address, "/admin", 8, headers=login)
         answers = get_each(server.address, "/api/agents", 60, headers={"Authorization": f"Bearer {busy}"})
         with client_of(server.address, operator) as client:
@@ -98,10 +98,10 @@ def test_limits_logins_and_metrics_hold_over_all_processes(tmp_path: Path) -> No
 
     assert {page.status_code for page in pages} == {200}
     assert sorted(each.status_code for each in answers) == [200] * 40 + [429] * 20
-    counted = re.search(r'recollect_requests_total\{method="GET",route="/api/agents",status="200"\} (\d+)', metrics)
+    counted = re.search(r'wellkept_requests_total\{method="GET",route="/api/agents",status="200"\} (\d+)', metrics)
     assert counted is not None
     assert int(counted[1]) == 40
-    assert 'recollect_background_running{worker="keys"} 1.0' in metrics
+    assert 'wellkept_background_running{worker="keys"} 1.0' in metrics
     assert (code, errors) == (0, "")
     assert out.endswith("Stopped; everything is stored.\n")
 
@@ -134,7 +134,7 @@ def test_a_worker_killed_under_load_loses_nothing_acknowledged(tmp_path: Path) -
             wait_until(lambda: len([pid for pid in find_workers(server) if is_alive(pid)]) == 2)
         done.set()
         kept = [writer.result() for writer in writers]
-    with Recollect(f"sqlite:///{tmp_path / 'memory.db'}") as store:
+    with Wellkept(f"sqlite:///{tmp_path / 'memory.db'}") as store:
         found = [[each.id for each in store.agent(f"a{number}").list(limit=500)] for number in range(4)]
 
     assert [sorted(each) for each in found] == [sorted(each) for each in kept]
@@ -159,10 +159,10 @@ def test_workers_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
 
 def test_logins_survive_a_restart(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'memory.db'}"
-    with Recollect(url) as store:
+    with Wellkept(url) as store:
         key = store.verify_key(store.tenant("acme").add_key("admin").key)
         cookie, link = store.logins.begin(key), store.logins.link_for(key)
-    with Recollect(url) as store:
+    with Wellkept(url) as store:
         assert store.logins.key(cookie).id == key.id
         assert store.logins.key(store.logins.redeem(link)).id == key.id
         store.tenant("acme").revoke_key(key.id)
@@ -185,5 +185,5 @@ def test_recalls_of_all_workers_are_added_up(tmp_path: Path) -> None:
         with client_of(server.address) as client:
             told = client.get("/metrics").text
 
-    assert 'recollect_recalls_total{outcome="found",verb="recall"} 12.0' in told
-    assert 'recollect_recall_source_seconds_count{source="memory"} 12.0' in told
+    assert 'wellkept_recalls_total{outcome="found",verb="recall"} 12.0' in told
+    assert 'wellkept_recall_source_seconds_count{source="memory"} 12.0' in told

@@ -18,9 +18,9 @@ import apsw
 import psycopg
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.api.recollect import AgentMemory, TenantMemory
 from tests.postgres_server import PostgresServer
+from wellkept import Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
 
 ENGINES = ("sqlite", "postgres-18")
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -50,9 +50,9 @@ class Place:
     admin_url: str = ""
     files: Path = field(default_factory=Path)  # SQLite only: the database's own folder
 
-    def open(self, clock: Clock, *, model: Any = None, own_embedder: Any = None, **settings: Any) -> Recollect:
+    def open(self, clock: Clock, *, model: Any = None, own_embedder: Any = None, **settings: Any) -> Wellkept:
         settings = {"pool_size": 4, "busy_timeout": 100, **settings}
-        return Recollect(self.url, settings=Settings(**settings), clock=clock, model=model, embedder=own_embedder)
+        return Wellkept(self.url, settings=Settings(**settings), clock=clock, model=model, embedder=own_embedder)
 
     def sql(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """Run a statement as somebody with the database in their hands: no library, no row-level security."""
@@ -122,7 +122,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def recollect(place: Place, clock: Clock) -> Iterator[Recollect]:
+def wellkept(place: Place, clock: Clock) -> Iterator[Wellkept]:
     with place.open(clock) as opened:
         yield opened
 
@@ -134,8 +134,8 @@ def tenant_id() -> str:
 
 
 @pytest.fixture
-def tenant(recollect: Recollect, tenant_id: str) -> TenantMemory:
-    return recollect.tenant(tenant_id)
+def tenant(wellkept: Wellkept, tenant_id: str) -> TenantMemory:
+    return wellkept.tenant(tenant_id)
 
 
 @pytest.fixture

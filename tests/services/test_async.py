@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect import AsyncRecollect, Settings, StoreError
-from recollect.api.aio import THREADS
 from tests.services.conftest import Clock, Place
 from tests.waiting import pass_turn
+from wellkept import AsyncWellkept, Settings, StoreError
+from wellkept.api.aio import THREADS
 
 CLOSED = "This store is closed; open a new one."
 asked_by: ContextVar[str] = ContextVar("asked_by", default="nobody")
@@ -40,8 +40,8 @@ class Gate:
 
 
 @asynccontextmanager
-async def opened(place: Place, clock: Clock, **options: Any) -> AsyncIterator[AsyncRecollect]:
-    async with AsyncRecollect(
+async def opened(place: Place, clock: Clock, **options: Any) -> AsyncIterator[AsyncWellkept]:
+    async with AsyncWellkept(
         place.url, settings=Settings(pool_size=4, busy_timeout=100), clock=clock, **options
     ) as store:
         yield store

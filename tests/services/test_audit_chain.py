@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.errors import Invalid, ReadOnly
-from recollect.model import AuditHead
 from tests.services.conftest import Clock, Place
+from wellkept import Settings, Wellkept
+from wellkept.errors import Invalid, ReadOnly
+from wellkept.model import AuditHead
 
 KEY = "correct horse battery staple"
 OTHER_KEY = "another key of good length"
 
 
-def record(store: Recollect, *messages: str) -> None:
+def record(store: Wellkept, *messages: str) -> None:
     for message in messages:
         store.tenant("acme").audit.record("crm.call", message, meta={"seconds": 1e16})
 
@@ -79,12 +79,12 @@ def test_nothing_is_written_without_the_key(fresh_place: Place, clock: Clock, ke
 
 def test_notes_in_a_file_are_not_written_without_the_key(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", workspace=tmp_path)
-    with Recollect(settings=Settings(url=settings.url, workspace=tmp_path, audit_key=KEY)) as store:
+    with Wellkept(settings=Settings(url=settings.url, workspace=tmp_path, audit_key=KEY)) as store:
         store.agent().remember("Drinks tea")
     file = tmp_path / ".aegis" / "memory" / "memories.jsonl"
     before = file.read_bytes()
 
-    with Recollect(settings=settings) as store:
+    with Wellkept(settings=settings) as store:
         for write in (
             lambda: store.agent().remember("Drinks coffee"),
             lambda: store.agent().forget("m-1"),
@@ -107,7 +107,7 @@ def test_keyed_log_moves_to_another_store(
         store.tenant("acme").export(path)
         first, second = reversed(store.tenant("acme").audit.search("Called"))
 
-    with Recollect(settings=Settings(url=":memory:", audit_key=key)) as elsewhere:
+    with Wellkept(settings=Settings(url=":memory:", audit_key=key)) as elsewhere:
         acme = elsewhere.tenant("acme")
         imported = acme.import_(path)
         report = acme.audit.verify()
@@ -131,7 +131,7 @@ def test_unkeyed_log_goes_on_keyed_in_another_store(fresh_place: Place, clock: C
         store.agent("ann", "acme").remember("Drinks tea")
         store.tenant("acme").export(path)
 
-    with Recollect(settings=Settings(url=":memory:", audit_key=KEY)) as elsewhere:
+    with Wellkept(settings=Settings(url=":memory:", audit_key=KEY)) as elsewhere:
         assert elsewhere.tenant("acme").import_(path).problems == ()
         report = elsewhere.tenant("acme").audit.verify()
     assert (report.is_intact, report.keyed_from) == (True, 3)

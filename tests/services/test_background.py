@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import Recollect
-from recollect.api.recollect import AgentMemory
-from recollect.model import BackgroundStatus
-from recollect.services.background import writer
 from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
+from wellkept import Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.model import BackgroundStatus
+from wellkept.services.background import writer
 
 REFUSED = {
     "sqlite": "SELECT RAISE(ABORT, 'no')",
@@ -42,13 +42,13 @@ def mend_writes(place: Place, *, table: str) -> None:
     place.sql("DROP TRIGGER broken" if place.engine == "sqlite" else f"DROP TRIGGER broken ON {table}")
 
 
-def remembering(store: Recollect, agent: str, tenant: str) -> AgentMemory:
+def remembering(store: Wellkept, agent: str, tenant: str) -> AgentMemory:
     memory = store.agent(agent, tenant=tenant)
     memory.remember("Prefers tabs over spaces")
     return memory
 
 
-def status(store: Recollect, name: str) -> BackgroundStatus:
+def status(store: Wellkept, name: str) -> BackgroundStatus:
     (found,) = (each for each in store.background() if each.name == name)
     return found
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Invalid, Recollect, Settings, StoreBusy, capture_calls, captured
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.errors import ModelError
-from recollect.policy.details.references import find_references
-from recollect.services.details.describe import MAX_SENTENCE_CHARS
-from recollect.tools.catalog import TOOLS
 from tests.services.conftest import Clock, Place
+from wellkept import AsyncWellkept, Invalid, Settings, StoreBusy, Wellkept, capture_calls, captured
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.errors import ModelError
+from wellkept.policy.details.references import find_references
+from wellkept.services.details.describe import MAX_SENTENCE_CHARS
+from wellkept.tools.catalog import TOOLS
 
 LOG = "".join(f"2026-01-31T12:00:{second % 60:02}Z INFO step {second} done\n" for second in range(200))
 LOG += "2026-01-31T12:09:00Z ERROR no space left on device\n"
@@ -77,8 +77,8 @@ def test_other_output_is_replaced_by_its_reference_alone(ann: AgentMemory) -> No
 
 @pytest.mark.proves("D1")
 def test_what_stands_for_an_output_is_not_captured_again(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, capture_threshold=5) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, capture_threshold=5) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         given: list[dict[str, Any]] = [{"source": "npm install", "status": "success"}, {}, {"type": "api_response"}]
         for arguments in given:
             line = ann.capture(LOG, **arguments)
@@ -141,8 +141,8 @@ def test_a_credential_in_an_output_does_not_reach_the_line(ann: AgentMemory) -> 
 
 
 def test_tokens_are_counted_as_the_caller_wants(clock: Clock) -> None:
-    with Recollect(":memory:", clock=clock, tokenizer=lambda text: len(text.split())) as recollect:
-        ann = recollect.agent("ann")
+    with Wellkept(":memory:", clock=clock, tokenizer=lambda text: len(text.split())) as wellkept:
+        ann = wellkept.agent("ann")
         assert ann.capture("x" * 3000) == "x" * 3000
         assert ann.capture("x " * 501) != "x " * 501
 
@@ -180,11 +180,11 @@ class Scribe:
 def described(place: Place, clock: Clock, tenant_id: str, model: Scribe, **settings: Any) -> tuple[str, str, list[str]]:
     """The line for LOG, its summary, and what the audit log says."""
     chosen = Settings(pool_size=4, **settings)
-    with Recollect(place.url, settings=chosen, clock=clock, model=model) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with Wellkept(place.url, settings=chosen, clock=clock, model=model) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         kept = ann.capture_output(LOG + "token ghp_" + "aB3dE5" * 6, source="make")
         assert kept.memory_key is not None
-        events = recollect.tenant(tenant_id).audit_events()
+        events = wellkept.tenant(tenant_id).audit_events()
         return kept.text, ann.get_detail(kept.memory_key).summary, [event.message for event in events]
 
 
@@ -279,8 +279,8 @@ def test_an_async_tool_stays_one(ann: AgentMemory) -> None:
 
 def test_an_async_memory_is_awaited_and_a_plain_tool_cannot(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with AsyncRecollect(f"sqlite:///{tmp_path / 'memory.db'}") as recollect:
-            ann = recollect.agent("ann")
+        async with AsyncWellkept(f"sqlite:///{tmp_path / 'memory.db'}") as wellkept:
+            ann = wellkept.agent("ann")
 
             @ann.captured(source="tool")
             async def tool() -> str:
@@ -345,7 +345,7 @@ def test_a_tool_does_not_fail_because_memory_does(caplog: pytest.LogCaptureFixtu
     async def waiting(text: str, **_: Any) -> str:
         raise StoreBusy("The database is busy.")
 
-    with caplog.at_level(logging.WARNING, "recollect"):
+    with caplog.at_level(logging.WARNING, "wellkept"):
         assert captured(SimpleNamespace(capture=busy), source="reader")(lambda: LOG)() == LOG
 
         @captured(SimpleNamespace(capture=waiting), source="reader")

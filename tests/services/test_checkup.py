@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Recollect
-from recollect.model import CheckResult, Kind
 from tests.services.conftest import Clock, Place
+from wellkept import Wellkept
+from wellkept.model import CheckResult, Kind
 
 FSYNC_OFF = "fsync is off"
 """Which the tests' own PostgreSQL server is in a hurry to be, and `check` does not let pass."""
@@ -18,7 +18,7 @@ EVERYTHING = ["schema", "durability", "database", "index", "details", "audit log
 
 
 @pytest.fixture
-def recollect(fresh_place: Place, clock: Clock) -> Iterator[Recollect]:
+def wellkept(fresh_place: Place, clock: Clock) -> Iterator[Wellkept]:
     """A store with something of every kind, in every state."""
     with fresh_place.open(clock) as store:
         memory, tenant = store.agent("atlas", tenant="acme"), store.tenant("acme")
@@ -43,9 +43,9 @@ def broken(checks: list[CheckResult]) -> dict[str, CheckResult]:
     return {check.name: check for check in checks if not check.is_ok and check.says != FSYNC_OFF}
 
 
-def test_a_store_that_is_used_is_in_order(recollect: Recollect, fresh_place: Place) -> None:
+def test_a_store_that_is_used_is_in_order(wellkept: Wellkept, fresh_place: Place) -> None:
     done: list[tuple[int, int]] = []
-    checks = list(recollect.check(progress=lambda *of: done.append(of)))
+    checks = list(wellkept.check(progress=lambda *of: done.append(of)))
 
     assert [check.name for check in checks] == EVERYTHING
     assert broken(checks) == {}
@@ -54,15 +54,15 @@ def test_a_store_that_is_used_is_in_order(recollect: Recollect, fresh_place: Pla
     assert [check.name for check in checks if check.advice] == ([] if all(durable.values()) else ["durability"])
     assert not any("file" in check.advice for check in checks), "it is a server's, not a file's"
     assert done == [(1, 1)]
-    assert [check.name for check in recollect.check(is_quick=True)] == EVERYTHING[:-1]
+    assert [check.name for check in wellkept.check(is_quick=True)] == EVERYTHING[:-1]
 
 
-def test_long_work_tells_how_far_it_has_come(recollect: Recollect) -> None:
-    recollect.agent("nova", tenant="acme").remember("Prefers tabs")
+def test_long_work_tells_how_far_it_has_come(wellkept: Wellkept) -> None:
+    wellkept.agent("nova", tenant="acme").remember("Prefers tabs")
     maintained, scanned = list[tuple[int, int]](), list[tuple[int, int]]()
 
-    recollect.maintain(progress=lambda *of: maintained.append(of))
-    found = list(recollect.tenant("acme").scan(progress=lambda *of: scanned.append(of)))
+    wellkept.maintain(progress=lambda *of: maintained.append(of))
+    found = list(wellkept.tenant("acme").scan(progress=lambda *of: scanned.append(of)))
 
     assert maintained == [(1, 2), (2, 2)]
     assert len(scanned) > 1
@@ -71,12 +71,12 @@ def test_long_work_tells_how_far_it_has_come(recollect: Recollect) -> None:
     assert found == []
 
 
-def test_what_was_done_behind_its_back_is_named(recollect: Recollect, fresh_place: Place) -> None:
+def test_what_was_done_behind_its_back_is_named(wellkept: Wellkept, fresh_place: Place) -> None:
     fresh_place.sql("DELETE FROM memory_index WHERE seq = 3")
     fresh_place.sql("UPDATE memory_index SET version = 7 WHERE seq = 1")
     fresh_place.sql("DELETE FROM chunk_index")
     fresh_place.sql("UPDATE audit_log SET message = 'Nothing happened.' WHERE id = 2")
-    key = recollect.agent("atlas", tenant="acme").list_details()[-1].key
+    key = wellkept.agent("atlas", tenant="acme").list_details()[-1].key
     if fresh_place.engine == "sqlite":
         long = max(fresh_place.files.glob("memory.db.blobs/*/*.zst"), key=lambda path: path.stat().st_size)
         content = bytearray(long.read_bytes())
@@ -85,7 +85,7 @@ def test_what_was_done_behind_its_back_is_named(recollect: Recollect, fresh_plac
     else:
         fresh_place.sql("DELETE FROM detail_chunks WHERE position = 1")
 
-    quick, whole = broken(list(recollect.check(is_quick=True))), broken(list(recollect.check()))
+    quick, whole = broken(list(wellkept.check(is_quick=True))), broken(list(wellkept.check()))
 
     assert list(quick) == ["index"]
     assert {name: check.says for name, check in whole.items()} == {
@@ -96,9 +96,9 @@ def test_what_was_done_behind_its_back_is_named(recollect: Recollect, fresh_plac
     assert all(check.advice for check in whole.values())
 
 
-def test_an_index_with_gaps_is_mended_and_everything_is_found_again(recollect: Recollect, fresh_place: Place) -> None:
-    memory, tenant = recollect.agent("atlas", tenant="acme"), recollect.tenant("acme")
-    other = recollect.agent("nova", tenant="globex")
+def test_an_index_with_gaps_is_mended_and_everything_is_found_again(wellkept: Wellkept, fresh_place: Place) -> None:
+    memory, tenant = wellkept.agent("atlas", tenant="acme"), wellkept.tenant("acme")
+    other = wellkept.agent("nova", tenant="globex")
     other.remember("Sleeps at noon")
     found = [hit.id for hit in memory.recall("works at night", sources=["memory"])]
     passages = [hit.id for hit in tenant.search_knowledge("a new office")]
@@ -108,22 +108,22 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(recollect: R
     fresh_place.sql("UPDATE memory_index SET version = 7 WHERE tenant_id = 'acme' AND seq = 1")
     fresh_place.sql("DELETE FROM chunk_index")
     fresh_place.sql("DELETE FROM step_index")
-    advice = broken(list(recollect.check()))["index"].advice
+    advice = broken(list(wellkept.check()))["index"].advice
 
-    mended = recollect.mend_index()
-    embedded = recollect.embed_waiting()
+    mended = wellkept.mend_index()
+    embedded = wellkept.embed_waiting()
 
-    assert "recollect reembed" in advice
+    assert "wellkept reembed" in advice
     assert (mended, embedded) == (4, 3)
-    assert broken(list(recollect.check())) == {}
+    assert broken(list(wellkept.check())) == {}
     assert [hit.id for hit in memory.recall("works at night", sources=["memory"])] == found
     assert memory.recall("Prefers spaces", sources=["memory"])[0].id == "m-1"
     assert [hit.text for hit in memory.recall("are the books closed?", sources=["workflow"])] == steps != []
     assert [hit.id for hit in tenant.search_knowledge("a new office")] == passages  # the hidden one stays out
     actions = [event.action for event in tenant.audit.list(limit=5)]
     assert "maintenance.mend" in actions
-    assert [event.action for event in recollect.tenant("globex").audit.list()] == ["memory.add"]
-    assert recollect.mend_index() == 0
+    assert [event.action for event in wellkept.tenant("globex").audit.list()] == ["memory.add"]
+    assert wellkept.mend_index() == 0
 
 
 ONE_WORD = {
@@ -133,17 +133,17 @@ ONE_WORD = {
 """What gives an index entry, or that of a step, one word that its text does not have."""
 
 
-def test_wrong_words_in_the_index_are_named_and_mended(recollect: Recollect, fresh_place: Place, clock: Clock) -> None:
-    owner, tenant = recollect.agent("atlas", tenant="acme").owner, recollect.tenant("acme")
+def test_wrong_words_in_the_index_are_named_and_mended(wellkept: Wellkept, fresh_place: Place, clock: Clock) -> None:
+    owner, tenant = wellkept.agent("atlas", tenant="acme").owner, wellkept.tenant("acme")
     tenant.record_step(workflow="month end", step="close the books", output="All of them are closed")
     (document,) = (each.id for each in tenant.list_documents() if each.title == "Refunds")
-    (workflow,) = (each.id for each in recollect._services.store.list_workflows("acme"))
+    (workflow,) = (each.id for each in wellkept._services.store.list_workflows("acme"))
 
     with fresh_place.open(clock) as other:  # it has read the index before anything happens to it
 
         def found() -> list[list[list[int]]]:
             """What is found by words in both, of each kind."""
-            stores = [each._services.store for each in (recollect, other)]
+            stores = [each._services.store for each in (wellkept, other)]
             return [
                 [
                     [each.seq for each in store.search_memories(owner, "night", kinds=[*Kind], now=clock(), limit=5)],
@@ -160,51 +160,51 @@ def test_wrong_words_in_the_index_are_named_and_mended(recollect: Recollect, fre
         fresh_place.sql(f"UPDATE step_index SET {set_step} {where}")
         fresh_place.sql(f"UPDATE agents SET rewrites = rewrites + 1, life = life + 1 {where}")
         fresh_place.sql(f"UPDATE shelves SET rewrites = rewrites + 1 {where}")
-        check = broken(list(recollect.check()))["index"]
+        check = broken(list(wellkept.check()))["index"]
 
         assert [of[0] for of in found()] == [[], []] != [of[0] for of in before]
         assert check.says == (
             "texts missing from it: 0; entries that are out of date: 0; entries with other words than their texts: 3 "
             f"(atlas/m-3; {document}/0; {workflow}/1)"
         )
-        assert "recollect reembed" in check.advice
-        assert "index" not in broken(list(recollect.check(is_quick=True)))  # which reads no texts
+        assert "wellkept reembed" in check.advice
+        assert "index" not in broken(list(wellkept.check(is_quick=True)))  # which reads no texts
 
-        assert recollect.mend_index() == 3
-        assert recollect.count_waiting() == 0  # the vectors were right
-        assert broken(list(recollect.check())) == {}
+        assert wellkept.mend_index() == 3
+        assert wellkept.count_waiting() == 0  # the vectors were right
+        assert broken(list(wellkept.check())) == {}
         after = found()
         assert [of[:2] for of in after] == [of[:2] for of in before]
-        assert all(len(recollect._services.store.find_steps("acme", of[2])) == 1 for of in after)
-        assert recollect.mend_index() == 0
+        assert all(len(wellkept._services.store.find_steps("acme", of[2])) == 1 for of in after)
+        assert wellkept.mend_index() == 0
 
 
-def test_what_the_schema_lost_is_named_with_what_brings_it_back(recollect: Recollect, fresh_place: Place) -> None:
+def test_what_the_schema_lost_is_named_with_what_brings_it_back(wellkept: Wellkept, fresh_place: Place) -> None:
     fresh_place.sql("DROP INDEX memories_by_kind")
-    schema = broken(list(recollect.check()))["schema"]
+    schema = broken(list(wellkept.check()))["schema"]
 
     assert schema.says == "missing: the index memories_by_kind"
     assert "Nothing that was stored is missing" in schema.advice
     fresh_place.sql(schema.advice.partition(": ")[2])
-    assert broken(list(recollect.check())) == {}
+    assert broken(list(wellkept.check())) == {}
 
     fresh_place.sql("DROP TABLE secret_allowances")
     fresh_place.sql("ALTER TABLE audit_log RENAME COLUMN meta TO more")
-    schema = broken(list(recollect.check()))["schema"]
+    schema = broken(list(wellkept.check()))["schema"]
     assert schema.says == "missing: the table secret_allowances; the column meta of audit_log"
     assert schema.advice.startswith("Restore a backup")
 
 
-def test_texts_nobody_refers_to_are_counted_and_maintenance_removes_them(recollect: Recollect, clock: Clock) -> None:
-    memory = recollect.agent("atlas", tenant="acme")
-    recollect._services.store.delete_detail(memory.owner, memory.list_details()[0].key)  # as by a process that died
+def test_texts_nobody_refers_to_are_counted_and_maintenance_removes_them(wellkept: Wellkept, clock: Clock) -> None:
+    memory = wellkept.agent("atlas", tenant="acme")
+    wellkept._services.store.delete_detail(memory.owner, memory.list_details()[0].key)  # as by a process that died
     clock.forward(days=36_500)  # files have the time of the disk
 
-    before = next(check for check in recollect.check() if check.name == "details")
-    recollect.maintain()
-    after = next(check for check in recollect.check() if check.name == "details")
+    before = next(check for check in wellkept.check() if check.name == "details")
+    wellkept.maintain()
+    after = next(check for check in wellkept.check() if check.name == "details")
 
-    assert (before.is_ok, before.advice) == (True, "1 more belong to no detail; recollect maintain removes them.")
+    assert (before.is_ok, before.advice) == (True, "1 more belong to no detail; wellkept maintain removes them.")
     assert (after.is_ok, after.advice) == (True, "")
 
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Recollect, Settings
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.errors import Invalid, NotFound, OverBudget
-from recollect.model import WorkingMemory
-from recollect.policy.details.references import find_references
-from recollect.policy.prompt.escaping import INFORMATION
-from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
-from recollect.services.knowledge import search
-from recollect.services.prompt import assemble
-from recollect.services.recall import recall
 from tests.services.conftest import Clock, Place
+from wellkept import AsyncWellkept, Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.errors import Invalid, NotFound, OverBudget
+from wellkept.model import WorkingMemory
+from wellkept.policy.details.references import find_references
+from wellkept.policy.prompt.escaping import INFORMATION
+from wellkept.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
+from wellkept.services.knowledge import search
+from wellkept.services.prompt import assemble
+from wellkept.services.recall import recall
 
 PROMPT = "You keep the accounts."
 LONG = "The committee met and talked about many things at length. " * 4
@@ -63,7 +63,7 @@ def talk(memory: AgentMemory, turns: int, *, session: str = "s-1", more: str = L
 
 
 @pytest.fixture
-def full(recollect: Recollect, tenant: TenantMemory, ann: AgentMemory, tmp_path: Any) -> AgentMemory:
+def full(wellkept: Wellkept, tenant: TenantMemory, ann: AgentMemory, tmp_path: Any) -> AgentMemory:
     """An agent with something in every block that comes from the store."""
     ann.remember("I am careful with money", kind="core")
     ann.remember("The audit begins on Monday", kind="journal")
@@ -81,8 +81,8 @@ def test_the_blocks_come_in_their_order_with_the_new_message_last(
     skill = tmp_path / "skills" / "billing" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: billing\ndescription: How bills are written\n---\nNever round.\n")
-    with place.open(clock, skills=(str(tmp_path / "skills"),)) as recollect:
-        memory = recollect.agent("ann", tenant_id)
+    with place.open(clock, skills=(str(tmp_path / "skills"),)) as wellkept:
+        memory = wellkept.agent("ann", tenant_id)
         memory.remember("I am careful with money", kind="core")
         memory.remember("The audit begins on Monday", kind="journal")
         memory.remember("Invoices are written in euros", tags=["money"])
@@ -194,10 +194,10 @@ def test_small_talk_is_tested_once_for_a_prompt(full: AgentMemory, monkeypatch: 
 
 
 def test_what_is_below_the_floor_is_logged_as_left_out(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, context_floor=0.99) as recollect:
-        memory = recollect.agent("ann", tenant_id)
+    with place.open(clock, context_floor=0.99) as wellkept:
+        memory = wellkept.agent("ann", tenant_id)
         memory.remember("The invoice of March was paid late", kind="episode")
-        recollect.tenant(tenant_id).ingest("An invoice is paid within 14 days.", title="Invoices")
+        wellkept.tenant(tenant_id).ingest("An invoice is paid within 14 days.", title="Invoices")
 
         made = memory.context("s-1", "Which invoice was late?")
 
@@ -224,7 +224,7 @@ def test_the_agents_own_prompt_is_used_when_none_is_given(tenant: TenantMemory) 
 
 
 def test_an_agent_nobody_has_written_to_has_a_prompt_and_is_not_made_by_it(
-    recollect: Recollect, tenant: TenantMemory
+    wellkept: Wellkept, tenant: TenantMemory
 ) -> None:
     made = tenant.agent("new").context("s-1", "Hello", system_prompt=PROMPT)
 
@@ -322,13 +322,11 @@ def test_a_small_budget_keeps_the_answer_and_not_the_diary(ann: AgentMemory) -> 
 
 
 def test_settings_say_how_many_memories_and_passages_are_shown(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, context_memories=8, context_passages=1) as recollect:
-        memory = recollect.agent("ann", tenant_id)
+    with place.open(clock, context_memories=8, context_passages=1) as wellkept:
+        memory = wellkept.agent("ann", tenant_id)
         for number in range(12):
             memory.remember(f"The invoice of month {number} was paid late", kind="episode")
-            recollect.tenant(tenant_id).ingest(
-                f"Invoices of kind {number} are due in {number} days.", title=f"{number}"
-            )
+            wellkept.tenant(tenant_id).ingest(f"Invoices of kind {number} are due in {number} days.", title=f"{number}")
 
         made = memory.context("s-1", "which invoice was paid late?")
 
@@ -403,15 +401,15 @@ def test_the_system_prompt_and_the_message_are_never_cut(full: AgentMemory) -> N
         full.context("s-1", "hello", system_prompt=PROMPT, budget=fixed - 5)
 
 
-def with_model(place: Place, clock: Clock, model: Echoing) -> Recollect:
-    return Recollect(place.url, settings=Settings(pool_size=4), clock=clock, model=model)
+def with_model(place: Place, clock: Clock, model: Echoing) -> Wellkept:
+    return Wellkept(place.url, settings=Settings(pool_size=4), clock=clock, model=model)
 
 
 def test_the_fast_model_folds_once_and_then_only_what_is_new(place: Place, clock: Clock, tenant_id: str) -> None:
     model = Echoing()
     model.answers = ["They talked about [MemoryRef: log-1 - a log].", "They talked on."]
-    with with_model(place, clock, model) as recollect:
-        memory = recollect.agent("ann", tenant_id)
+    with with_model(place, clock, model) as wellkept:
+        memory = wellkept.agent("ann", tenant_id)
         memory.log_turn("s-1", user="See [MemoryRef: log-0 - old log]", assistant=LONG)
         talk(memory, 24)
         first = memory.context("s-1", "and now?", budget=3000)
@@ -433,8 +431,8 @@ def test_when_the_model_fails_a_digest_does_and_it_is_left_alone_for_a_while(
 ) -> None:
     model = Echoing()
     model.answers = ["", "Now it works."]
-    with with_model(place, clock, model) as recollect:
-        memory = recollect.agent("ann", tenant_id)
+    with with_model(place, clock, model) as wellkept:
+        memory = wellkept.agent("ann", tenant_id)
         talk(memory, 25)
         failed = memory.context("s-1", "and now?", budget=3000)
         talk(memory, 1)
@@ -442,7 +440,7 @@ def test_when_the_model_fails_a_digest_does_and_it_is_left_alone_for_a_while(
         clock.forward(seconds=31)
         talk(memory, 1)
         working = memory.context("s-1", "and now?", budget=3000)
-        (event,) = recollect.tenant(tenant_id).audit_events("without the model")
+        (event,) = wellkept.tenant(tenant_id).audit_events("without the model")
 
     assert "- user: Question" in failed.messages[1]["content"]
     assert "- user: Question" in resting.messages[1]["content"]
@@ -541,14 +539,14 @@ def test_why_something_was_left_out_is_kept(ann: AgentMemory) -> None:
 
 
 def test_calls_are_bounded_and_paged_and_survive_a_restart(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, context_calls_kept=5) as recollect:
-        memory = recollect.agent("ann", tenant_id)
+    with place.open(clock, context_calls_kept=5) as wellkept:
+        memory = wellkept.agent("ann", tenant_id)
         memory.remember("something")
         for number in range(8):
             clock.forward(seconds=1)
             memory.context(f"s-{number % 2}", "hello")
-    with place.open(clock) as recollect:
-        memory = recollect.agent("ann", tenant_id)
+    with place.open(clock) as wellkept:
+        memory = wellkept.agent("ann", tenant_id)
         calls = memory.context_calls()
         assert [call.session_id for call in calls] == ["s-1", "s-0", "s-1", "s-0", "s-1"]
         assert memory.context_calls(limit=2) == calls[:2]
@@ -570,7 +568,7 @@ def test_nobody_else_sees_a_call_and_no_text_is_kept_with_it(place: Place, full:
 
 
 def test_what_was_shown_is_known_when_it_comes_back_and_counts_as_retrieved(
-    recollect: Recollect, full: AgentMemory, clock: Clock
+    wellkept: Wellkept, full: AgentMemory, clock: Clock
 ) -> None:
     clock.forward(hours=1)
     full.context("s-1", "Which invoice was late?")
@@ -578,14 +576,14 @@ def test_what_was_shown_is_known_when_it_comes_back_and_counts_as_retrieved(
     for text in ("I am careful with money", "The invoice of March was paid late"):
         with pytest.raises(Invalid, match="came out of memory"):
             full.remember(text, kind="journal", origin="agent")
-    recollect.maintain()
+    wellkept.maintain()
     assert full.get("m-4").last_retrieved_at == clock()
 
 
 def test_the_same_awaited(place: Place, clock: Clock, tenant_id: str) -> None:
     async def ask() -> None:
-        async with AsyncRecollect(place.url, settings=Settings(pool_size=4), clock=clock) as recollect:
-            memory = recollect.agent("ann", tenant_id)
+        async with AsyncWellkept(place.url, settings=Settings(pool_size=4), clock=clock) as wellkept:
+            memory = wellkept.agent("ann", tenant_id)
             await memory.remember("Prefers tabs", kind="core")
             made = await memory.context("s-1", "tabs?", budget=500)
             assert [call.id for call in await memory.context_calls()] == [made.id]

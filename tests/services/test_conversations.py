@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect
-from recollect.api.recollect import AgentMemory
-from recollect.errors import Conflict, Invalid, NotFound
-from recollect.model import Json, Kind, Origin, Role
-from recollect.ports import place_of
-from recollect.testing.fake_model import (
+from tests.services.conftest import Clock, Place
+from wellkept import Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.errors import Conflict, Invalid, NotFound
+from wellkept.model import Json, Kind, Origin, Role
+from wellkept.ports import place_of
+from wellkept.testing.fake_model import (
     Answer,
     ModelServer,
     content,
@@ -25,7 +26,6 @@ from recollect.testing.fake_model import (
     status,
     stops_half_way,
 )
-from tests.services.conftest import Clock, Place
 
 SECRET = "AKIAQYLPMN5HIEXAMP42"
 SMALL = {"summary_enabled": True, "summary_threshold": 6, "summary_keep_last": 2}
@@ -45,7 +45,7 @@ class Scripted:
         return self.answer(len(self.asked))
 
 
-def opened(place: Place, clock: Clock, model: object = None, **settings: Any) -> Recollect:
+def opened(place: Place, clock: Clock, model: object = None, **settings: Any) -> Wellkept:
     return place.open(clock, model=model, **{**SMALL, **settings})
 
 
@@ -55,14 +55,14 @@ def model() -> Scripted:
 
 
 @pytest.fixture
-def summing(place: Place, clock: Clock, model: Scripted) -> Iterator[Recollect]:
+def summing(place: Place, clock: Clock, model: Scripted) -> Iterator[Wellkept]:
     """A store whose conversations are summarised beyond six messages, down to two."""
-    with opened(place, clock, model) as recollect:
-        yield recollect
+    with opened(place, clock, model) as wellkept:
+        yield wellkept
 
 
 @pytest.fixture
-def sam(summing: Recollect, tenant_id: str) -> AgentMemory:
+def sam(summing: Wellkept, tenant_id: str) -> AgentMemory:
     return summing.agent("sam", tenant_id)
 
 
@@ -76,8 +76,8 @@ def said(messages: Sequence[Json]) -> list[str]:
     return [("S: " if each["role"] == "system" else "") + each["content"].splitlines()[-1] for each in messages]
 
 
-def actions(recollect: Recollect, agent: AgentMemory) -> list[str]:
-    return [event.action for event in recollect.tenant(agent.owner.tenant).audit_events(limit=100)]
+def actions(wellkept: Wellkept, agent: AgentMemory) -> list[str]:
+    return [event.action for event in wellkept.tenant(agent.owner.tenant).audit_events(limit=100)]
 
 
 # --- turns
@@ -170,7 +170,7 @@ def test_sessions_are_begun_listed_read_and_deleted(ann: AgentMemory, clock: Clo
         ann.add_session("my own id")
 
 
-def test_a_session_belongs_to_one_agent(ann: AgentMemory, bob: AgentMemory, recollect: Recollect) -> None:
+def test_a_session_belongs_to_one_agent(ann: AgentMemory, bob: AgentMemory, wellkept: Wellkept) -> None:
     talk(ann, 1)
 
     for attempt in (bob.session, bob.messages, bob.delete_session):
@@ -181,34 +181,34 @@ def test_a_session_belongs_to_one_agent(ann: AgentMemory, bob: AgentMemory, reco
     with pytest.raises(Conflict):
         bob.log_turn("s", user="mine", assistant="now")
     assert len(ann.messages("s")) == 2
-    everybody = recollect.tenant(ann.owner.tenant)
+    everybody = wellkept.tenant(ann.owner.tenant)
     assert everybody.session("s").owner == ann.owner
     assert [each.id for each in everybody.sessions()] == ["s"]
 
 
 @pytest.mark.parametrize("mode", ["reject", "redact"])
 def test_a_secret_is_taken_out_and_nothing_else_is_lost(place: Place, clock: Clock, tenant_id: str, mode: str) -> None:
-    with place.open(clock, secrets=mode) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, secrets=mode) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.log_turn("s", user=f"the key is {SECRET}, deploy!", assistant="done", remember=True)
 
         assert ann.messages("s")[0].content == "the key is [secret removed: aws-access-key], deploy!"
         assert ann.messages("s")[1].content == "done"
         assert not [each for each in ann.list() if SECRET in each.text]
-        events = recollect.tenant(tenant_id).audit_events("secret")
+        events = wellkept.tenant(tenant_id).audit_events("secret")
         assert [event.action for event in events] == ["turn.secret"]
         assert SECRET not in str(events)
         ann.log_turn("s", user="and now?", assistant="ok")
-        assert len(recollect.tenant(tenant_id).audit_events("secret")) == 1
+        assert len(wellkept.tenant(tenant_id).audit_events("secret")) == 1
 
 
 def test_a_flagged_secret_stays_and_is_in_the_audit_log(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, secrets="flag") as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, secrets="flag") as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.log_turn("s", user=f"the key is {SECRET}", assistant="done")
 
         assert SECRET in ann.messages("s")[0].content
-        assert "was flagged" in recollect.tenant(tenant_id).audit_events("secret")[0].message
+        assert "was flagged" in wellkept.tenant(tenant_id).audit_events("secret")[0].message
 
 
 # --- turns as episodes
@@ -228,10 +228,10 @@ def test_a_turn_is_no_episode_unless_one_asks(ann: AgentMemory, place: Place, cl
     talk(ann, 1)
     assert ann.list() == []
 
-    with place.open(clock, capture_turns=True) as recollect:
-        talk(recollect.agent("cap", tenant_id), 1, session="c")
-        talk(recollect.agent("cap", tenant_id), 1, session="c", remember=False)
-        assert len(recollect.agent("cap", tenant_id).list(kind="episode")) == 2
+    with place.open(clock, capture_turns=True) as wellkept:
+        talk(wellkept.agent("cap", tenant_id), 1, session="c")
+        talk(wellkept.agent("cap", tenant_id), 1, session="c", remember=False)
+        assert len(wellkept.agent("cap", tenant_id).list(kind="episode")) == 2
 
 
 def test_an_answer_that_only_repeats_memory_is_logged_but_not_remembered(ann: AgentMemory) -> None:
@@ -267,7 +267,7 @@ def test_a_turn_and_its_episodes_are_kept_together_or_not_at_all(ann: AgentMemor
 
 @pytest.mark.proves("T3")
 def test_one_call_folds_all_but_the_newest_and_the_rest_comes_back_word_for_word(
-    sam: AgentMemory, model: Scripted, summing: Recollect
+    sam: AgentMemory, model: Scripted, summing: Wellkept
 ) -> None:
     talk(sam, 3)
     assert said(sam.conversation("s").messages) == [f"{who} {n}" for n in range(3) for who in ("question", "answer")]
@@ -315,8 +315,8 @@ def test_the_next_call_folds_into_the_old_summary_and_comes_only_when_as_much_ha
 def test_counting_all_messages_folds_at_every_turn_beyond_the_threshold(
     place: Place, clock: Clock, tenant_id: str, model: Scripted
 ) -> None:
-    with opened(place, clock, model, summary_counting="all") as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, model, summary_counting="all") as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         talk(agent, 3)
         agent.conversation("s")
         assert model.asked == []  # six do not exceed six
@@ -334,9 +334,9 @@ def test_a_rambling_model_is_limited_and_its_answer_cut_after_a_sentence(
     rambling = " ".join(f"Point{number} led to plan{number} of owner{number}." for number in range(200))
     with (
         ModelServer(says(rambling)) as server,
-        opened(place, clock, openai_model="m", openai_base_url=server.url) as recollect,
+        opened(place, clock, openai_model="m", openai_base_url=server.url) as wellkept,
     ):
-        agent = recollect.agent("sam", tenant_id)
+        agent = wellkept.agent("sam", tenant_id)
         talk(agent, 4)
         shown = agent.conversation("s")
 
@@ -353,12 +353,12 @@ def test_a_rambling_model_is_limited_and_its_answer_cut_after_a_sentence(
 def test_a_summary_survives_a_restart_and_asking_again_asks_no_model(
     place: Place, clock: Clock, tenant_id: str, model: Scripted
 ) -> None:
-    with opened(place, clock, model) as recollect:
-        talk(recollect.agent("sam", tenant_id), 4)
-        before = recollect.agent("sam", tenant_id).conversation("s")
+    with opened(place, clock, model) as wellkept:
+        talk(wellkept.agent("sam", tenant_id), 4)
+        before = wellkept.agent("sam", tenant_id).conversation("s")
 
-    with opened(place, clock, model) as recollect:
-        assert recollect.agent("sam", tenant_id).conversation("s") == before
+    with opened(place, clock, model) as wellkept:
+        assert wellkept.agent("sam", tenant_id).conversation("s") == before
     assert len(model.asked) == 1
 
 
@@ -366,8 +366,8 @@ def test_a_summary_survives_a_restart_and_asking_again_asks_no_model(
 def test_with_the_defaults_forty_one_messages_become_a_summary_and_twelve(
     place: Place, clock: Clock, tenant_id: str, model: Scripted
 ) -> None:
-    with place.open(clock, model=model, summary_enabled=True) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with place.open(clock, model=model, summary_enabled=True) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         talk(agent, 20)
         assert len(agent.conversation("s").messages) == 40
         talk(agent, 1, start=20)
@@ -378,8 +378,8 @@ def test_with_the_defaults_forty_one_messages_become_a_summary_and_twelve(
 def test_keeping_more_than_the_threshold_folds_only_what_is_beyond(
     place: Place, clock: Clock, tenant_id: str, model: Scripted
 ) -> None:
-    with opened(place, clock, model, summary_threshold=2, summary_keep_last=4) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, model, summary_threshold=2, summary_keep_last=4) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         talk(agent, 2)
         assert len(agent.conversation("s").messages) == 4
         talk(agent, 1, start=2)
@@ -389,8 +389,8 @@ def test_keeping_more_than_the_threshold_folds_only_what_is_beyond(
 def test_what_is_too_much_for_one_request_is_shortened_or_left_for_the_next(
     place: Place, clock: Clock, tenant_id: str, model: Scripted
 ) -> None:
-    with opened(place, clock, model, summary_input_chars=1_000) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, model, summary_input_chars=1_000) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         for number in range(6):
             agent.log_turn("s", user=f"{number} " + "long " * 1_000, assistant="short")
         shown = agent.conversation("s")
@@ -404,8 +404,8 @@ def test_what_is_too_much_for_one_request_is_shortened_or_left_for_the_next(
 
 
 def test_without_a_model_a_digest_takes_the_summarys_place(place: Place, clock: Clock, tenant_id: str) -> None:
-    with opened(place, clock) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         agent.log_turn("s", user="Hello there!", assistant="Hi.")
         agent.log_turn("s", user="We decided: Maria pays 4,200 EUR by May 3rd.", assistant="Noted.")
         talk(agent, 2)
@@ -416,8 +416,8 @@ def test_without_a_model_a_digest_takes_the_summarys_place(place: Place, clock: 
 
 
 def test_a_secret_a_model_puts_together_is_taken_out(place: Place, clock: Clock, tenant_id: str) -> None:
-    with opened(place, clock, Scripted(lambda number: f"The key is {SECRET}.")) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, Scripted(lambda number: f"The key is {SECRET}.")) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         talk(agent, 4)
         assert SECRET not in agent.conversation("s").summary
 
@@ -427,12 +427,12 @@ def test_a_secret_a_model_puts_together_is_taken_out(place: Place, clock: Clock,
 
 @pytest.mark.proves("T5")
 def test_off_means_every_message_word_for_word(place: Place, clock: Clock, tenant_id: str, model: Scripted) -> None:
-    with opened(place, clock, model) as recollect:
-        talk(recollect.agent("sam", tenant_id), 4)
-        recollect.agent("sam", tenant_id).conversation("s")
+    with opened(place, clock, model) as wellkept:
+        talk(wellkept.agent("sam", tenant_id), 4)
+        wellkept.agent("sam", tenant_id).conversation("s")
 
-    with opened(place, clock, model, summary_enabled=False) as recollect:
-        shown = recollect.agent("sam", tenant_id).conversation("s")
+    with opened(place, clock, model, summary_enabled=False) as wellkept:
+        shown = wellkept.agent("sam", tenant_id).conversation("s")
 
     assert said(shown.messages) == [f"{who} {n}" for n in range(4) for who in ("question", "answer")]
     assert len(model.asked) == 1
@@ -466,16 +466,16 @@ def test_when_the_model_fails_the_old_summary_stays_and_the_run_goes_on(
 ) -> None:
     with ModelServer(says("The first summary.")) as server:
         options = {"openai_model": "m", "openai_base_url": server.url}
-        with opened(place, clock, **options) as recollect:
-            agent = recollect.agent("sam", tenant_id)
+        with opened(place, clock, **options) as wellkept:
+            agent = wellkept.agent("sam", tenant_id)
             talk(agent, 4)
             assert said(agent.conversation("s").messages)[0] == "S: The first summary."
             talk(agent, 3, start=4)
             before = agent.session("s")
         server.usual = TROUBLES[trouble]
 
-        with opened(place, clock, **options, openai_summary_timeout=0.3) as recollect:
-            agent = recollect.agent("sam", tenant_id)
+        with opened(place, clock, **options, openai_summary_timeout=0.3) as wellkept:
+            agent = wellkept.agent("sam", tenant_id)
             shown = agent.conversation("s")
 
             assert said(shown.messages) == [
@@ -483,14 +483,14 @@ def test_when_the_model_fails_the_old_summary_stays_and_the_run_goes_on(
                 *(f"{who} {n}" for n in range(3, 7) for who in ("question", "answer")),
             ]
             assert agent.session("s") == before
-            failure = recollect.tenant(tenant_id).audit_events()[0]
+            failure = wellkept.tenant(tenant_id).audit_events()[0]
             assert failure.action == "summary.fail"
             assert failure.message.startswith("Session s could not be summarised")
             assert failure.meta["session_id"] == "s"
             agent.log_turn("s", user="next", assistant="goes on")
         server.usual = says("The second summary.")
-        with opened(place, clock, **options) as recollect:
-            assert recollect.agent("sam", tenant_id).conversation("s").summary == "The second summary."
+        with opened(place, clock, **options) as wellkept:
+            assert wellkept.agent("sam", tenant_id).conversation("s").summary == "The second summary."
 
 
 @pytest.mark.proves("T5")
@@ -500,16 +500,16 @@ def test_without_an_old_summary_a_failure_shows_the_whole_transcript(
     def broken(messages: Sequence[Json]) -> str:
         raise OSError("no route")
 
-    with opened(place, clock, broken) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, broken) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         talk(agent, 4)
         assert said(agent.conversation("s").messages) == [f"{w} {n}" for n in range(4) for w in ("question", "answer")]
         assert agent.session("s").summary == ""
 
 
 def test_what_fits_is_no_absurd_answer(place: Place, clock: Clock, tenant_id: str) -> None:
-    with opened(place, clock, Scripted(lambda number: "<think>hm</think>\nS " + "x" * 1_500)) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, Scripted(lambda number: "<think>hm</think>\nS " + "x" * 1_500)) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         talk(agent, 4)
         assert agent.conversation("s").summary.startswith("S xxx")
 
@@ -605,8 +605,8 @@ def test_many_runs_and_turns_at_once_lose_nothing_and_fold_nothing_twice(
 @pytest.mark.proves("T7")
 def test_a_reference_the_model_dropped_is_listed_after_its_text(place: Place, clock: Clock, tenant_id: str) -> None:
     answers = {1: "The build failed, see [MemoryRef: build-2 - shorter].", 2: "It works now."}
-    with opened(place, clock, Scripted(answers.__getitem__)) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, Scripted(answers.__getitem__)) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         agent.log_turn(
             "s", user="[MemoryRef: npm-1 - output of npm]", assistant="and [MemoryRef: build-2 - a log, long]"
         )
@@ -626,8 +626,8 @@ def test_a_reference_the_model_dropped_is_listed_after_its_text(place: Place, cl
 
 @pytest.mark.proves("T7")
 def test_references_survive_the_digest_too(place: Place, clock: Clock, tenant_id: str) -> None:
-    with opened(place, clock) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         agent.log_turn("s", user="x " * 5_000 + "[MemoryRef: far-1 - at the end] " + "y " * 5_000, assistant="ok")
         talk(agent, 3)
         assert "[MemoryRef: far-1 - at the end]" in agent.conversation("s").summary
@@ -640,21 +640,21 @@ def test_references_survive_the_digest_too(place: Place, clock: Clock, tenant_id
 def test_a_replay_is_the_same_every_time_and_after_a_restart(
     place: Place, clock: Clock, tenant_id: str, model: Scripted
 ) -> None:
-    with opened(place, clock, model) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, model) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         talk(agent, 9)
         agent.conversation("s")
         session, whole = agent.session("s"), agent.messages("s")
         paged = [*agent.messages("s", limit=7), *agent.messages("s", after=7, limit=7), *agent.messages("s", after=14)]
         assert paged == list(whole)
-    with opened(place, clock, model) as recollect:
-        agent = recollect.agent("sam", tenant_id)
+    with opened(place, clock, model) as wellkept:
+        agent = wellkept.agent("sam", tenant_id)
         assert agent.messages("s") == whole
         assert agent.session("s") == session
         assert agent.sessions() == [session]
 
 
-def test_every_step_is_in_the_audit_log_without_a_word_of_what_was_said(sam: AgentMemory, summing: Recollect) -> None:
+def test_every_step_is_in_the_audit_log_without_a_word_of_what_was_said(sam: AgentMemory, summing: Wellkept) -> None:
     sam.add_session("s")
     talk(sam, 4)
     sam.conversation("s")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from recollect import capture_calls
-from recollect.api.agent import AgentMemory
-from recollect.policy.prompt.tokens import estimate_tokens
-from recollect.tools import catalog
-from recollect.tools.guidance import guidance
 from tests.services.conftest import Clock
+from wellkept import capture_calls
+from wellkept.api.agent import AgentMemory
+from wellkept.policy.prompt.tokens import estimate_tokens
+from wellkept.tools import catalog
+from wellkept.tools.guidance import guidance
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(1, 1001)) + "ERROR disk full\n"
 NOT_FOUND = "There is no stored text under this key. Copy the key exactly, or look for it with search_memory."

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Recollect
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.deadline import DEADLINE, Deadline
-from recollect.errors import Cancelled, Invalid, NotFound, StoreError
-from recollect.policy.details.keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, PartRequest
-from recollect.services.details import parts
-from recollect.services.details.grep import read_matches
-from recollect.store.content.chunks import CHUNK_CHARS
 from tests.services.conftest import Clock, Place
+from wellkept import Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.deadline import DEADLINE, Deadline
+from wellkept.errors import Cancelled, Invalid, NotFound, StoreError
+from wellkept.policy.details.keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, PartRequest
+from wellkept.services.details import parts
+from wellkept.services.details.grep import read_matches
+from wellkept.store.content.chunks import CHUNK_CHARS
 
 LOG = "".join(f"{number} {'ERROR disk full' if number % 3000 == 0 else 'ok naïve'} 𝄞\n" for number in range(1, 20_001))
 LINES = LOG.splitlines(keepends=True)
@@ -229,8 +229,8 @@ def test_a_hidden_detail_is_kept_but_neither_found_nor_read(ann: AgentMemory) ->
     assert ann.read_detail(key).content == "text"
 
 
-def test_others_find_and_read_nothing(ann: AgentMemory, bob: AgentMemory, recollect: Recollect, key: str) -> None:
-    for other in (bob, recollect.agent("ann", "somebody-else")):
+def test_others_find_and_read_nothing(ann: AgentMemory, bob: AgentMemory, wellkept: Wellkept, key: str) -> None:
+    for other in (bob, wellkept.agent("ann", "somebody-else")):
         assert other.search_details("disk") == other.list_details() == []
         answers = set()
         for attempt in (other.read_detail, other.get_detail, other.delete_detail, other.hide_detail):
@@ -265,17 +265,17 @@ def count_texts(place: Place, ann: AgentMemory) -> int:
 
 
 def test_maintenance_sweeps_what_a_deleted_agent_leaves(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect:
-        gone, stays = recollect.agent("gone"), recollect.agent("stays")
+    with fresh_place.open(clock) as wellkept:
+        gone, stays = wellkept.agent("gone"), wellkept.agent("stays")
         gone.store_detail("of the one that goes")
         key = stays.store_detail("of the one that stays").key
-        recollect.tenant().delete_agent("gone")
+        wellkept.tenant().delete_agent("gone")
 
-        assert recollect.maintain().swept == 0  # it might be on its way into a new detail
+        assert wellkept.maintain().swept == 0  # it might be on its way into a new detail
         clock.forward(hours=2)
-        assert recollect.maintain().swept == 1
-        assert recollect.maintain().swept == 0
-        (event,) = (each for each in recollect.tenant().audit_events() if "no detail has" in each.message)
+        assert wellkept.maintain().swept == 1
+        assert wellkept.maintain().swept == 0
+        (event,) = (each for each in wellkept.tenant().audit_events() if "no detail has" in each.message)
         assert event.message == "Maintenance archived 0 episodes and removed 1 text no detail has."
         assert stays.read_detail(key).content == "of the one that stays"
 
@@ -599,8 +599,8 @@ def test_a_json_path_that_takes_long_holds_up_no_other_tenant(tmp_path: Path) ->
     same = ",".join(["0.5"] * 30_000)
     endless = "$" + "[0,0,0,0,0,0,0,0]" * 6 + "[?@[0]!=@[1]]"
     document = "[" * 6 + f"[[{same}],[{same}]]" + "]" * 6
-    with Recollect(f"sqlite:///{tmp_path / 'memory.db'}") as recollect:
-        mallory, ann = recollect.agent("m", tenant="hostile"), recollect.agent("ann", tenant="quiet")
+    with Wellkept(f"sqlite:///{tmp_path / 'memory.db'}") as wellkept:
+        mallory, ann = wellkept.agent("m", tenant="hostile"), wellkept.agent("ann", tenant="quiet")
         slow, quick = mallory.store_detail(f"[{document}]").key, ann.store_detail(f"[{document}]").key
         deadlines = [Noticed(600), Noticed(600)]
 

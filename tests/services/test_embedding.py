@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from recollect import ModelError, Recollect, SchemaMismatch, Settings, StoreError
-from recollect.providers.openai_embedder import OpenAIEmbedder
-from recollect.services.background import embedding, refusals, resting
-from recollect.testing.fake_model import ModelHandler
 from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, status, vector_of, vectors
 from tests.waiting import eventually
+from wellkept import ModelError, SchemaMismatch, Settings, StoreError, Wellkept
+from wellkept.providers.openai_embedder import OpenAIEmbedder
+from wellkept.services.background import embedding, refusals, resting
+from wellkept.testing.fake_model import ModelHandler
 
 
 class Moody:
@@ -46,13 +46,13 @@ def remote(endpoint: Endpoint, model: str = "small", *, query_timeout: float = 6
     return OpenAIEmbedder(model, "", endpoint.url, timeout=1000, query_timeout=query_timeout, retries=0)
 
 
-def found(store: Recollect, query: str) -> list[str]:
+def found(store: Wellkept, query: str) -> list[str]:
     return [hit.text for hit in store.agent("atlas").recall(query, min_score=0)]
 
 
 def test_a_failing_embedder_costs_nothing_but_the_meaning(url: str) -> None:
     moody = Moody()
-    with Recollect(url, embedder=moody) as store:
+    with Wellkept(url, embedder=moody) as store:
         moody.is_well = False
         note = store.agent("atlas").remember("a puppy slept here")
 
@@ -69,14 +69,14 @@ def test_a_failing_embedder_costs_nothing_but_the_meaning(url: str) -> None:
 def test_what_failed_can_be_made_up_for_at_any_time(url: str) -> None:
     moody = Moody()
     moody.is_well = False
-    with Recollect(url, embedder=moody) as store:
+    with Wellkept(url, embedder=moody) as store:
         store.agent("atlas").remember_many([f"puppy number {number}" for number in range(150)])
         store.agent("nina", tenant="acme").remember("a truck")
         with pytest.raises(ModelError, match="RuntimeError"):
             store.embed_waiting()
 
     moody.is_well = True
-    with Recollect(url, embedder=moody) as store:
+    with Wellkept(url, embedder=moody) as store:
         assert store.count_waiting() == 151
         assert store.embed_waiting() == 151
         assert (store.embed_waiting(), store.count_waiting()) == (0, 0)
@@ -86,7 +86,7 @@ def test_what_failed_can_be_made_up_for_at_any_time(url: str) -> None:
 
 def test_an_edit_while_it_fails_drops_the_old_meaning(url: str) -> None:
     moody = Moody()
-    with Recollect(url, embedder=moody) as store:
+    with Wellkept(url, embedder=moody) as store:
         note = store.agent("atlas").remember("a puppy")
         moody.is_well = False
         store.agent("atlas").update(note.id, text="a truck")
@@ -99,7 +99,7 @@ def test_an_edit_while_it_fails_drops_the_old_meaning(url: str) -> None:
 def test_a_hanging_endpoint_holds_up_neither_writes_nor_closing(url: str, endpoint: Endpoint) -> None:
     """Whatever waited for its answer would wait until the test has run out of time."""
     endpoint.usual = hangs
-    store = Recollect(url, embedder=remote(endpoint, query_timeout=0.5))
+    store = Wellkept(url, embedder=remote(endpoint, query_timeout=0.5))
     agent = store.agent("atlas")
 
     agent.remember("a puppy slept here")
@@ -109,7 +109,7 @@ def test_a_hanging_endpoint_holds_up_neither_writes_nor_closing(url: str, endpoi
     assert found(store, "who slept")[0] == "a puppy slept here"
     store.close()
 
-    with Recollect(url, embedder=None, settings=Settings(embedder="off")) as reopened:
+    with Wellkept(url, embedder=None, settings=Settings(embedder="off")) as reopened:
         assert len(reopened.agent("atlas").list()) == 21
         assert reopened.count_waiting() == 21
 
@@ -122,7 +122,7 @@ def test_searches_do_not_each_wait_for_an_endpoint_that_hangs(
 
     monkeypatch.setattr(resting, "REST", timedelta(hours=1))
     endpoint.usual = hangs
-    with Recollect(url, embedder=remote(endpoint, query_timeout=2.0)) as store:
+    with Wellkept(url, embedder=remote(endpoint, query_timeout=2.0)) as store:
         store.agent("atlas").remember("a puppy slept here")
         assert found(store, "who slept") == ["a puppy slept here"]
         eventually(lambda: asked() == 1)
@@ -134,7 +134,7 @@ def test_searches_do_not_each_wait_for_an_endpoint_that_hangs(
 
 def test_searches_use_the_endpoint_again_once_it_answers_the_queue(url: str, endpoint: Endpoint) -> None:
     endpoint.usual = status(500)
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
         assert found(store, "dog") == []
 
@@ -143,7 +143,7 @@ def test_searches_use_the_endpoint_again_once_it_answers_the_queue(url: str, end
 
 
 def test_a_remote_embedder_fills_vectors_in_behind_the_write(url: str, endpoint: Endpoint) -> None:
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
         eventually(lambda: store.count_waiting() == 0)
 
@@ -154,13 +154,13 @@ def test_a_remote_embedder_fills_vectors_in_behind_the_write(url: str, endpoint:
 def test_a_store_opens_while_the_endpoint_is_down_and_catches_up(url: str) -> None:
     endpoint = Endpoint()  # nobody listens yet
     settings = Settings(url=url, embedder="openai:small", openai_base_url=endpoint.url, agent="atlas")
-    with Recollect(settings=settings) as store:
+    with Wellkept(settings=settings) as store:
         store.agent().remember("a puppy slept here")
         assert found(store, "who slept") == ["a puppy slept here"]
         with pytest.raises(ModelError, match="cannot be reached"):
             store.embed_waiting()
 
-    with endpoint, Recollect(settings=settings) as store:
+    with endpoint, Wellkept(settings=settings) as store:
         assert endpoint.requests == []  # opening asks nothing
         # But the first answer to a search shows it is there, and what waits is sent.
         eventually(lambda: found(store, "dog") == ["a puppy slept here"])
@@ -168,19 +168,19 @@ def test_a_store_opens_while_the_endpoint_is_down_and_catches_up(url: str) -> No
 
 
 def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str, endpoint: Endpoint) -> None:
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
         store.embed_waiting()
 
-    with Recollect(url, embedder=remote(endpoint, "large")) as store:
+    with Wellkept(url, embedder=remote(endpoint, "large")) as store:
         store.agent("atlas").remember("a truck")
-        with pytest.raises(SchemaMismatch, match="recollect reembed"):
+        with pytest.raises(SchemaMismatch, match="wellkept reembed"):
             found(store, "dog")
         with pytest.raises(SchemaMismatch, match="openai:small@"):
             store.embed_waiting()
         assert len(store.agent("atlas").list()) == 2
 
-    with Recollect(url, embedder=remote(endpoint, "large"), replace_embedder=True) as store:
+    with Wellkept(url, embedder=remote(endpoint, "large"), replace_embedder=True) as store:
         assert store.embed_waiting() + store.count_waiting() <= 2
         eventually(lambda: store.count_waiting() == 0)
         assert found(store, "dog") == ["a puppy slept here", "a truck"]
@@ -188,16 +188,16 @@ def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str,
 
 
 def test_vectors_are_not_given_up_for_an_embedder_that_is_out_of_reach(url: str, endpoint: Endpoint) -> None:
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
         store.embed_waiting()
     endpoint.usual = status(500)
 
     with pytest.raises(ModelError, match="status 500"):
-        Recollect(url, embedder=remote(endpoint, "large"), replace_embedder=True)
+        Wellkept(url, embedder=remote(endpoint, "large"), replace_embedder=True)
 
     endpoint.usual = vectors
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         assert found(store, "dog") == ["a puppy slept here"]
 
 
@@ -205,7 +205,7 @@ def test_closing_in_the_middle_of_an_answer_is_quiet(
     url: str, endpoint: Endpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     endpoint.usual = hangs
-    store = Recollect(url, embedder=remote(endpoint))
+    store = Wellkept(url, embedder=remote(endpoint))
     store.agent("atlas").remember("a puppy slept here")
     eventually(lambda: len(endpoint.requests) == 1)
     thread = store._embedding._thread
@@ -222,7 +222,7 @@ def test_closing_in_the_middle_of_an_answer_is_quiet(
 
 
 def test_without_an_embedder_words_are_enough(url: str) -> None:
-    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+    with Wellkept(settings=Settings(url=url, embedder="off")) as store:
         store.agent("atlas").remember("a puppy slept here")
 
         assert found(store, "who slept") == ["a puppy slept here"]
@@ -244,14 +244,14 @@ def refuses(cursed: str) -> Callable[[ModelHandler, Any], None]:
 def test_refused_text_is_skipped_named_and_tried_again(
     url: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+    with Wellkept(settings=Settings(url=url, embedder="off")) as store:
         cursed = store.agent("eve", tenant="evil").remember("a cursed puppy")
         store.agent("eve", tenant="evil").remember("a truck")
         store.agent("ann", tenant="good").remember_many([f"puppy number {number}" for number in range(5)])
     monkeypatch.setattr(refusals, "FIRST_REST", 0.2)
     endpoint.usual = refuses("cursed")
 
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         store._embedding.wake()
         eventually(lambda: store.tenant("good").count_waiting() == 0)
         eventually(lambda: store.count_waiting() == 1)
@@ -270,11 +270,11 @@ def test_refused_text_is_skipped_named_and_tried_again(
 
 
 def test_embed_waiting_and_maintain_go_on_behind_a_refused_text(url: str, endpoint: Endpoint) -> None:
-    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+    with Wellkept(settings=Settings(url=url, embedder="off")) as store:
         store.agent("eve").remember_many(["a puppy", "a cursed puppy", *(f"note {number}" for number in range(70))])
     endpoint.usual = refuses("cursed")
 
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         assert [each.id for each in store.find_refused()] == ["m-2"]
         report = store.maintain()
         assert (report.embedded, report.embedding_problem) == (71, "")
@@ -285,7 +285,7 @@ def test_embed_waiting_and_maintain_go_on_behind_a_refused_text(url: str, endpoi
 
 def test_refused_text_that_is_deleted_is_forgotten(url: str, endpoint: Endpoint) -> None:
     endpoint.usual = refuses("cursed")
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         note = store.agent("eve").remember("a cursed puppy")
         eventually(lambda: len(store.list_refused()) == 1)
         store.agent("eve").forget(note.id)
@@ -295,7 +295,7 @@ def test_refused_text_that_is_deleted_is_forgotten(url: str, endpoint: Endpoint)
 
 def test_failing_embedder_is_not_taken_for_refused_texts(url: str, endpoint: Endpoint) -> None:
     endpoint.usual = status(500)
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("eve").remember("a puppy")
         with pytest.raises(ModelError, match="status 500"):
             store.embed_waiting()
@@ -309,7 +309,7 @@ def test_maintain_does_not_wait_for_a_hanging_embedder(
     """The endpoint hangs for longer than the test may take."""
     monkeypatch.setattr(embedding, "PATIENCE", 0.2)
     endpoint.usual = hangs
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("eve").remember("a puppy")
         report = store.maintain()
 
@@ -320,10 +320,10 @@ def test_failures_in_some_tenants_leave_the_others_their_vectors(
     url: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = {"a-failing": StoreError("no"), "b-failing": StoreError("no"), "c-broken": ZeroDivisionError()}
-    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+    with Wellkept(settings=Settings(url=url, embedder="off")) as store:
         for tenant in (*failures, "good"):
             store.agent("ann", tenant=tenant).remember("a puppy")
-    with Recollect(url, embedder=remote(endpoint)) as store:
+    with Wellkept(url, embedder=remote(endpoint)) as store:
         list_unembedded = store._store.list_unembedded
 
         def broken(tenant: str, **options: Any) -> Any:
@@ -359,7 +359,7 @@ class Counting:
 
 def test_the_hint_of_a_write_embeds_nothing_again(url: str) -> None:
     counting = Counting(is_remote=False)
-    with Recollect(url, embedder=counting) as store:
+    with Wellkept(url, embedder=counting) as store:
         atlas = store.agent("atlas")
         atlas.call_tool("memory_store", {"text": "Prefers tabs over spaces"})
         answer = atlas.call_tool("memory_store", {"text": "The user prefers tabs over spaces"})
@@ -370,7 +370,7 @@ def test_the_hint_of_a_write_embeds_nothing_again(url: str) -> None:
 
 def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> None:
     counting = Counting(is_remote=True)
-    with Recollect(url, embedder=counting) as store:
+    with Wellkept(url, embedder=counting) as store:
         atlas = store.agent("atlas")
         atlas.call_tool("memory_store", {"text": "Prefers tabs over spaces"})
         answer = atlas.call_tool("memory_store", {"text": "The user prefers tabs over spaces"})

@@ -14,11 +14,11 @@ import apsw
 import psycopg
 import pytest
 
-from recollect import Conflict, Invalid, Recollect, Settings
-from recollect.api.recollect import AgentMemory
-from recollect.model import Memory, Role, State
 from tests.services.conftest import START, Clock, Place
 from tests.waiting import eventually
+from wellkept import Conflict, Invalid, Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.model import Memory, Role, State
 
 DAY = timedelta(days=1)
 LONG: dict[str, Any] = {"kind": "episode", "category": "diary", "expires_at": START + 36_500 * DAY}
@@ -139,17 +139,17 @@ def test_what_has_expired_is_never_returned(ann: AgentMemory, clock: Clock) -> N
 
 @pytest.mark.proves("E4")
 def test_what_nobody_asks_for_fades_and_is_archived(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock) as wellkept:
+        ann = wellkept.agent("ann")
         weak, strong = (
             ann.remember(f"owls and {what}", importance=weight, **LONG)
             for what, weight in (("mice", 0.2), ("eagles", 0.9))
         )
         clock.forward(weeks=13)  # 0.2 · 0.95^13 = 0.1027
-        assert recollect.maintain().archived == 0
+        assert wellkept.maintain().archived == 0
 
         clock.forward(weeks=1)  # 0.2 · 0.95^14 = 0.0975
-        report = recollect.maintain()
+        report = wellkept.maintain()
 
         assert (report.agents, report.examined, report.faded, report.archived) == (1, 2, 1, 1)
         assert ann.list(state="archived") == [ann.get(weak.id)]
@@ -160,14 +160,14 @@ def test_what_nobody_asks_for_fades_and_is_archived(fresh_place: Place, clock: C
 
 @pytest.mark.proves("E4")
 def test_being_recalled_starts_the_fading_anew(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock) as wellkept:
+        ann = wellkept.agent("ann")
         asked, forgotten = (ann.remember(text, importance=0.2, **LONG) for text in ("owls at night", "taxes"))
         clock.forward(weeks=13)
         assert [hit.id for hit in ann.recall("owls", limit=1)] == [asked.id]
         clock.forward(weeks=12)
 
-        assert recollect.maintain().faded == 1  # the mark was written before anything was judged
+        assert wellkept.maintain().faded == 1  # the mark was written before anything was judged
         assert ann.get(asked.id).last_retrieved_at == START + timedelta(weeks=13)
         assert ids(ann.list()) == {asked.id}
         assert ann.get(forgotten.id).state(clock()) is State.ARCHIVED
@@ -200,8 +200,8 @@ def fail_waiting_writers(place: Place) -> None:
 @pytest.mark.proves("E4")
 def test_marking_does_not_hold_a_recall_up(place: Place, clock: Clock, tenant_id: str) -> None:
     """One that waited for its mark would wait until the test has run out of time."""
-    with place.open(clock, busy_timeout=1000) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, busy_timeout=1000) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         owls = said(ann, "owls at night")
         with writers_blocked(place):
             assert [hit.id for hit in ann.recall("owls", limit=1)] == [owls.id]
@@ -213,16 +213,16 @@ def test_a_failure_loses_no_mark(place: Place, clock: Clock, tenant_id: str, cap
         fail_waiting_writers(place)
         return "could not be marked" in caplog.text
 
-    with place.open(clock, busy_timeout=0.2 if place.engine == "sqlite" else 60) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, busy_timeout=0.2 if place.engine == "sqlite" else 60) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         first, second = said(ann, "owls at night"), said(ann, "eagles at noon")
         with writers_blocked(place):
             assert [hit.id for hit in ann.recall("owls", limit=1)] == [first.id]
             eventually(has_failed)
             clock.forward(hours=1)
             assert [hit.id for hit in ann.recall("eagles", limit=1)] == [second.id]
-    with place.open(clock) as recollect:  # the orderly end wrote what was left
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock) as wellkept:  # the orderly end wrote what was left
+        ann = wellkept.agent("ann", tenant_id)
         assert ann.get(first.id).last_retrieved_at == START
         assert ann.get(second.id).last_retrieved_at == START + timedelta(hours=1)
 
@@ -241,8 +241,8 @@ def test_a_recall_is_marked_in_the_background_and_is_no_edit(ann: AgentMemory) -
 
 @pytest.mark.proves("E4")
 def test_over_quota_the_least_important_go_first(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=3, maintenance_writes=0, embedder="off") as recollect:
-        ann, bob = recollect.agent("ann"), recollect.agent("bob")
+    with fresh_place.open(clock, episode_quota=3, maintenance_writes=0, embedder="off") as wellkept:
+        ann, bob = wellkept.agent("ann"), wellkept.agent("bob")
         old = ann.remember("old but important", importance=0.6, **LONG)
         clock.forward(weeks=20)  # 0.6 · 0.95^20 = 0.215
         dull = ann.remember("small talk", importance=0.19, **LONG)
@@ -250,36 +250,36 @@ def test_over_quota_the_least_important_go_first(fresh_place: Place, clock: Cloc
         fine = ann.remember("fine", importance=0.5, **LONG)
         ann.remember("note", importance=0.0)
         bob.remember_many([{"text": f"bob {number}", "importance": 0.3, **LONG} for number in range(3)])
-        assert recollect.maintain().archived == 1
+        assert wellkept.maintain().archived == 1
         assert ids(ann.list(state="archived")) == {dull.id}
 
         more = ann.remember("more", importance=0.4, **LONG)
-        report = recollect.maintain()
+        report = wellkept.maintain()
 
         assert (report.agents, report.examined, report.over_quota, report.archived) == (2, 7, 1, 1)
         assert ids(ann.list(state="archived")) == {dull.id, weak.id}  # 0.21 < what is left of 0.6
         assert ids(ann.list(kind="episode")) == {old.id, fine.id, more.id}
         assert len(bob.list()) == 3
-        assert recollect.maintain().archived == 0
+        assert wellkept.maintain().archived == 0
 
 
 @pytest.mark.proves("E4")
 def test_small_talk_goes_before_what_has_faded_further(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=1, maintenance_writes=0, embedder="off") as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock, episode_quota=1, maintenance_writes=0, embedder="off") as wellkept:
+        ann = wellkept.agent("ann")
         faded = ann.remember("said long ago", importance=0.4, **LONG)
         clock.forward(weeks=20)  # 0.4 · 0.95^20 = 0.143
         chat = ann.remember("thanks", importance=0.19, **LONG)
 
-        recollect.maintain()
+        wellkept.maintain()
 
         assert (ids(ann.list()), ids(ann.list(state="archived"))) == ({faded.id}, {chat.id})
 
 
 @pytest.mark.proves("E4")
 def test_the_quota_counts_what_is_live(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=2, maintenance_writes=0, embedder="off") as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock, episode_quota=2, maintenance_writes=0, embedder="off") as wellkept:
+        ann = wellkept.agent("ann")
         wrong = said(ann, "The launch is in May", importance=0.9)
         clock.forward(hours=1)
         right = said(ann, "The launch is in June", importance=0.5, supersedes=wrong.id)
@@ -287,7 +287,7 @@ def test_the_quota_counts_what_is_live(fresh_place: Place, clock: Clock) -> None
         gone = said(ann, "gone tomorrow", importance=1.0, expires_at=clock() + DAY)
         clock.forward(days=1)
 
-        report = recollect.maintain()
+        report = wellkept.maintain()
 
         assert (report.expired, report.over_quota, ids(ann.list(state="archived"))) == (1, 0, {gone.id})
         assert ids(ann.list()) == {right.id, other.id}
@@ -303,14 +303,14 @@ def test_by_default_the_quota_is_ten_thousand() -> None:
 @pytest.mark.proves("E4")
 def test_ten_thousand_and_one_are_one_too_many(tmp_path: object, clock: Clock) -> None:
     settings = Settings(embedder="off", maintenance_writes=0)
-    with Recollect(f"sqlite:///{tmp_path}/memory.db", settings=settings, clock=clock) as recollect:
-        ann = recollect.agent("ann")
+    with Wellkept(f"sqlite:///{tmp_path}/memory.db", settings=settings, clock=clock) as wellkept:
+        ann = wellkept.agent("ann")
         for start in range(0, 10_000, 2_500):
             ann.remember_many({"text": f"said {number}", **LONG} for number in range(start, start + 2_500))
-        assert recollect.maintain().archived == 0
+        assert wellkept.maintain().archived == 0
         ann.remember("the least of all", importance=0.15, **LONG)
 
-        report = recollect.maintain()
+        report = wellkept.maintain()
 
         assert (report.examined, report.over_quota) == (10_001, 1)
         assert [memory.text for memory in ann.list(state="archived")] == ["the least of all"]
@@ -321,27 +321,27 @@ def test_ten_thousand_and_one_are_one_too_many(tmp_path: object, clock: Clock) -
 
 @pytest.mark.proves("E4")
 def test_a_run_reports_and_records_what_it_did(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=2, maintenance_writes=0, embedder="off") as recollect:
-        ann, bob = recollect.agent("ann", "one"), recollect.agent("bob", "two")
+    with fresh_place.open(clock, episode_quota=2, maintenance_writes=0, embedder="off") as wellkept:
+        ann, bob = wellkept.agent("ann", "one"), wellkept.agent("bob", "two")
         ann.remember_many([{"text": f"routine {number}", **ROUTINE} for number in range(1_300)])
         ann.remember_many([{"text": f"faint {number}", "importance": 0.1, **LONG} for number in range(3)])
         ann.remember_many([{"text": f"kept {number}", "importance": 0.9, **LONG} for number in range(4)])
         bob.remember("the only thing bob said", kind="episode", category="routine")
         clock.forward(weeks=2)
-        before = {tenant: len(recollect.tenant(tenant).audit_events()) for tenant in ("one", "two")}
+        before = {tenant: len(wellkept.tenant(tenant).audit_events()) for tenant in ("one", "two")}
 
-        report = recollect.maintain()
+        report = wellkept.maintain()
 
         assert (report.agents, report.examined) == (2, 1_308)
         assert (report.expired, report.faded, report.over_quota, report.archived) == (1_301, 3, 2, 1_306)
         assert (report.embedded, report.embedding_problem) == (0, "")
         for tenant, archived, words in (("one", 1_305, "1,305 episodes"), ("two", 1, "1 episode")):
-            event, *earlier = recollect.tenant(tenant).audit_events()
+            event, *earlier = wellkept.tenant(tenant).audit_events()
             assert (event.action, event.agent_id, event.at) == ("maintenance.run", None, clock())
             assert (event.message, event.meta) == (f"Maintenance archived {words}.", {"archived": archived})
             assert len(earlier) == before[tenant]
-            assert recollect.tenant(tenant).verify_audit().is_intact
-        again = recollect.maintain()
+            assert wellkept.tenant(tenant).verify_audit().is_intact
+        again = wellkept.maintain()
         assert (again.examined, again.archived) == (2, 0)
 
 
@@ -365,8 +365,8 @@ def test_there_is_one_runner_at_a_time(fresh_place: Place) -> None:
 @pytest.mark.proves("E4")
 def test_after_an_error_in_the_middle_the_next_run_goes_on(fresh_place: Place) -> None:
     clock = Hooked()
-    with fresh_place.open(clock, embedder="off") as recollect:
-        agents = [recollect.agent(f"agent-{number}") for number in range(5)]
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        agents = [wellkept.agent(f"agent-{number}") for number in range(5)]
         for agent in agents:
             agent.remember_many([{"text": f"said {number}", **ROUTINE} for number in range(10)])
         clock.forward(days=8)
@@ -376,9 +376,9 @@ def test_after_an_error_in_the_middle_the_next_run_goes_on(fresh_place: Place) -
 
         clock.on_read(8, fail)
         with pytest.raises(LookupError):
-            recollect.maintain()
+            wellkept.maintain()
         done = sum(len(agent.list(state="archived")) for agent in agents)
-        report = recollect.maintain()  # at once: the lease was given back
+        report = wellkept.maintain()  # at once: the lease was given back
 
         assert 0 < done < 50
         assert (report.expired, done + report.expired) == (50 - done, 50)
@@ -387,7 +387,7 @@ def test_after_an_error_in_the_middle_the_next_run_goes_on(fresh_place: Place) -
 KILLED = """
     import os, signal, sys
     from datetime import datetime
-    from recollect import Recollect, Settings
+    from wellkept import Wellkept, Settings
 
     reads = 0
 
@@ -398,14 +398,14 @@ KILLED = """
             os.kill(os.getpid(), signal.SIGKILL)
         return datetime.fromisoformat(sys.argv[2])
 
-    Recollect(sys.argv[1], settings=Settings(embedder="off"), clock=clock).maintain()
+    Wellkept(sys.argv[1], settings=Settings(embedder="off"), clock=clock).maintain()
 """
 
 
 @pytest.mark.proves("E4")
 def test_the_lease_of_a_dead_runner_ends_and_another_goes_on(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off") as recollect:
-        agents = [recollect.agent(f"agent-{number}") for number in range(5)]
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        agents = [wellkept.agent(f"agent-{number}") for number in range(5)]
         for agent in agents:
             agent.remember_many([{"text": f"said {number}", **ROUTINE} for number in range(10)])
         clock.forward(days=8)
@@ -414,9 +414,9 @@ def test_the_lease_of_a_dead_runner_ends_and_another_goes_on(fresh_place: Place,
         done = sum(len(agent.list(state="archived")) for agent in agents)
 
         with pytest.raises(Conflict):
-            recollect.maintain()
+            wellkept.maintain()
         clock.forward(minutes=2)
-        report = recollect.maintain()
+        report = wellkept.maintain()
 
         assert 0 < done < 50
         assert (report.expired, done + report.expired) == (50 - done, 50)

@@ -20,16 +20,16 @@ import apsw
 import psycopg
 import pytest
 
-from recollect import Conflict, Invalid, NotFound, Recollect, Settings, acting_as
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import Origin, Receipt
-from recollect.policy.audit import event_hash
-from recollect.policy.erasure import foreign_words, receipt_hash
-from recollect.policy.history import OWN_AREAS
-from recollect.policy.text import content_hash
-from recollect.store.tables.erasure import DEPENDENT_TABLES, TABLES
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import Clock, Place
+from wellkept import Conflict, Invalid, NotFound, Settings, Wellkept, acting_as
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.model import Origin, Receipt
+from wellkept.policy.audit import event_hash
+from wellkept.policy.erasure import foreign_words, receipt_hash
+from wellkept.policy.history import OWN_AREAS
+from wellkept.policy.text import content_hash
+from wellkept.store.tables.erasure import DEPENDENT_TABLES, TABLES
 
 pytestmark = pytest.mark.proves("X5")
 
@@ -147,13 +147,13 @@ def fill(tenant: TenantMemory, ann: AgentMemory) -> None:
 
 
 @pytest.fixture
-def opened(fresh_place: Place, clock: Clock) -> Iterator[Recollect]:
+def opened(fresh_place: Place, clock: Clock) -> Iterator[Wellkept]:
     with fresh_place.open(clock, consolidation="propose") as opened:
         yield opened
 
 
 @pytest.fixture
-def alone(opened: Recollect) -> TenantMemory:
+def alone(opened: Wellkept) -> TenantMemory:
     """A tenant that has its database to itself."""
     return opened.tenant("acme")
 
@@ -179,7 +179,7 @@ def data_folder(place: Place) -> Path:
     return Path(folder) / "base" / str(number)
 
 
-def test_every_table_and_every_text_of_the_schema_is_covered(fresh_place: Place, opened: Recollect) -> None:
+def test_every_table_and_every_text_of_the_schema_is_covered(fresh_place: Place, opened: Wellkept) -> None:
     schema = columns(fresh_place)
 
     assert set(schema) - {"leases"} == {*TABLES, *DEPENDENT_TABLES}
@@ -239,7 +239,7 @@ def test_what_others_said_stays_and_goes_on_working(acme: TenantMemory, atlas: A
     assert NAME not in repr([atlas.recall(NAME), acme.search_knowledge(NAME), acme.audit.search(NAME)])
 
 
-def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: Recollect, alone: TenantMemory) -> None:
+def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: Wellkept, alone: TenantMemory) -> None:
     atlas = alone.agent("atlas")
     fill(alone, atlas)
     empty_before = [table for table in TABLES if not fresh_place.sql(f"SELECT 1 FROM {table} LIMIT 1")]
@@ -328,8 +328,8 @@ def test_the_receipt_can_be_checked_and_the_audit_log_tells_of_it(acme: TenantMe
     assert event.meta["removed"] == {"memories": 1, "memory_index": 1}
     assert receipt.hash == receipt_hash(receipt) != receipt_hash(replace(receipt, removed={"memories": 9}))
     assert acme.erase(NAME).hash != receipt.hash
-    assert Recollect.verify_receipt(receipt)
-    assert not Recollect.verify_receipt(replace(receipt, removed={}))
+    assert Wellkept.verify_receipt(receipt)
+    assert not Wellkept.verify_receipt(replace(receipt, removed={}))
     assert NAME not in repr(asdict(receipt))
     assert any("audit log" in each for each in receipt.remains)
 
@@ -395,14 +395,14 @@ def reached_from(root: object) -> Iterator[object]:
 
 def find_memoised() -> list[object]:
     """Return the memoised functions of the package."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("recollect.")]
+    modules = [module for name, module in sys.modules.items() if name.startswith("wellkept.")]
     values = {id(value): value for module in modules for value in vars(module).values()}
     return [value for value in values.values() if isinstance(value, functools._lru_cache_wrapper)]
 
 
-def test_no_cache_of_the_process_holds_on_to_it(recollect: Recollect, acme: TenantMemory, atlas: AgentMemory) -> None:
+def test_no_cache_of_the_process_holds_on_to_it(wellkept: Wellkept, acme: TenantMemory, atlas: AgentMemory) -> None:
     fill(acme, atlas)
-    recollect.verify_key(acme.add_key("read", name=f"{NAME}'s phone").key)
+    wellkept.verify_key(acme.add_key("read", name=f"{NAME}'s phone").key)
     for _ in range(3):
         asked: list[object] = [atlas.recall(NAME), atlas.search("qvarnström")]
         asked += [atlas.inject(NAME), atlas.private_memory()]
@@ -416,7 +416,7 @@ def test_no_cache_of_the_process_holds_on_to_it(recollect: Recollect, acme: Tena
     gc.collect()
     memoised = find_memoised()
     assert len(memoised) > 5
-    texts = [each for each in reached_from([recollect, memoised]) if isinstance(each, str)]
+    texts = [each for each in reached_from([wellkept, memoised]) if isinstance(each, str)]
     assert len(texts) > 100
     long = [text for text in texts if len(text) > len("qvarnström")]
     assert [text for text in long if NAME.casefold() in text.casefold() or HANDLE in text.casefold()] == []
@@ -470,7 +470,7 @@ def add_parents(tenant: TenantMemory, agent: AgentMemory) -> dict[str, int]:
 def test_erase_completes_after_a_failure_between_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("recollect.services.upkeep.erase.STEP", 5)
+    monkeypatch.setattr("wellkept.services.upkeep.erase.STEP", 5)
     expected, erase_traces = add_parents(acme, atlas), acme._store.erase_traces
     sizes: list[int] = []
     removed: Counter[str] = Counter()
@@ -496,8 +496,8 @@ def test_erase_completes_after_a_failure_between_steps(
 def test_receipt_counts_rows_removed_in_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.services.upkeep.erase.STEP", 5)
-    monkeypatch.setattr("recollect.services.upkeep.erase.STEP_CHARS", 3_000)
+    monkeypatch.setattr("wellkept.services.upkeep.erase.STEP", 5)
+    monkeypatch.setattr("wellkept.services.upkeep.erase.STEP_CHARS", 3_000)
     expected = add_parents(acme, atlas)
     removed = acme.erase(f"text:{HANDLE}").removed
     assert {table: removed[table] for table in expected} == expected
@@ -510,8 +510,8 @@ def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeyp
         threads.add(threading.current_thread().name)
         return event_hash(*given)
 
-    monkeypatch.setattr("recollect.store.tables.erasure.event_hash", hashed)
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as store:
+    monkeypatch.setattr("wellkept.store.tables.erasure.event_hash", hashed)
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as store:
         store.tenant().audit.record("crm.call", f"Called {NAME}")
         store.tenant().audit.record("crm.call", "Called Bob")
 
@@ -525,7 +525,7 @@ def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeyp
 def test_messages_lose_their_words_in_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.services.upkeep.erase.STEP", 5)
+    monkeypatch.setattr("wellkept.services.upkeep.erase.STEP", 5)
     for number in range(12):
         atlas.log_turn("s-1", user=f"{NAME} asks {number}", assistant="Hello.")
     sizes, erase_traces = list[int](), acme._store.erase_traces
@@ -743,7 +743,7 @@ class TestSqlite:
 
     def test_copies_the_index_left_behind_are_gone(self, path: Path, clock: Clock) -> None:
         """Names of sessions and workflows stand in indexes, whose pages keep copies of entries that moved on."""
-        with Recollect(f"sqlite:///{path}", settings=Settings(embedder="off"), clock=clock) as opened:
+        with Wellkept(f"sqlite:///{path}", settings=Settings(embedder="off"), clock=clock) as opened:
             acme = opened.tenant("acme")
             for number in range(600):
                 who = HANDLE if number % 3 else "bob"
@@ -758,7 +758,7 @@ class TestSqlite:
 
     def test_a_reader_keeps_the_log_from_being_emptied_and_the_receipt_says_so(self, path: Path, clock: Clock) -> None:
         settings = Settings(embedder="off", busy_timeout=0.2)
-        with Recollect(f"sqlite:///{path}", settings=settings, clock=clock) as opened:
+        with Wellkept(f"sqlite:///{path}", settings=settings, clock=clock) as opened:
             opened.agent("atlas").remember(f"{NAME} likes tea")
             reader = apsw.Connection(str(path))
             reader.execute("BEGIN")
@@ -778,7 +778,7 @@ class TestSqlite:
         workspace = tmp_path / "work"
         workspace.mkdir()
         settings = Settings(workspace=workspace)
-        with Recollect(f"sqlite:///{path}", settings=settings, clock=clock) as opened:
+        with Wellkept(f"sqlite:///{path}", settings=settings, clock=clock) as opened:
             atlas = opened.agent()
             atlas.remember(f"{NAME} likes tea")
             atlas.remember("Bob likes coffee")
@@ -799,7 +799,7 @@ class TestSqlite:
             assert notes.read_text().strip() == ""
 
     def test_a_database_in_memory_is_erased_too(self, clock: Clock) -> None:
-        with Recollect(":memory:", settings=Settings(embedder="off"), clock=clock) as opened:
+        with Wellkept(":memory:", settings=Settings(embedder="off"), clock=clock) as opened:
             atlas = opened.agent("atlas")
             fill(opened.tenant(), atlas)
 
@@ -816,7 +816,7 @@ class TestPostgres:
         self, postgres_server: PostgresServer, clock: Clock
     ) -> None:
         url = postgres_server.create_database(has_tables=True)
-        with Recollect(url, settings=Settings(embedder="off"), clock=clock) as opened:
+        with Wellkept(url, settings=Settings(embedder="off"), clock=clock) as opened:
             opened.agent("atlas").remember(f"{NAME} likes tea")
 
             told: Any = opened.tenant().erase(NAME).remnants
@@ -829,7 +829,7 @@ class TestPostgres:
         self, postgres_server: PostgresServer, clock: Clock
     ) -> None:
         url = postgres_server.create_database(has_tables=True)
-        with Recollect(url, settings=Settings(embedder="off"), clock=clock) as opened:
+        with Wellkept(url, settings=Settings(embedder="off"), clock=clock) as opened:
             opened.agent("atlas").remember(f"{NAME} likes tea")
             with psycopg.connect(url) as reader:
                 reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -843,7 +843,7 @@ class TestPostgres:
         self, postgres_server: PostgresServer, clock: Clock
     ) -> None:
         url = postgres_server.create_database(has_tables=True)
-        with Recollect(url, settings=Settings(embedder="off"), clock=clock):
+        with Wellkept(url, settings=Settings(embedder="off"), clock=clock):
             pass  # the owner makes the tables
         clerk = f"clerk_{uuid.uuid4().hex[:8]}"
         with psycopg.connect(postgres_server.admin_url(url), autocommit=True) as admin:
@@ -852,7 +852,7 @@ class TestPostgres:
             for (table,) in admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall():
                 admin.execute(f"REVOKE MAINTAIN ON {table} FROM {clerk}")
         theirs = url.replace("app:app@", f"{clerk}:clerk@")
-        with Recollect(theirs, settings=Settings(embedder="off"), clock=clock) as opened:
+        with Wellkept(theirs, settings=Settings(embedder="off"), clock=clock) as opened:
             opened.agent("atlas").remember(f"{NAME} likes tea")
 
             receipt = opened.tenant().erase(NAME, compact=True)

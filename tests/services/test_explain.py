@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from recollect import Recollect
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import Explanation, Outcome
 from tests.services.conftest import Clock, Place, break_steps
 from tests.services.test_recall_sources import know
+from wellkept import Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.model import Explanation, Outcome
 
 QUESTION = "when is the office open?"
 
@@ -73,12 +73,12 @@ def test_it_tells_what_became_of_it_in_the_latest_prompts(ann: AgentMemory, bob:
 
 
 def test_what_is_missing_and_what_is_somebody_elses_are_told_alike(
-    ann: AgentMemory, bob: AgentMemory, recollect: Recollect, tenant: TenantMemory
+    ann: AgentMemory, bob: AgentMemory, wellkept: Wellkept, tenant: TenantMemory
 ) -> None:
     ann.remember("The office opens at nine")
     bob.remember_many(["The office opens at nine", "Bob has a key to the office"])
     tenant.record_step(workflow="run", step="x")
-    stranger = recollect.agent("ann", f"{tenant.id}-other")
+    stranger = wellkept.agent("ann", f"{tenant.id}-other")
 
     answers = [why(ann, "m-2"), why(ann, "m-77"), why(stranger, "m-1"), why(stranger, "a-1"), why(stranger, "run/1")]
     answers += [why(ann, id) for id in ("a-99", "run/9", "walk/1", "book#0", "nonsense", "")]
@@ -128,10 +128,10 @@ def test_a_double_says_of_what(ann: AgentMemory, tenant: TenantMemory) -> None:
 
 
 def test_what_has_nothing_in_common_says_so(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, embedder="off") as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, embedder="off") as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.remember("Likes green tea")
-        event = recollect.tenant(tenant_id).audit.record("kitchen.tea", "Tea was made")
+        event = wellkept.tenant(tenant_id).audit.record("kitchen.tea", "Tea was made")
 
         assert why(ann, "m-1").outcome in (Outcome.NO_MATCH, Outcome.NOT_EMBEDDED)
         assert "shares no word" in why(ann, "m-1").sentence
@@ -149,21 +149,21 @@ def test_every_source_can_be_explained(ann: AgentMemory, tenant: TenantMemory) -
         assert why(ann, hit.id, limit=20).hit == hit
 
 
-def test_explaining_is_not_a_retrieval(ann: AgentMemory, recollect: Recollect) -> None:
+def test_explaining_is_not_a_retrieval(ann: AgentMemory, wellkept: Wellkept) -> None:
     ann.remember("The office opens at nine")
     why(ann, "m-1")
-    recollect._services.retrieved.flush()
+    wellkept._services.retrieved.flush()
 
     assert ann.get("m-1").last_retrieved_at is None
     assert ann.remember("The office opens at nine, mostly", origin="agent").id == "m-2"
 
 
 def test_a_source_that_did_not_answer_says_so(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect:
-        recollect.tenant().record_step(workflow="run", step="office")
+    with fresh_place.open(clock) as wellkept:
+        wellkept.tenant().record_step(workflow="run", step="office")
         break_steps(fresh_place)
 
-        said = why(recollect.agent("ann"), "run/1")
+        said = why(wellkept.agent("ann"), "run/1")
         assert said.outcome is Outcome.UNANSWERED
         assert [each.source for each in said.unanswered] == ["workflow"]
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Conflict, Invalid, NotFound, Recollect, SecretRejected, Settings
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.caller import Caller, use_caller
-from recollect.model import AddedFacts, Kind, Origin, Role
-from recollect.testing.fake_model import Answer, ModelServer, hangs, says, status, stops_half_way
 from tests.services.conftest import Clock, Place
+from wellkept import AsyncWellkept, Conflict, Invalid, NotFound, SecretRejected, Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.caller import Caller, use_caller
+from wellkept.model import AddedFacts, Kind, Origin, Role
+from wellkept.testing.fake_model import Answer, ModelServer, hangs, says, status, stops_half_way
 
 ALLERGY = "I'm allergic to penicillin."
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
@@ -367,7 +367,7 @@ def test_a_logged_turn_is_read_by_setting(place: Place, clock: Clock, tenant_id:
 
 def test_the_awaited_library_has_it_too() -> None:
     async def run() -> None:
-        async with AsyncRecollect(":memory:") as store:
+        async with AsyncWellkept(":memory:") as store:
             atlas = store.agent("atlas")
             result = await atlas.add(TALK)
             assert result.added[0].text == ALLERGY
@@ -383,7 +383,7 @@ def test_the_awaited_library_has_it_too() -> None:
 class Asked:
     """An agent whose store asks a scripted endpoint."""
 
-    def __init__(self, server: ModelServer, store: Recollect, tenant: str) -> None:
+    def __init__(self, server: ModelServer, store: Wellkept, tenant: str) -> None:
         self.server, self.store = server, store
         self.agent = store.agent("ann", tenant=tenant)
         self.other = store.agent("bob", tenant=tenant)
@@ -661,7 +661,7 @@ def test_notes_in_a_file_are_left_alone(tmp_path: Any) -> None:
     """The file keeps no history to undo to."""
     with (
         ModelServer(says("[]")) as server,
-        Recollect(
+        Wellkept(
             ":memory:",
             settings=Settings(workspace=tmp_path, openai_base_url=server.url, openai_model="scripted"),
         ) as store,

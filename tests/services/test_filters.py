@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Invalid, Recollect, SecretRejected
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.policy.json_values import MAX_DEPTH
 from tests.services.conftest import Clock, Place
+from wellkept import AsyncWellkept, Invalid, SecretRejected, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.policy.json_values import MAX_DEPTH
 
 SECRET = "AKIAQYLPMN5HIEXAMP42"
 
@@ -111,7 +111,7 @@ def test_metadata_of_the_greatest_depth_survives_an_export(
     ann.remember("Tea at four", metadata=metadata)
     ann.add_session("monday", metadata=metadata)
     tenant.export(tmp_path / "all.jsonl")
-    with Recollect(":memory:") as other:
+    with Wellkept(":memory:") as other:
         other.tenant("t").import_(tmp_path / "all.jsonl")
         copy = other.tenant("t").agent("ann")
         assert [each.metadata for each in copy.list()] == [metadata]
@@ -200,7 +200,7 @@ def test_explain_names_the_filter(trips: AgentMemory) -> None:
 
 def test_async_is_the_same(place: Place, clock: Clock) -> None:
     async def run() -> None:
-        async with AsyncRecollect(place.url, clock=clock) as store:
+        async with AsyncWellkept(place.url, clock=clock) as store:
             ann = store.tenant("async-filters").agent("ann")
             await ann.remember("Tea at four", metadata={"n": 1})
             assert len(await ann.list(where="metadata.n = 1")) == 1

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from recollect import Conflict, Invalid, NotFound
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import KindName, Memory, OriginName, State
-from recollect.services.memories import loop_guard
-from recollect.services.memories.loop_guard import ECHO_REFUSED
 from tests.services.conftest import START, Clock, Place
 from tests.waiting import eventually
+from wellkept import Conflict, Invalid, NotFound
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.model import KindName, Memory, OriginName, State
+from wellkept.services.memories import loop_guard
+from wellkept.services.memories.loop_guard import ECHO_REFUSED
 
 DAY = timedelta(days=1)
 FACT = "The staging server is called Hedwig"

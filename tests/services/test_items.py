@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Conflict, Forbidden, Invalid, Kind, Recollect, SecretRejected, Settings
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.caller import Caller, use_caller
-from recollect.model import Origin
-from recollect.policy.items import MAX_VALUE_BYTES
-from recollect.policy.json_values import MAX_DEPTH
 from tests.processes import CLEAN
 from tests.services.conftest import START, Clock, Place
 from tests.threads import run_together
+from wellkept import AsyncWellkept, Conflict, Forbidden, Invalid, Kind, SecretRejected, Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.caller import Caller, use_caller
+from wellkept.model import Origin
+from wellkept.policy.items import MAX_VALUE_BYTES
+from wellkept.policy.json_values import MAX_DEPTH
 
 USER = ("users", "7")
 SECRET = "ghp_" + "x7K2m9QpR4tV8wZ1bN5cD3fG6hJ0kL2sA4dE"
@@ -206,9 +206,9 @@ def test_items_of_two_users_are_two(ann: AgentMemory) -> None:
     assert ann.get_item(USER, "a").value == 1
 
 
-def test_agents_and_tenants_have_their_own_items(recollect: Recollect, ann: AgentMemory, bob: AgentMemory) -> None:
+def test_agents_and_tenants_have_their_own_items(wellkept: Wellkept, ann: AgentMemory, bob: AgentMemory) -> None:
     ann.put(USER, "a", "ann's pancakes")
-    stranger = recollect.tenant("elsewhere").agent("ann")
+    stranger = wellkept.tenant("elsewhere").agent("ann")
     for other in (bob, stranger):
         assert other.get_item(USER, "a") is None
         assert other.search_items() == other.search_items(query="pancakes") == other.namespaces() == []
@@ -254,8 +254,8 @@ def test_a_batch_is_written_as_one(ann: AgentMemory) -> None:
 
 
 def test_an_item_expires_at_once_and_is_removed_by_maintenance(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock) as wellkept:
+        ann = wellkept.agent("ann")
         ann.put(USER, "short", "pancakes for lunch", ttl=60)
         ann.put(USER, "long", "pancakes for dinner", ttl=3600)
         ann.put(("gone",), "only", 1, ttl=60)
@@ -268,9 +268,9 @@ def test_an_item_expires_at_once_and_is_removed_by_maintenance(fresh_place: Plac
         assert ann.namespaces() == [USER]
         assert ann.delete_item(USER, "short") is False
 
-        assert recollect.maintain().items == 1, "the deletion already removed the other one"
+        assert wellkept.maintain().items == 1, "the deletion already removed the other one"
         assert len(ann.list(kind="item", state="all")) == 1
-        assert recollect.maintain().items == 0
+        assert wellkept.maintain().items == 0
 
 
 def test_an_expired_item_makes_room_for_a_new_one(ann: AgentMemory, clock: Clock) -> None:
@@ -296,8 +296,8 @@ def test_writing_the_same_value_starts_its_lifetime_again(ann: AgentMemory, cloc
 
 
 def test_reading_extends_the_life_of_a_sliding_item(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock) as recollect:
-        ann = recollect.tenant(tenant_id).agent("ann")
+    with place.open(clock) as wellkept:
+        ann = wellkept.tenant(tenant_id).agent("ann")
         for key in ("read", "found", "recalled", "peeked", "unread"):
             ann.put(USER, key, f"pancakes {key}", ttl=60, refresh=True)
         ann.put(USER, "fixed", "pancakes fixed", ttl=60)
@@ -323,8 +323,8 @@ def test_reading_extends_the_life_of_a_sliding_item(place: Place, clock: Clock, 
 
 def test_a_short_lived_sliding_item_lives_while_it_is_read(place: Place, clock: Clock, tenant_id: str) -> None:
     """Readings follow each other more quickly than their marks are written."""
-    with place.open(clock) as recollect:
-        ann = recollect.tenant(tenant_id).agent("ann")
+    with place.open(clock) as wellkept:
+        ann = wellkept.tenant(tenant_id).agent("ann")
         ann.put(USER, "short", "soon gone", ttl=1, refresh=True)
         for _ in range(5):
             clock.forward(seconds=0.7)
@@ -343,10 +343,10 @@ def test_what_is_no_lifetime_is_refused(ann: AgentMemory, ttl: Any) -> None:
 
 
 def test_items_outlive_a_restart(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock) as recollect:
-        recollect.tenant(tenant_id).agent("ann").put(USER, "a", {"likes": "pancakes"})
-    with place.open(clock) as recollect:
-        ann = recollect.tenant(tenant_id).agent("ann")
+    with place.open(clock) as wellkept:
+        wellkept.tenant(tenant_id).agent("ann").put(USER, "a", {"likes": "pancakes"})
+    with place.open(clock) as wellkept:
+        ann = wellkept.tenant(tenant_id).agent("ann")
         assert ann.get_item(USER, "a").value == {"likes": "pancakes"}
         assert [each.key for each in ann.search_items(query="pancakes")] == ["a"]
 
@@ -387,12 +387,12 @@ def test_what_names_no_field_is_refused(ann: AgentMemory, index: Any) -> None:
         ann.put(USER, "a", {}, index=index)
 
 
-def test_an_item_that_is_no_longer_searched_leaves_the_index(ann: AgentMemory, recollect: Recollect) -> None:
+def test_an_item_that_is_no_longer_searched_leaves_the_index(ann: AgentMemory, wellkept: Wellkept) -> None:
     ann.put(USER, "a", "pancakes")
     assert ann.search_items(query="pancakes")
     ann.put(USER, "a", "pancakes", index=False)
     assert ann.search_items(query="pancakes") == []
-    gaps = recollect._services.store.count_index_gaps(ann.owner.tenant)
+    gaps = wellkept._services.store.count_index_gaps(ann.owner.tenant)
     assert (gaps.missing, gaps.surplus) == (0, 0)
     ann.put(USER, "a", "pancakes")
     assert ann.search_items(query="pancakes")
@@ -477,12 +477,12 @@ def test_items_are_listed_only_when_they_are_asked_for(ann: AgentMemory) -> None
 
 
 def test_items_are_neither_merged_nor_consolidated_nor_evicted(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, max_total=3, episode_quota=3) as recollect:
-        ann = recollect.tenant(tenant_id).agent("ann")
+    with place.open(clock, max_total=3, episode_quota=3) as wellkept:
+        ann = wellkept.tenant(tenant_id).agent("ann")
         for key in "abcdefgh":
             ann.put(USER, key, {"text": "The standup is at nine"})
         clock.forward(days=4000)
-        recollect.tenant(tenant_id).maintain()
+        wellkept.tenant(tenant_id).maintain()
         assert len(ann.search_items(USER)) == len(ann.search_items(USER, query="standup")) == 8
         assert ann.consolidate() == []
 
@@ -503,20 +503,20 @@ def test_the_text_of_an_item_is_only_written_with_its_value(ann: AgentMemory) ->
 def test_a_secret_in_a_value_is_refused_redacted_or_flagged(
     place: Place, clock: Clock, tenant_id: str, value: Any
 ) -> None:
-    with place.open(clock) as recollect:
-        ann = recollect.tenant(tenant_id).agent("ann")
+    with place.open(clock) as wellkept:
+        ann = wellkept.tenant(tenant_id).agent("ann")
         for index in (None, False):
             with pytest.raises(SecretRejected, match=r"^value appears to contain a secret"):
                 ann.put(USER, "a", value, index=index)
         assert ann.search_items() == []
-    with place.open(clock, secrets="redact") as recollect:
-        ann = recollect.tenant(tenant_id).agent("ann")
+    with place.open(clock, secrets="redact") as wellkept:
+        ann = wellkept.tenant(tenant_id).agent("ann")
         item = ann.put(USER, "a", value)
         assert SECRET not in str(item)
         assert "[secret removed" in str(item.value)
         assert SECRET not in str(ann.get(item.id))
-    with place.open(clock, secrets="flag") as recollect:
-        ann = recollect.tenant(tenant_id).agent("ann")
+    with place.open(clock, secrets="flag") as wellkept:
+        ann = wellkept.tenant(tenant_id).agent("ann")
         item = ann.put(USER, "b", value)
         assert item.value == value
         assert "secret" in (ann.get(item.id).flag or "")
@@ -524,8 +524,8 @@ def test_a_secret_in_a_value_is_refused_redacted_or_flagged(
 
 @pytest.mark.parametrize("mode", ["reject", "redact", "flag"])
 def test_a_secret_in_a_name_is_always_refused(place: Place, clock: Clock, tenant_id: str, mode: str) -> None:
-    with place.open(clock, secrets=mode) as recollect:
-        ann = recollect.tenant(tenant_id).agent("ann")
+    with place.open(clock, secrets=mode) as wellkept:
+        ann = wellkept.tenant(tenant_id).agent("ann")
         for namespace, key in ((("n", SECRET), "k"), (("n",), SECRET)):
             with pytest.raises(SecretRejected):
                 ann.put(namespace, key, 1)
@@ -556,7 +556,7 @@ def test_the_audit_log_names_items_but_not_their_content(tenant: TenantMemory, a
 
 
 def test_an_export_brings_items_along(
-    tenant: TenantMemory, ann: AgentMemory, recollect: Recollect, tmp_path: Path
+    tenant: TenantMemory, ann: AgentMemory, wellkept: Wellkept, tmp_path: Path
 ) -> None:
     ann.put(USER, "a", {"name": "Lena"}, ttl=600, refresh=True)
     ann.put(USER, "a", {"name": "Lena K."}, ttl=600, refresh=True)
@@ -566,7 +566,7 @@ def test_an_export_brings_items_along(
         deepest = [deepest]
     ann.put(USER, "deepest", deepest)
     tenant.export(tmp_path / "a.jsonl")
-    with Recollect(":memory:", clock=recollect.now) as other:
+    with Wellkept(":memory:", clock=wellkept.now) as other:
         other.tenant("t").import_(tmp_path / "a.jsonl")
         copy = other.tenant("t").agent("ann")
         assert copy.get_item(USER, "a", refresh=False) == ann.get_item(USER, "a", refresh=False)
@@ -632,8 +632,8 @@ def test_of_many_threads_that_expect_a_version_one_succeeds(ann: AgentMemory) ->
 
 
 def put_from_process(url: str, tenant: str, number: int) -> None:
-    with Recollect(url, settings=Settings(pool_size=2, busy_timeout=100)) as recollect:
-        ann = recollect.tenant(tenant).agent("ann")
+    with Wellkept(url, settings=Settings(pool_size=2, busy_timeout=100)) as wellkept:
+        ann = wellkept.tenant(tenant).agent("ann")
         for turn in range(10):
             ann.put(USER, "shared", {"by": number, "turn": turn})
             ann.put(USER, f"{number}-{turn}", "pancakes")
@@ -657,8 +657,8 @@ def test_many_processes_write_one_key(place: Place, ann: AgentMemory, clock: Clo
 
 def test_the_async_methods_do_the_same(place: Place, clock: Clock, tenant_id: str) -> None:
     async def use() -> None:
-        async with AsyncRecollect(place.url, settings=Settings(pool_size=4), clock=clock) as recollect:
-            ann = recollect.tenant(tenant_id).agent("ann")
+        async with AsyncWellkept(place.url, settings=Settings(pool_size=4), clock=clock) as wellkept:
+            ann = wellkept.tenant(tenant_id).agent("ann")
             await asyncio.gather(*(ann.put(USER, f"{number}", {"n": number}) for number in range(20)))
             assert len(await ann.search_items(USER, limit=50)) == 20
             assert (await ann.get_item(USER, "3")).value == {"n": 3}

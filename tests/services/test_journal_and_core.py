@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from recollect import Conflict, Invalid, NotFound, Recollect
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import Kind, KindName, State
 from tests.services.conftest import START, Clock, Place
+from wellkept import Conflict, Invalid, NotFound, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.model import Kind, KindName, State
 
 WEEK = timedelta(days=7)
 
@@ -37,11 +37,11 @@ def test_a_journal_entry_fades_after_seven_days_and_stays_listed(ann: AgentMemor
 
 @pytest.mark.proves("J1")
 def test_maintenance_leaves_a_faded_entry_where_it_is(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock) as wellkept:
+        ann = wellkept.agent("ann")
         entry = ann.remember("Met the auditors", kind="journal")
         clock.forward(days=3650)
-        recollect.maintain()
+        wellkept.maintain()
 
         assert ann.list(state="expired", kind="journal") == [entry]
 
@@ -84,10 +84,10 @@ def test_both_hold_ten_thousand_characters_after_trimming(ann: AgentMemory, kind
 
 
 @pytest.mark.proves("J1")
-def test_another_agent_sees_nothing_of_it(ann: AgentMemory, bob: AgentMemory, recollect: Recollect) -> None:
+def test_another_agent_sees_nothing_of_it(ann: AgentMemory, bob: AgentMemory, wellkept: Wellkept) -> None:
     ann.remember("I am afraid of heights", kind="core")
     entry = ann.remember("Climbed anyway", kind="journal")
-    namesake = recollect.agent("ann", f"{ann.owner.tenant}-other")
+    namesake = wellkept.agent("ann", f"{ann.owner.tenant}-other")
 
     for other in (bob, namesake):
         assert (other.private_memory(), other.list(state="all"), other.recall("heights climbed")) == (None, [], [])
@@ -219,7 +219,7 @@ def test_an_agent_counts_its_memories(tenant: TenantMemory, ann: AgentMemory, bo
 
 
 @pytest.mark.proves("J4")
-def test_agents_are_made_listed_and_edited(tenant: TenantMemory, clock: Clock, recollect: Recollect) -> None:
+def test_agents_are_made_listed_and_edited(tenant: TenantMemory, clock: Clock, wellkept: Wellkept) -> None:
     fields: dict[str, Any] = {
         "name": "Atlas",
         "system_prompt": "You are Atlas.",
@@ -252,7 +252,7 @@ def test_agents_are_made_listed_and_edited(tenant: TenantMemory, clock: Clock, r
         with pytest.raises(Invalid):
             tenant.update_agent("atlas", **wrong)
     assert tenant.get_agent("atlas") == edited
-    assert recollect.tenant(f"{tenant.id}-other").list_agents() == []
+    assert wellkept.tenant(f"{tenant.id}-other").list_agents() == []
 
 
 @pytest.mark.proves("J4")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect import AsyncRecollect, Recollect, Settings
-from recollect.errors import Invalid, NotFound, Unauthorized
-from recollect.model import KeyScope
-from recollect.policy.keys import key_text, parse_key
 from tests.services.conftest import START, Clock
+from wellkept import AsyncWellkept, Settings, Wellkept
+from wellkept.errors import Invalid, NotFound, Unauthorized
+from wellkept.model import KeyScope
+from wellkept.policy.keys import key_text, parse_key
 
 NOW = START
 
@@ -31,12 +31,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(url: str, clock: Clock) -> Iterator[Recollect]:
-    with Recollect(url, settings=Settings(embedder="off"), clock=clock) as opened:
+def store(url: str, clock: Clock) -> Iterator[Wellkept]:
+    with Wellkept(url, settings=Settings(embedder="off"), clock=clock) as opened:
         yield opened
 
 
-def test_a_key_opens_its_tenant_with_its_scope(store: Recollect) -> None:
+def test_a_key_opens_its_tenant_with_its_scope(store: Wellkept) -> None:
     issued = store.tenant("acme").add_key("write", name=" the  CI ")
 
     found = store.verify_key(issued.key)
@@ -46,7 +46,7 @@ def test_a_key_opens_its_tenant_with_its_scope(store: Recollect) -> None:
     assert store.has_keys()
 
 
-def test_keys_that_are_none(store: Recollect) -> None:
+def test_keys_that_are_none(store: Wellkept) -> None:
     key = store.tenant("acme").add_key("admin").key
     head, _, secret = key.rpartition("_")
     wrong = [
@@ -58,8 +58,8 @@ def test_keys_that_are_none(store: Recollect) -> None:
         f"{head}_{secret[::-1]}",
         key_text("another", store.tenant("acme").list_keys()[0].id, bytes(32)),
         key.replace("_mfrw2zi_", "_mfrw2zj_"),
-        "recollect_77777777_aaaaaaaa_" + "a" * 52,
-        "recollect_e4_aaaaaaaa_" + "a" * 52,
+        "wellkept_77777777_aaaaaaaa_" + "a" * 52,
+        "wellkept_e4_aaaaaaaa_" + "a" * 52,
     ]
 
     for each in wrong:
@@ -67,7 +67,7 @@ def test_keys_that_are_none(store: Recollect) -> None:
             store.verify_key(each)
 
 
-def test_a_revoked_key_is_refused_at_once_and_stays_listed(store: Recollect, clock: Clock) -> None:
+def test_a_revoked_key_is_refused_at_once_and_stays_listed(store: Wellkept, clock: Clock) -> None:
     acme = store.tenant("acme")
     issued = acme.add_key("read")
     store.verify_key(issued.key)
@@ -81,7 +81,7 @@ def test_a_revoked_key_is_refused_at_once_and_stays_listed(store: Recollect, clo
     assert [key.revoked_at for key in acme.list_keys() if key.id == issued.record.id] == [NOW]
 
 
-def test_another_tenant_cannot_revoke_a_key(store: Recollect) -> None:
+def test_another_tenant_cannot_revoke_a_key(store: Wellkept) -> None:
     issued = store.tenant("acme").add_key("read")
 
     with pytest.raises(NotFound, match=r"^There is no such key\.$"):
@@ -89,10 +89,10 @@ def test_another_tenant_cannot_revoke_a_key(store: Recollect) -> None:
     assert store.verify_key(issued.key)
 
 
-def test_a_key_revoked_elsewhere_is_refused_within_a_second(store: Recollect, url: str, clock: Clock) -> None:
+def test_a_key_revoked_elsewhere_is_refused_within_a_second(store: Wellkept, url: str, clock: Clock) -> None:
     issued = store.tenant("acme").add_key("read")
     store.verify_key(issued.key)
-    with Recollect(url, settings=Settings(embedder="off"), clock=clock) as elsewhere:
+    with Wellkept(url, settings=Settings(embedder="off"), clock=clock) as elsewhere:
         elsewhere.tenant("acme").revoke_key(issued.record.id)
 
     clock.moment += timedelta(seconds=1)
@@ -102,7 +102,7 @@ def test_a_key_revoked_elsewhere_is_refused_within_a_second(store: Recollect, ur
         store.verify_key(issued.key)
 
 
-def test_a_key_expires(store: Recollect, clock: Clock) -> None:
+def test_a_key_expires(store: Wellkept, clock: Clock) -> None:
     issued = store.tenant("acme").add_key("read", expires_at=NOW + timedelta(milliseconds=500))
     assert store.verify_key(issued.key)
 
@@ -113,7 +113,7 @@ def test_a_key_expires(store: Recollect, clock: Clock) -> None:
         store.verify_key(issued.key)
 
 
-def test_refused(store: Recollect) -> None:
+def test_refused(store: Wellkept) -> None:
     acme = store.tenant("acme")
     with pytest.raises(Invalid, match="There is no scope 'root'; the scopes are read, write, admin"):
         acme.add_key("root")
@@ -125,7 +125,7 @@ def test_refused(store: Recollect) -> None:
         acme.add_key("read", expires_at=datetime(2027, 1, 1))  # noqa: DTZ001
 
 
-def test_the_last_use_is_written_down_every_few_minutes(store: Recollect, url: str, clock: Clock) -> None:
+def test_the_last_use_is_written_down_every_few_minutes(store: Wellkept, url: str, clock: Clock) -> None:
     tenant = "used"
     issued = store.tenant(tenant).add_key("read")
     moments = []
@@ -139,7 +139,7 @@ def test_the_last_use_is_written_down_every_few_minutes(store: Recollect, url: s
 
 
 def test_the_key_itself_is_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with Recollect(f"sqlite:///{tmp_path / 'memory.db'}", settings=Settings(embedder="off")) as store:
+    with Wellkept(f"sqlite:///{tmp_path / 'memory.db'}", settings=Settings(embedder="off")) as store:
         acme = store.tenant("acme")
         issued = acme.add_key("admin", name="mine")
         store.verify_key(issued.key)
@@ -154,7 +154,7 @@ def test_the_key_itself_is_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert secret.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
-def test_it_looks_like_a_secret_to_us_too(store: Recollect) -> None:
+def test_it_looks_like_a_secret_to_us_too(store: Wellkept) -> None:
     """Somebody will paste one into a conversation."""
     issued = store.tenant("acme").add_key("read")
 
@@ -164,7 +164,7 @@ def test_it_looks_like_a_secret_to_us_too(store: Recollect) -> None:
 
 @pytest.mark.anyio
 async def test_awaited(anyio_backend: str) -> None:
-    async with AsyncRecollect(":memory:", settings=Settings(embedder="off")) as store:
+    async with AsyncWellkept(":memory:", settings=Settings(embedder="off")) as store:
         issued = await store.tenant("acme").add_key("read")
         assert (await store.verify_key(issued.key)).id == issued.record.id
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect import AsyncRecollect, Recollect, Settings
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.deadline import DEADLINE, Deadline
-from recollect.errors import Cancelled, Conflict, Invalid, ModelError, NotFound, SecretRejected
-from recollect.model import Hit, Source
-from recollect.services.knowledge.report import Change
 from tests.documents import PAGE, pdf
 from tests.services.conftest import Clock, Place
+from wellkept import AsyncWellkept, Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.deadline import DEADLINE, Deadline
+from wellkept.errors import Cancelled, Conflict, Invalid, ModelError, NotFound, SecretRejected
+from wellkept.model import Hit, Source
+from wellkept.services.knowledge.report import Change
 
 pytestmark = pytest.mark.proves("E5")
 
@@ -172,9 +172,9 @@ def test_a_deleted_document_is_gone(tenant: TenantMemory) -> None:
     assert tenant.ingest(POLICY).documents[0].change is Change.ADDED
 
 
-def test_another_tenant_sees_nothing(recollect: Recollect, tenant: TenantMemory, tenant_id: str) -> None:
+def test_another_tenant_sees_nothing(wellkept: Wellkept, tenant: TenantMemory, tenant_id: str) -> None:
     id = tenant.ingest(POLICY).id
-    other = recollect.tenant(f"{tenant_id}-other")
+    other = wellkept.tenant(f"{tenant_id}-other")
 
     assert other.search_knowledge("refund policy") == other.list_documents() == []
     with pytest.raises(NotFound):
@@ -236,7 +236,7 @@ def test_a_secret_is_refused_by_its_line_and_never_told(tenant: TenantMemory, fo
         tenant.ingest("a.md", secrets="reject")
     assert refusal.value.sentence == "Line 6 of a.md appears to contain a secret — not stored"
     assert "aws-access-key" in str(refusal.value)
-    assert "recollect secrets allow" in str(refusal.value)
+    assert "wellkept secrets allow" in str(refusal.value)
     assert tenant.list_documents() == []
     with pytest.raises(SecretRejected, match="The title appears"):
         tenant.ingest("text", title=f"key {KEY}")
@@ -297,7 +297,7 @@ class Broken:
 
 def test_a_failing_embedder_loses_no_document(clock: Clock) -> None:
     embedder = Broken()
-    with Recollect(":memory:", settings=Settings(), clock=clock, embedder=embedder) as store:
+    with Wellkept(":memory:", settings=Settings(), clock=clock, embedder=embedder) as store:
         tenant = store.tenant("acme")
         tenant.ingest(POLICY)
         assert len(tenant.search_knowledge("refund policy")) == 2  # by words
@@ -460,7 +460,7 @@ def test_ingest_rejects_too_many_passages(tenant: TenantMemory) -> None:
 
 def test_the_awaited_library_does_the_same(folder: Path) -> None:
     async def work() -> list[str]:
-        async with AsyncRecollect(":memory:", settings=Settings()) as store:
+        async with AsyncWellkept(":memory:", settings=Settings()) as store:
             acme = store.tenant("acme")
             await acme.ingest(POLICY, category="policy")
             assert len(await acme.list_documents()) == 1

@@ -10,27 +10,27 @@ from subprocess import PIPE
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.services.background import writer
 from tests.services.conftest import START, Clock, Place
 from tests.waiting import LIMIT, eventually
+from wellkept import Settings, Wellkept
+from wellkept.services.background import writer
 
 OPENED = """import os, sys, atexit
 from datetime import datetime
-from recollect import AsyncRecollect, Recollect
-from recollect.services.background import writer
+from wellkept import AsyncWellkept, Wellkept
+from wellkept.services.background import writer
 writer.PAUSE = 600  # so that nothing is written before the end
 """
 AT = f"clock = lambda: datetime.fromisoformat('{START.isoformat()}')\n"
 RECALL = "agent.recall('tabs or spaces?')\nagent.context('s-1', 'which indentation?')\n"
 PROGRAMS = {
-    "kept": "store = Recollect(sys.argv[1], clock=clock)\nagent = store.agent('atlas')\n" + RECALL,
-    "let go of": "agent = Recollect(sys.argv[1], clock=clock).agent('atlas')\n" + RECALL,
+    "kept": "store = Wellkept(sys.argv[1], clock=clock)\nagent = store.agent('atlas')\n" + RECALL,
+    "let go of": "agent = Wellkept(sys.argv[1], clock=clock).agent('atlas')\n" + RECALL,
     "awaited": """
 import asyncio
 
 async def main():
-    agent = AsyncRecollect(sys.argv[1], clock=clock).agent('atlas')
+    agent = AsyncWellkept(sys.argv[1], clock=clock).agent('atlas')
     await agent.recall('tabs or spaces?')
     await agent.context('s-1', 'tabs or spaces?')
 
@@ -45,11 +45,11 @@ def use(agent):
     agent.recall('tabs or spaces?')
     agent.context('s-1', 'tabs or spaces?')
 
-store = Recollect(sys.argv[1], clock=clock)
+store = Wellkept(sys.argv[1], clock=clock)
 use(store.agent('bob'))
 """,
     "forking": """
-agent = Recollect(sys.argv[1], clock=clock).agent('atlas')
+agent = Wellkept(sys.argv[1], clock=clock).agent('atlas')
 """
     + RECALL
     + """
@@ -92,7 +92,7 @@ def test_a_store_that_takes_nothing_any_more_at_the_end_is_told_of_in_one_senten
 ) -> None:
     with fresh_place.open(clock) as store:
         store.agent("atlas").remember("Prefers tabs over spaces")
-    script = OPENED + "agent = Recollect(sys.argv[1]).agent('atlas')\nagent.recall('tabs?')\nprint()\ninput()\n"
+    script = OPENED + "agent = Wellkept(sys.argv[1]).agent('atlas')\nagent.recall('tabs?')\nprint()\ninput()\n"
 
     with subprocess.Popen(
         [sys.executable, "-c", script, fresh_place.url], text=True, stdin=PIPE, stdout=PIPE, stderr=PIPE
@@ -112,11 +112,11 @@ def test_a_store_that_can_only_be_read_is_recalled_from_and_says_so_once(
 ) -> None:
     monkeypatch.setattr(writer, "PAUSE", 1000.0)  # it is tried here, and not by the thread at the same moment
     url = f"sqlite:///{tmp_path / 'memory.db'}"
-    with Recollect(url) as store:
+    with Wellkept(url) as store:
         memory = store.agent("atlas").remember("Prefers tabs over spaces")
     only_to_be_read(tmp_path / "memory.db")
 
-    with Recollect(url, settings=Settings(context_calls_kept=0)) as store:
+    with Wellkept(url, settings=Settings(context_calls_kept=0)) as store:
         hits = store.agent("atlas").recall("which indentation: tabs?")
         store.agent("atlas").context("s-1", "tabs?")
         store._services.retrieved.flush()

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Conflict, Invalid, NotFound, Recollect, Settings
-from recollect.api.recollect import AgentMemory
-from recollect.model import Kind, Memory, Scope
-from recollect.tools import catalog
-from recollect.tools.guidance import guidance
 from tests.services.conftest import START, Clock, Place
+from wellkept import Conflict, Invalid, NotFound, Settings, Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.model import Kind, Memory, Scope
+from wellkept.tools import catalog
+from wellkept.tools.guidance import guidance
 
 LINES = "[Memories]\n"
 
@@ -42,14 +42,14 @@ def test_a_note_has_an_id_a_scope_tags_and_a_time(ann: AgentMemory) -> None:
 
 @pytest.mark.proves("N1")
 def test_an_id_is_never_used_twice(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         assert [note.id for note in ann.remember_many(["one", "two", "three"])] == ["m-1", "m-2", "m-3"]
         ann.forget("m-3")
         assert ann.remember("four").id == "m-4"
         ann.forget("m-4")
-    with place.open(clock) as recollect:
-        ann, bob = recollect.agent("ann", tenant_id), recollect.agent("bob", tenant_id)
+    with place.open(clock) as wellkept:
+        ann, bob = wellkept.agent("ann", tenant_id), wellkept.agent("bob", tenant_id)
         assert (ann.remember("five").id, bob.remember("his own").id) == ("m-5", "m-1")
         with pytest.raises(NotFound):
             ann.get("m-4")
@@ -211,8 +211,8 @@ def test_five_hundred_notes_are_kept_and_nothing_else_counts(ann: AgentMemory) -
 
 @pytest.mark.proves("N4")
 def test_a_batch_makes_its_own_room(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, max_total=3) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, max_total=3) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.remember_many(["one", "two"])
         stored = ann.remember_many(["three", "four", "five", "six"])
 
@@ -224,8 +224,8 @@ def test_a_batch_makes_its_own_room(place: Place, clock: Clock, tenant_id: str) 
 
 @pytest.mark.proves("N4")
 def test_room_is_made_only_if_the_note_is_stored(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, max_total=2) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, max_total=2) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.remember_many(["one", "two"])
         # The number of the next event is taken.
         if place.engine == "sqlite":
@@ -245,8 +245,8 @@ def test_room_is_made_only_if_the_note_is_stored(place: Place, clock: Clock, ten
 
 @pytest.mark.proves("N4")
 def test_no_reader_ever_sees_one_too_many(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, max_total=5, embedder="off") as recollect, ThreadPoolExecutor(4) as threads:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, max_total=5, embedder="off") as wellkept, ThreadPoolExecutor(4) as threads:
+        ann = wellkept.agent("ann", tenant_id)
         writes = [threads.submit(ann.remember, f"note {number}") for number in range(40)]
         counts = []
         while not all(write.done() for write in writes):
@@ -304,8 +304,8 @@ def test_when_nothing_matches_the_five_newest_are_shown(ann: AgentMemory, clock:
 
 @pytest.mark.proves("N6")
 def test_a_floor_leaves_out_notes_that_share_a_word_by_chance(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, inject_floor=0.1) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, inject_floor=0.1) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.remember_many(["Indent code with tabs", "The order of the code review is alphabetical"])
 
         block = ann.inject("Shall I indent code with tabs?")
@@ -317,8 +317,8 @@ def test_a_floor_leaves_out_notes_that_share_a_word_by_chance(place: Place, cloc
 
 
 def test_recent_only_asks_for_no_match_and_off_shows_nothing(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, inject_mode="recent_only", max_inject_count=3) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, inject_mode="recent_only", max_inject_count=3) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         for number in range(1, 6):
             ann.remember(f"apples {number}" if number == 1 else f"pears {number}")
             clock.forward(minutes=1)
@@ -346,8 +346,8 @@ def test_hybrid_also_finds_by_meaning(ann: AgentMemory, clock: Clock) -> None:
 
 @pytest.mark.proves("N6")
 def test_a_budget_of_characters_and_of_notes_is_kept(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.remember_many([f"apple {number} " + "x" * 490 for number in range(1, 6)])  # 498 characters each
         ann.remember("apple, short")
         ann.remember_many([f"pear {number}" for number in range(12)])
@@ -402,8 +402,8 @@ def test_agent_json_decides(place: Place, clock: Clock, tenant_id: str, tmp_path
     (tmp_path / "agent.json").write_text(json.dumps({"name": "somebody else's", "memory": chosen}))
 
     settings = Settings.load(folder=tmp_path, environment={})
-    with Recollect(place.url, settings=settings, clock=clock) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with Wellkept(place.url, settings=settings, clock=clock) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.remember_many(["apples", "pears are nine", "plums", "figs", "kiwis"])
 
         assert len(ann.list(state="all")) == 4
@@ -412,8 +412,8 @@ def test_agent_json_decides(place: Place, clock: Clock, tenant_id: str, tmp_path
         assert ann.inject("") == LINES + "- (m-6) " + "x" * 18
 
     (tmp_path / "agent.json").write_text(json.dumps({"memory": {**chosen, "inject_mode": "off"}}))
-    with Recollect(place.url, settings=Settings.load(folder=tmp_path, environment={}), clock=clock) as recollect:
-        assert recollect.agent("ann", tenant_id).inject("pears") is None
+    with Wellkept(place.url, settings=Settings.load(folder=tmp_path, environment={}), clock=clock) as wellkept:
+        assert wellkept.agent("ann", tenant_id).inject("pears") is None
 
 
 @pytest.mark.proves("N7")

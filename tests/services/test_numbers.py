@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from recollect import Invalid, Recollect, RecollectError, Settings
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.tools import catalog
+from wellkept import Invalid, Settings, Wellkept, WellkeptError
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.tools import catalog
 
 HOSTILE = (-1, 0, 2**31, 2**63 - 1, 2**63, 2**64, 10**400, 1e308, math.nan, math.inf, True, "9" * 400)
 TOO_BIG = (2**63, 2**64, 10**400, 1e308, math.nan, math.inf)
@@ -26,7 +26,7 @@ def number_parameters(view: Any) -> Iterator[tuple[str, str]]:
                     yield name, each.name
 
 
-def test_verbs_use_or_refuse_any_number(recollect: Recollect, tenant: TenantMemory, ann: AgentMemory) -> None:
+def test_verbs_use_or_refuse_any_number(wellkept: Wellkept, tenant: TenantMemory, ann: AgentMemory) -> None:
     known = {"id": ann.remember("Prefers tabs").id, "key": ann.store_detail("a line\n" * 9).key, "session_id": "s-1"}
     ann.log_turn("s-1", user="Hello", assistant="Hi")
     accepted, called = [], 0
@@ -42,13 +42,13 @@ def test_verbs_use_or_refuse_any_number(recollect: Recollect, tenant: TenantMemo
                 called += 1
                 try:
                     verb(**given | {parameter: value})
-                except RecollectError:
+                except WellkeptError:
                     continue
                 accepted += [(name, parameter, value)] if value in TOO_BIG or value is math.nan else []
 
     assert accepted == []
     assert called > 300
-    assert [each.last_error for each in recollect.background()] == [""] * 5
+    assert [each.last_error for each in wellkept.background()] == [""] * 5
 
 
 def test_tools_use_or_refuse_any_number(ann: AgentMemory) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from recollect import Invalid
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.policy.recall.purposes import PURPOSES
 from tests.services.conftest import Clock
+from wellkept import Invalid
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.policy.recall.purposes import PURPOSES
 
 pytestmark = pytest.mark.proves("E11")
 

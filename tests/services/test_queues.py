@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect
-from recollect.services.background import vector_queue
-from recollect.services.upkeep import maintain
 from tests.providers.test_openai_embedder import DIMENSIONS, vector_of
 from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
+from wellkept import Wellkept
+from wellkept.services.background import vector_queue
+from wellkept.services.upkeep import maintain
 
 WEEK = timedelta(days=7)
 
@@ -37,12 +37,12 @@ class Far:
         return [vector_of(text) for text in texts]
 
 
-def visited(store: Recollect, **options: Any) -> int:
+def visited(store: Wellkept, **options: Any) -> int:
     """Run maintenance on the whole store; return the number of agents that it looked at."""
     return store._services.maintain(is_automatic=True, **options).agents
 
 
-def rest(store: Recollect, clock: Clock) -> None:
+def rest(store: Wellkept, clock: Clock) -> None:
     """Run maintenance until nothing is due."""
     visited(store)
     clock.forward(hours=1, minutes=1)

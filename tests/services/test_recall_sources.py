@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from recollect import Invalid, Recollect, Settings, StoreError
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import Document, Hit, Source, SourceName
-from recollect.policy.recall.ranking import SOURCE_PRIORITY
-from recollect.services.recall import recall
 from tests.hanging import Hanging
 from tests.services.conftest import START, Clock, Place, break_steps, hanging_steps
 from tests.waiting import LIMIT, eventually
+from wellkept import Invalid, Settings, StoreError, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.model import Document, Hit, Source, SourceName
+from wellkept.policy.recall.ranking import SOURCE_PRIORITY
+from wellkept.services.recall import recall
 
 pytestmark = pytest.mark.proves("E3")
 
@@ -82,8 +82,8 @@ def test_the_score_is_the_weighted_sum_and_says_so(refunds: AgentMemory) -> None
 
 def test_weights_are_settings(place: Place, clock: Clock, tenant_id: str) -> None:
     weights = {"weight_similarity": 0.0, "weight_recency": 0.0, "weight_importance": 0.0, "weight_source": 1.0}
-    with place.open(clock, **weights) as recollect:
-        ann, tenant = recollect.agent("ann", tenant_id), recollect.tenant(tenant_id)
+    with place.open(clock, **weights) as wellkept:
+        ann, tenant = wellkept.agent("ann", tenant_id), wellkept.tenant(tenant_id)
         tenant.audit.record("order.refund", "Refund paid")
         ann.remember("A refund, by the way, is due")
 
@@ -166,10 +166,10 @@ def test_the_past_is_asked_of_every_source(refunds: AgentMemory, tenant: TenantM
 
 @pytest.mark.proves("E12")
 def test_an_agent_sees_others_only_through_what_the_tenant_shares(
-    recollect: Recollect, tenant: TenantMemory, refunds: AgentMemory, bob: AgentMemory
+    wellkept: Wellkept, tenant: TenantMemory, refunds: AgentMemory, bob: AgentMemory
 ) -> None:
     bob.remember("The refund password hint is a secret of bob's own heart")
-    stranger = recollect.agent("ann", f"{tenant.id}-other")
+    stranger = wellkept.agent("ann", f"{tenant.id}-other")
 
     everything = refunds.recall("refund secret heart", limit=100)
     assert "bob's own heart" not in str(everything)
@@ -177,9 +177,9 @@ def test_an_agent_sees_others_only_through_what_the_tenant_shares(
     assert stranger.recall("refund", limit=100) == []
 
 
-def test_only_memories_are_marked_as_retrieved(refunds: AgentMemory, recollect: Recollect, clock: Clock) -> None:
+def test_only_memories_are_marked_as_retrieved(refunds: AgentMemory, wellkept: Wellkept, clock: Clock) -> None:
     refunds.recall("refund", limit=20)
-    recollect._services.retrieved.flush()
+    wellkept._services.retrieved.flush()
 
     assert refunds.get("m-1").last_retrieved_at == clock()
 
@@ -205,12 +205,12 @@ def test_an_embedder_that_hangs_costs_the_meaning_and_is_named(
 ) -> None:
     monkeypatch.setattr(recall, "EMBEDDER_SHARE", 0.3 / LIMIT)
     settings = Settings(url=f"sqlite:///{tmp_path}/m.db", recall_deadline=LIMIT)
-    with Recollect(settings=settings, embedder=hanging) as recollect:
-        recollect.agent("ann").remember("The refund was paid")
-        recollect.tenant().audit.record("order.refund", "Refund of 30 euro")
+    with Wellkept(settings=settings, embedder=hanging) as wellkept:
+        wellkept.agent("ann").remember("The refund was paid")
+        wellkept.tenant().audit.record("order.refund", "Refund of 30 euro")
         hanging.may_answer.clear()
 
-        hits = recollect.agent("ann").recall("refund")
+        hits = wellkept.agent("ann").recall("refund")
 
         assert {hit.id for hit in hits} == {"m-1", "a-2"}
         (missing,) = hits.unanswered
@@ -220,11 +220,11 @@ def test_an_embedder_that_hangs_costs_the_meaning_and_is_named(
 
 
 def test_the_built_in_embedder_runs_on_the_callers_thread(tmp_path: Any) -> None:
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/m.db")) as recollect:
-        recollect.agent("ann").remember("The refund was paid")
-        assert recollect.agent("ann").recall("refund")
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/m.db")) as wellkept:
+        wellkept.agent("ann").remember("The refund was paid")
+        assert wellkept.agent("ann").recall("refund")
 
-        assert "recollect-worker" not in {thread.name for thread in threading.enumerate()}
+        assert "wellkept-worker" not in {thread.name for thread in threading.enumerate()}
 
 
 @pytest.mark.parametrize("order", [("workflow", "memory"), ("memory", "workflow")])
@@ -235,10 +235,10 @@ def test_a_source_that_hangs_is_named_and_leaves_the_others_their_time(
     # However slow the machine, the first source has 2 seconds, and the second many.
     monkeypatch.setattr(recall, "RESERVED_SHARE", 0.95 if order[0] == "workflow" else 0.0)
     deadline = 40.0 if order[0] == "workflow" else 6.0
-    with fresh_place.open(clock, recall_deadline=deadline, embedder="off") as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock, recall_deadline=deadline, embedder="off") as wellkept:
+        ann = wellkept.agent("ann")
         ann.remember("The refund was paid")
-        recollect.tenant().record_step(workflow="run", step="refund")
+        wellkept.tenant().record_step(workflow="run", step="refund")
         with hanging_steps(fresh_place):
             hits = ann.recall("refund", sources=order)
 
@@ -251,10 +251,10 @@ def test_a_source_that_hangs_is_named_and_leaves_the_others_their_time(
 
 
 def test_a_recall_that_nobody_answers_in_time_names_every_source(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, recall_deadline=0.5, embedder="off") as recollect:
-        recollect.tenant().record_step(workflow="run", step="refund")
+    with fresh_place.open(clock, recall_deadline=0.5, embedder="off") as wellkept:
+        wellkept.tenant().record_step(workflow="run", step="refund")
         with hanging_steps(fresh_place):
-            hits = recollect.agent("ann").recall("refund", sources=["workflow"])
+            hits = wellkept.agent("ann").recall("refund", sources=["workflow"])
 
     assert (list(hits), [each.source for each in hits.unanswered]) == ([], ["workflow"])
 
@@ -263,8 +263,8 @@ def test_a_recall_that_nobody_answers_in_time_names_every_source(fresh_place: Pl
 def test_a_pool_without_a_free_connection_is_not_waited_for_past_the_deadline(
     place: Place, clock: Clock, tenant_id: str
 ) -> None:
-    with place.open(clock, recall_deadline=0.5, embedder="off", pool_size=1) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, recall_deadline=0.5, embedder="off", pool_size=1) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.remember("The refund was paid")
         taken, may_end = threading.Event(), threading.Event()
 
@@ -273,7 +273,7 @@ def test_a_pool_without_a_free_connection_is_not_waited_for_past_the_deadline(
             assert may_end.wait(LIMIT)
 
         with ThreadPoolExecutor(1) as pool:
-            holding = pool.submit(recollect._store._engine.read, tenant_id, hold)  # type: ignore[attr-defined]
+            holding = pool.submit(wellkept._store._engine.read, tenant_id, hold)  # type: ignore[attr-defined]
             assert taken.wait(LIMIT)
             hits = ann.recall("refund")
             may_end.set()
@@ -283,10 +283,10 @@ def test_a_pool_without_a_free_connection_is_not_waited_for_past_the_deadline(
 
 
 def test_a_source_that_fails_is_named_and_the_others_stand(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock) as wellkept:
+        ann = wellkept.agent("ann")
         ann.remember("The refund was paid")
-        recollect.tenant().record_step(workflow="run", step="refund")
+        wellkept.tenant().record_step(workflow="run", step="refund")
         break_steps(fresh_place)
 
         hits = ann.recall("refund", limit=1)
@@ -309,8 +309,8 @@ def test_many_recalls_at_once_all_get_their_answers(refunds: AgentMemory) -> Non
 
 
 def test_a_closed_store_recalls_nothing(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
     with pytest.raises(StoreError, match="closed"):
         ann.recall("refund")
 
@@ -333,8 +333,8 @@ def test_min_score_is_the_least_similarity_of_each_hit(refunds: AgentMemory) -> 
 
 
 def test_the_floor_is_a_setting_and_explained(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, recall_floor=0.99) as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, recall_floor=0.99) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         ann.remember("Kim wants every refund explained")
 
         assert ann.recall("refund") == []

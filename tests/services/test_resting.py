@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from recollect import ModelError, Recollect
-from recollect.api.recollect import AgentMemory
-from recollect.errors import ModelRefused
-from recollect.model import Json
-from recollect.providers.openai_model import OpenAIModel
-from recollect.testing.fake_model import ModelServer, status
 from tests.services.conftest import Clock, Place
 from tests.waiting import LIMIT
+from wellkept import ModelError, Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.errors import ModelRefused
+from wellkept.model import Json
+from wellkept.providers.openai_model import OpenAIModel
+from wellkept.testing.fake_model import ModelServer, status
 
 SUMMING = {"summary_enabled": True, "summary_threshold": 6, "summary_keep_last": 2}
 
@@ -43,14 +43,14 @@ def model() -> Model:
 
 
 @pytest.fixture
-def recollect(place: Place, clock: Clock, model: Model) -> Iterator[Recollect]:
+def wellkept(place: Place, clock: Clock, model: Model) -> Iterator[Wellkept]:
     with place.open(clock, model=model, **SUMMING) as opened:
         yield opened
 
 
 @pytest.fixture
-def sam(recollect: Recollect, tenant_id: str) -> AgentMemory:
-    return recollect.agent("sam", tenant_id)
+def sam(wellkept: Wellkept, tenant_id: str) -> AgentMemory:
+    return wellkept.agent("sam", tenant_id)
 
 
 def talk(agent: AgentMemory, session: str) -> None:
@@ -59,7 +59,7 @@ def talk(agent: AgentMemory, session: str) -> None:
 
 
 def test_conversations_do_not_each_wait_for_a_model_that_fails(
-    recollect: Recollect, sam: AgentMemory, model: Model, clock: Clock, tenant_id: str
+    wellkept: Wellkept, sam: AgentMemory, model: Model, clock: Clock, tenant_id: str
 ) -> None:
     talk(sam, "one")
     talk(sam, "two")
@@ -69,13 +69,13 @@ def test_conversations_do_not_each_wait_for_a_model_that_fails(
     assert model.asked == 1
     assert {len(each.turns) for each in shown} == {10}
     assert all("question 0 of one" in str(each.messages) for each in shown_prompts)
-    (problem,) = recollect.problems()
+    (problem,) = wellkept.problems()
     assert problem.endswith("The model endpoint did not answer in time.")
-    events = [event.action for event in recollect.tenant(tenant_id).audit_events(limit=100)]
+    events = [event.action for event in wellkept.tenant(tenant_id).audit_events(limit=100)]
     assert events.count("summary.fail") == 1
 
     clock.forward(seconds=31)
-    assert recollect.problems() == []
+    assert wellkept.problems() == []
     model.answer = lambda question: "They talked."
     assert sam.conversation("one").summary == "They talked."
     assert sam.conversation("two").summary == "They talked."
@@ -83,7 +83,7 @@ def test_conversations_do_not_each_wait_for_a_model_that_fails(
 
 @pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "absurd"])
 def test_a_text_that_goes_wrong_keeps_nobody_else_waiting(
-    recollect: Recollect, sam: AgentMemory, model: Model, is_refused: bool
+    wellkept: Wellkept, sam: AgentMemory, model: Model, is_refused: bool
 ) -> None:
     def answer(question: str) -> str:
         if "of odd" not in question:
@@ -98,7 +98,7 @@ def test_a_text_that_goes_wrong_keeps_nobody_else_waiting(
 
     assert [len(sam.conversation("odd").turns) for _ in range(3)] == [10, 10, 10]
     assert model.asked == 1
-    assert recollect.problems() == []
+    assert wellkept.problems() == []
     assert sam.conversation("even").summary == "They talked."
 
 

@@ -7,26 +7,26 @@ from typing import Any
 
 import pytest
 
-from recollect import Conflict, Invalid, NotFound
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.caller import Caller, use_caller
-from recollect.errors import Forbidden
-from recollect.model import Origin, State
 from tests.services.conftest import START, Clock, Place
+from wellkept import Conflict, Invalid, NotFound
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.caller import Caller, use_caller
+from wellkept.errors import Forbidden
+from wellkept.model import Origin, State
 
 DAY = timedelta(days=1)
 BIRTHDAY = "Please remember this: my daughter's birthday is on May 4th."
 
 
 def test_what_was_asked_for_and_the_core_are_permanent(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off", episode_quota=1, maintenance_writes=0) as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock, embedder="off", episode_quota=1, maintenance_writes=0) as wellkept:
+        ann = wellkept.agent("ann")
         asked = [ann.remember(text, kind="episode").id for text in (BIRTHDAY, "Remember that I am allergic to nuts")]
         core = ann.remember("I am careful", kind="core", importance=0.01).id
         ann.remember("Anna lives in Porto", kind="episode")
         clock.moment = START + 3650 * DAY
 
-        report = recollect.maintain()
+        report = wellkept.maintain()
 
         assert (report.expired, report.faded, report.over_quota) == (0, 0, 1)
         assert {each.id for each in ann.list()} == {*asked, core}
@@ -34,12 +34,12 @@ def test_what_was_asked_for_and_the_core_are_permanent(fresh_place: Place, clock
 
 
 def test_an_archived_memory_lives_again(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock) as wellkept:
+        ann = wellkept.agent("ann")
         chat = ann.remember("Thanks, that sounds great!", kind="episode", session_id="s-1")
         faded = ann.remember("The tram was late", kind="episode", category="error", expires_at=START + 4000 * DAY)
         clock.moment = START + 400 * DAY
-        assert recollect.maintain().archived == 2
+        assert wellkept.maintain().archived == 2
 
         (back,) = ann.restore(chat.id)
         assert ann.restore([faded.id, chat.id])[0].state(clock()) is State.LIVE
@@ -49,8 +49,8 @@ def test_an_archived_memory_lives_again(fresh_place: Place, clock: Clock) -> Non
         assert ann.get(faded.id).expires_at == START + 4000 * DAY  # an end of the caller's own stays
         for query, id in (("What sounds great?", chat.id), ("Was the tram late?", faded.id)):
             assert ann.recall(query, sources=["memory"], min_score=0)[0].id == id
-        assert recollect.maintain().archived == 0
-        events = [event for event in recollect.tenant().audit_events() if event.action == "memory.restore"]
+        assert wellkept.maintain().archived == 0
+        events = [event for event in wellkept.tenant().audit_events() if event.action == "memory.restore"]
         assert [(event.message, event.meta) for event in events] == [
             (f"Memory {faded.id} was restored.", {"id": faded.id}),
             (f"Memory {chat.id} was restored.", {"id": chat.id}),
@@ -58,13 +58,13 @@ def test_an_archived_memory_lives_again(fresh_place: Place, clock: Clock) -> Non
 
 
 def test_all_of_a_state_are_restored(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off") as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        ann = wellkept.agent("ann")
         fields = {"kind": "episode", "category": "routine", "tags": ["food"]}
         ann.remember_many([{"text": f"Soup {n}", "session_id": f"s-{n % 2}", **fields} for n in range(450)])
         ann.remember("Fog", kind="journal")
         clock.moment = START + 8 * DAY
-        recollect.maintain()
+        wellkept.maintain()
         assert [each.text for each in ann.list(state="expired")] == ["Fog"]
         assert len(ann.list(state="archived", limit=500)) == 450
         assert len(ann.list(state="archived", limit=500, before="m-101")) == 100
@@ -76,7 +76,7 @@ def test_all_of_a_state_are_restored(fresh_place: Place, clock: Clock) -> None:
         assert fog.expires_at == clock() + 7 * DAY
         assert len(ann.list(session_id="s-1", limit=500)) == 225
         assert ann.list(session_id="s-0") == []
-        event = next(each for each in recollect.tenant().audit_events() if each.meta.get("restored"))
+        event = next(each for each in wellkept.tenant().audit_events() if each.meta.get("restored"))
         assert (event.message, len(event.meta["ids"])) == ("25 memories were restored.", 25)
 
 

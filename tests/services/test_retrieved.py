@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect
-from recollect.api.recollect import AgentMemory
-from recollect.services.background import writer
 from tests.services.conftest import START, Clock, Place
+from wellkept import Wellkept
+from wellkept.api.wellkept import AgentMemory
+from wellkept.services.background import writer
 
 
 def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_times(
-    recollect: Recollect, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
+    wellkept: Wellkept, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "PAUSE", 1000.0)  # so that nothing is written in between
     ids = [ann.remember(f"Thing {number}", kind="episode").id for number in range(4)]
-    begun, retrieved = START.replace(microsecond=0) + timedelta(days=1), recollect._services.retrieved
+    begun, retrieved = START.replace(microsecond=0) + timedelta(days=1), wellkept._services.retrieved
     for seq, after in ((1, 0.0), (2, 0.4), (3, 2.0)):
         retrieved.mark(ann.owner, [seq], begun + timedelta(seconds=after))
 
@@ -34,9 +34,9 @@ def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_time
 
 @pytest.mark.proves("E4")
 def test_who_needs_the_marks_written_waits_for_those_another_thread_has_in_hand(
-    recollect: Recollect, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
+    wellkept: Wellkept, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    episode, retrieved = ann.remember("Deploys on Fridays", kind="episode"), recollect._services.retrieved
+    episode, retrieved = ann.remember("Deploys on Fridays", kind="episode"), wellkept._services.retrieved
     marking, may_mark, store = threading.Event(), threading.Event(), retrieved._store
     mark_retrieved = store.mark_retrieved
 
@@ -63,7 +63,7 @@ def test_who_needs_the_marks_written_waits_for_those_another_thread_has_in_hand(
 
 @pytest.mark.proves("E4")
 def test_who_reads_a_memory_is_told_of_its_mark_before_it_is_written(
-    recollect: Recollect, ann: AgentMemory, clock: Clock
+    wellkept: Wellkept, ann: AgentMemory, clock: Clock
 ) -> None:
     kept = ann.remember("Deploys on Fridays", kind="episode")
     other = ann.remember("Nothing of the sort", kind="episode")
@@ -74,7 +74,7 @@ def test_who_reads_a_memory_is_told_of_its_mark_before_it_is_written(
     assert ann.get(kept.id).last_retrieved_at == clock.moment
     listed = {each.id: each.last_retrieved_at for each in ann.list()}
     assert listed == {kept.id: clock.moment, other.id: None}
-    recollect._services.retrieved.flush()
+    wellkept._services.retrieved.flush()
     assert ann.get(kept.id).last_retrieved_at == clock.moment
 
 

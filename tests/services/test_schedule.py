@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect
-from recollect.errors import StoreError
-from recollect.services.upkeep import schedule
 from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
+from wellkept import Wellkept
+from wellkept.errors import StoreError
+from wellkept.services.upkeep import schedule
 
 HOUR = timedelta(hours=1)
 
 
-def count_runs(recollect: Recollect) -> int:
-    return sum(event.action == "maintenance.run" for event in recollect.tenant().audit_events(limit=500))
+def count_runs(wellkept: Wellkept) -> int:
+    return sum(event.action == "maintenance.run" for event in wellkept.tenant().audit_events(limit=500))
 
 
 def test_one_of_many_processes_runs_it_every_hour(fresh_place: Place, clock: Clock) -> None:
@@ -50,32 +50,32 @@ def test_one_of_many_processes_runs_it_every_hour(fresh_place: Place, clock: Clo
 
 
 def test_it_stops_with_the_server_and_when_it_is_off(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off", maintenance_interval=0) as recollect:
-        recollect.maintenance.start()
+    with fresh_place.open(clock, embedder="off", maintenance_interval=0) as wellkept:
+        wellkept.maintenance.start()
         clock.forward(days=1)
-        assert (recollect.maintenance.refresh().next_at, recollect.maintenance.run_if_due()) == (None, False)
-    with fresh_place.open(clock, embedder="off") as recollect:
-        recollect.maintenance.start()
+        assert (wellkept.maintenance.refresh().next_at, wellkept.maintenance.run_if_due()) == (None, False)
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.maintenance.start()
         clock.forward(days=1)
-        recollect.maintenance.stop()
-        assert recollect.maintenance.run_if_due() is False
-    assert not [each for each in threading.enumerate() if each.name == "recollect-maintenance"]
+        wellkept.maintenance.stop()
+        assert wellkept.maintenance.run_if_due() is False
+    assert not [each for each in threading.enumerate() if each.name == "wellkept-maintenance"]
 
 
 def test_a_run_by_hand_counts_and_a_failed_one_is_told(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off") as recollect:
-        recollect.agent("ann").remember("Tea at four")
-        recollect.maintain()
-        recollect.maintenance.start()
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.agent("ann").remember("Tea at four")
+        wellkept.maintain()
+        wellkept.maintenance.start()
         clock.forward(minutes=50)
-        assert recollect.maintenance.run_if_due() is False
+        assert wellkept.maintenance.run_if_due() is False
         fresh_place.sql("ALTER TABLE idempotency_keys RENAME TO elsewhere")
         clock.forward(hours=1)
 
         with pytest.raises(StoreError):
-            recollect.maintenance.run_if_due()
+            wellkept.maintenance.run_if_due()
 
-        last = recollect.maintenance.refresh().last
+        last = wellkept.maintenance.refresh().last
         assert last is not None
         assert last.at == clock()
         assert last.error
@@ -86,32 +86,32 @@ def test_a_library_runs_it_by_time_too(
     fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     monkeypatch.setattr(schedule, "NUDGE_SECONDS", 0.01)
-    with fresh_place.open(clock, embedder="off", maintenance_writes=0) as recollect:
-        recollect.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
-        recollect.maintain()
-        assert recollect.agent("ann").list()
+    with fresh_place.open(clock, embedder="off", maintenance_writes=0) as wellkept:
+        wellkept.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
+        wellkept.maintain()
+        assert wellkept.agent("ann").list()
     clock.forward(days=8)
-    with fresh_place.open(clock, embedder="off", maintenance_writes=0) as recollect:
-        ann = recollect.agent("ann")
+    with fresh_place.open(clock, embedder="off", maintenance_writes=0) as wellkept:
+        ann = wellkept.agent("ann")
         ann.list()
-        assert recollect.maintenance.refresh().next_at is None, "reading a list starts nothing"
+        assert wellkept.maintenance.refresh().next_at is None, "reading a list starts nothing"
         getattr(ann, verb)("Tea at four")
         eventually(lambda: [each.text for each in ann.list(state="archived")] == ["Thanks, great!"])
-        eventually(lambda: (last := recollect.maintenance.refresh().last) is not None and last.at == clock())
-    with fresh_place.open(clock, embedder="off", maintenance_interval=0) as recollect:
-        recollect.agent("ann").remember("Tea at five")
-        assert recollect.maintenance.refresh().next_at is None
+        eventually(lambda: (last := wellkept.maintenance.refresh().last) is not None and last.at == clock())
+    with fresh_place.open(clock, embedder="off", maintenance_interval=0) as wellkept:
+        wellkept.agent("ann").remember("Tea at five")
+        assert wellkept.maintenance.refresh().next_at is None
 
 
 def test_a_short_program_only_does_its_own_work(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off") as recollect:
-        recollect.agent("ann").remember("Tea at four")
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.agent("ann").remember("Tea at four")
     clock.forward(days=8)
-    with fresh_place.open(clock, embedder="off") as recollect:
-        recollect.agent("ann").remember("Tea at five")
-    with fresh_place.open(clock, embedder="off") as recollect:
-        assert recollect.maintenance.refresh().last is None
-    assert not [each for each in threading.enumerate() if each.name == "recollect-maintenance"]
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.agent("ann").remember("Tea at five")
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        assert wellkept.maintenance.refresh().last is None
+    assert not [each for each in threading.enumerate() if each.name == "wellkept-maintenance"]
 
 
 def test_an_unexpected_error_does_not_end_it_and_is_logged_once(
@@ -119,10 +119,10 @@ def test_an_unexpected_error_does_not_end_it_and_is_logged_once(
 ) -> None:
     monkeypatch.setattr(schedule, "RETRY_SECONDS", 0.01)
     tries: list[int] = []
-    with fresh_place.open(clock, embedder="off") as recollect:
-        recollect.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
-        recollect.maintenance.start()
-        list_due_tenants = recollect._store.list_due_tenants
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
+        wellkept.maintenance.start()
+        list_due_tenants = wellkept._store.list_due_tenants
 
         def failing(now: datetime) -> Any:
             tries.append(1)
@@ -130,12 +130,12 @@ def test_an_unexpected_error_does_not_end_it_and_is_logged_once(
                 raise ZeroDivisionError("a mistake")
             return list_due_tenants(now)
 
-        monkeypatch.setattr(recollect._store, "list_due_tenants", failing)
+        monkeypatch.setattr(wellkept._store, "list_due_tenants", failing)
         clock.forward(days=8)
-        recollect.maintenance.request(recollect.agent("ann").owner)
+        wellkept.maintenance.request(wellkept.agent("ann").owner)
 
         eventually(lambda: len(tries) > 3)
-        eventually(lambda: recollect.maintenance.refresh().last is not None)
+        eventually(lambda: wellkept.maintenance.refresh().last is not None)
     assert [each.message for each in caplog.records if "unexpectedly" in each.message] == [
         "Maintenance failed unexpectedly and is tried again"
     ]
@@ -144,23 +144,23 @@ def test_an_unexpected_error_does_not_end_it_and_is_logged_once(
 @pytest.mark.parametrize("is_closed", [True, False], ids=["at the end", "meanwhile"])
 def test_the_quota_holds_without_maintenance(fresh_place: Place, clock: Clock, is_closed: bool) -> None:
     settings: dict[str, Any] = {"embedder": "off", "episode_quota": 20}
-    with fresh_place.open(clock, **settings) as recollect:
-        ann, bob = recollect.agent("ann"), recollect.agent("bob")
+    with fresh_place.open(clock, **settings) as wellkept:
+        ann, bob = wellkept.agent("ann"), wellkept.agent("bob")
         for number in range(40):
             ann.remember(f"Anna bought {number} apples", kind="episode", importance=number / 40)
         bob.remember("Bob is here", kind="episode")
         if not is_closed:
             eventually(lambda: len(ann.list()) == 20)
-    with fresh_place.open(clock, **settings) as recollect:
-        live = recollect.agent("ann").list()
+    with fresh_place.open(clock, **settings) as wellkept:
+        live = wellkept.agent("ann").list()
         assert [each.importance for each in live] == [number / 40 for number in range(39, 19, -1)]
-        events = [each for each in recollect.tenant().audit_events(limit=100) if each.action == "maintenance.run"]
+        events = [each for each in wellkept.tenant().audit_events(limit=100) if each.action == "maintenance.run"]
         assert {each.agent_id for each in events} == {"ann"}
         assert sum(each.meta["archived"] for each in events) == 20
 
 
 def test_the_quota_is_not_maintained_if_that_is_off(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off", episode_quota=2, maintenance_writes=0) as recollect:
-        recollect.agent("ann").remember_many([{"text": f"Anna bought {n} apples", "kind": "episode"} for n in range(9)])
-    with fresh_place.open(clock, embedder="off") as recollect:
-        assert len(recollect.agent("ann").list()) == 9
+    with fresh_place.open(clock, embedder="off", episode_quota=2, maintenance_writes=0) as wellkept:
+        wellkept.agent("ann").remember_many([{"text": f"Anna bought {n} apples", "kind": "episode"} for n in range(9)])
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        assert len(wellkept.agent("ann").list()) == 9

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from recollect import Invalid, SecretRejected
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import Memory, State
 from tests.services.conftest import Clock, Place
+from wellkept import Invalid, SecretRejected
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.model import Memory, State
 
 REFUSAL = "text appears to contain a secret — not stored"
 KEY = (
@@ -83,7 +83,7 @@ def test_every_way_in_is_refused_before_anything_is_written(
     assert refusal.value.sentence == REFUSAL
     assert str(refusal.value).startswith(f"{REFUSAL}. It matches the rule github-token. ")
     assert "--secrets redact" in str(refusal.value)
-    assert "recollect secrets allow" in str(refusal.value)
+    assert "wellkept secrets allow" in str(refusal.value)
     assert refusal.value.code == "secret_rejected"
     assert refusal.value.__cause__ is None
     assert ann.list(state="all") == [old]
@@ -123,8 +123,8 @@ def test_redacting_stores_the_text_without_it(
     place: Place, clock: Clock, tenant_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with place.open(clock, secrets="redact") as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, secrets="redact") as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         note = ann.remember(LEAK)
         plain = ann.remember("an ordinary note")
         edited = ann.update(plain.id, text=f"before {LEAK} after")
@@ -143,8 +143,8 @@ def test_redacting_stores_the_text_without_it(
 
 @pytest.mark.proves("N3", "N1")
 def test_a_redacted_note_is_still_no_longer_than_a_note(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, secrets="redact") as recollect:
-        ann = recollect.agent("ann", tenant_id)
+    with place.open(clock, secrets="redact") as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
         short = "x " * 237 + "my password is hunter2"  # the mark is longer than what it stands for
 
         with pytest.raises(Invalid, match=r"Content too long \(max 500 characters\)"):
@@ -158,8 +158,8 @@ def test_a_redacted_note_is_still_no_longer_than_a_note(place: Place, clock: Clo
 
 @pytest.mark.proves("N3")
 def test_flagging_stores_it_and_puts_it_up_for_review(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, secrets="flag") as recollect:
-        ann, tenant = recollect.agent("ann"), recollect.tenant()
+    with fresh_place.open(clock, secrets="flag") as wellkept:
+        ann, tenant = wellkept.agent("ann"), wellkept.tenant()
         plain = ann.remember("an ordinary note")
         note = ann.remember(LEAK)
         edited = ann.update(plain.id, text=f"changed: {LEAK}")
@@ -178,8 +178,8 @@ def test_flagging_stores_it_and_puts_it_up_for_review(fresh_place: Place, clock:
 def test_what_a_tenant_allows_is_stored_for_it_alone(
     fresh_place: Place, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with fresh_place.open(clock) as recollect:
-        tenant, other = recollect.tenant(), recollect.tenant("other").agent("ann")
+    with fresh_place.open(clock) as wellkept:
+        tenant, other = wellkept.tenant(), wellkept.tenant("other").agent("ann")
         ann = tenant.agent("ann")
         with pytest.raises(Invalid, match="nothing to allow"):
             tenant.allow_secret("an ordinary sentence")
@@ -198,17 +198,17 @@ def test_what_a_tenant_allows_is_stored_for_it_alone(
 
 @pytest.mark.proves("N3")
 def test_a_scan_finds_what_is_there_already(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, secrets="flag") as recollect:
-        tenant = recollect.tenant()
+    with fresh_place.open(clock, secrets="flag") as wellkept:
+        tenant = wellkept.tenant()
         ann, bob = tenant.agent("ann"), tenant.agent("bob")
         ann.remember_many([f"ordinary {number}" for number in range(3)])
         ann.remember(LEAK)
         bob.remember("my password is hunter2", kind="journal")
-        recollect.tenant("other").agent("eve").remember(LEAK)
+        wellkept.tenant("other").agent("eve").remember(LEAK)
         clock.forward(days=8)  # the journal entry has expired, and is still there
 
-    with fresh_place.open(clock) as recollect:
-        found = list(recollect.tenant().scan())
+    with fresh_place.open(clock) as wellkept:
+        found = list(wellkept.tenant().scan())
 
     assert [(each.agent, each.id) for each in found if each.shelf == "memories"] == [("ann", "m-4"), ("bob", "m-1")]
     assert all(sighting.rules for sighting in found)
@@ -252,8 +252,8 @@ def test_names_ids_and_prompts_are_looked_at(
 
 @pytest.mark.proves("N3")
 def test_a_prompt_is_redacted_and_a_random_id_is_no_secret(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, secrets="redact") as recollect:
-        tenant = recollect.tenant(tenant_id)
+    with place.open(clock, secrets="redact") as wellkept:
+        tenant = wellkept.tenant(tenant_id)
         agent = tenant.add_agent("bob", system_prompt=f"Use {KEY} for deploys.")
         assert agent.system_prompt == "Use [secret removed: github-token] for deploys."
         assert tenant.agent("bob").log_turn("aB3xY9" * 8 + "q7Z", user="hello", assistant="hi")
@@ -261,8 +261,8 @@ def test_a_prompt_is_redacted_and_a_random_id_is_no_secret(place: Place, clock: 
 
 @pytest.mark.proves("N3")
 def test_a_scan_looks_at_every_shelf(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, secrets="flag") as recollect:
-        tenant = recollect.tenant()
+    with fresh_place.open(clock, secrets="flag") as wellkept:
+        tenant = wellkept.tenant()
         ann = tenant.agent("ann")
         note = ann.remember("harmless")
         ann.update(note.id, text=LEAK)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect import AsyncRecollect, Recollect, Settings
-from recollect.errors import Invalid
-from recollect.model import Owner
-from recollect.providers import skill_files
-from recollect.providers.skill_files import SkillFolders
-from recollect.services.knowledge.skills import Skills
+from wellkept import AsyncWellkept, Settings, Wellkept
+from wellkept.errors import Invalid
+from wellkept.model import Owner
+from wellkept.providers import skill_files
+from wellkept.providers.skill_files import SkillFolders
+from wellkept.services.knowledge.skills import Skills
 
 pytestmark = pytest.mark.proves("E6")
 
@@ -130,7 +130,7 @@ def test_a_file_that_is_no_text_is_refused(folder: Path, write: Write, monkeypat
 
 def test_a_folder_that_is_not_there_is_named(folder: Path) -> None:
     with pytest.raises(Invalid, match=r"nowhere: there is no such folder of skills"):
-        Recollect(":memory:", settings=Settings(skills=(str(folder / "nowhere"),)))
+        Wellkept(":memory:", settings=Settings(skills=(str(folder / "nowhere"),)))
 
 
 def test_two_skills_of_one_name_are_refused_at_start(folder: Path, write: Write) -> None:
@@ -161,7 +161,7 @@ def test_a_broken_edit_keeps_the_last_good_version_and_is_reported(
     path = write("one", skill("one", body="Good."))
     skills = opened(folder)
 
-    with caplog.at_level(logging.WARNING, "recollect"):
+    with caplog.at_level(logging.WARNING, "wellkept"):
         path.write_text("---\nname: one\n---\nBad.", encoding="utf-8")
         other = write("two", skill("two"))
         assert [each.body for each in skills()] == ["Good.", "Do it."]
@@ -205,16 +205,16 @@ def test_a_skill_may_be_for_some_agents_only(folder: Path, write: Write) -> None
 def test_the_library_has_them_for_every_tenant(folder: Path, write: Write) -> None:
     path = write("one", skill("one"))
     settings = Settings(skills=(str(folder),))
-    with Recollect(":memory:", settings=settings) as recollect:
-        assert [each.name for each in recollect.skills()] == ["one"]
+    with Wellkept(":memory:", settings=settings) as wellkept:
+        assert [each.name for each in wellkept.skills()] == ["one"]
         path.write_text("broken", encoding="utf-8")
-        assert [each.name for each in recollect.skills()] == ["one"]
-        assert len(recollect.skill_problems()) == 1
+        assert [each.name for each in wellkept.skills()] == ["one"]
+        assert len(wellkept.skill_problems()) == 1
 
     path.write_text(skill("one"), encoding="utf-8")
 
     async def awaited() -> list[str]:
-        async with AsyncRecollect(":memory:", settings=settings) as recollect:
-            return [each.name for each in await recollect.skills()]
+        async with AsyncWellkept(":memory:", settings=settings) as wellkept:
+            return [each.name for each in await wellkept.skills()]
 
     assert asyncio.run(awaited()) == ["one"]

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.caller import Caller, use_caller
-from recollect.errors import Forbidden, Invalid
-from recollect.model import TenantStats
-from recollect.services.upkeep import stats as module
-from recollect.services.upkeep.stats import CountTenant
+from wellkept import Settings, Wellkept
+from wellkept.caller import Caller, use_caller
+from wellkept.errors import Forbidden, Invalid
+from wellkept.model import TenantStats
+from wellkept.services.upkeep import stats as module
+from wellkept.services.upkeep.stats import CountTenant
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -71,9 +71,9 @@ def test_days_have_bounds(days: Any) -> None:
 def test_an_erasure_leaves_no_text_of_what_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "QUICK", -1.0)
     monkeypatch.setattr(module, "REST", 10**9)
-    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as recollect:
-        tenant, ann = recollect.tenant(), recollect.agent("ann")
-        ann.remember("Kim likes tea", user="kim", expires_at=recollect.now() + timedelta(days=1))
+    with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as wellkept:
+        tenant, ann = wellkept.tenant(), wellkept.agent("ann")
+        ann.remember("Kim likes tea", user="kim", expires_at=wellkept.now() + timedelta(days=1))
         assert [each.text for each in tenant.stats().expiring] == ["Kim likes tea"]
 
         tenant.erase("user:kim")
@@ -83,8 +83,8 @@ def test_an_erasure_leaves_no_text_of_what_expires(tmp_path: Path, monkeypatch: 
 
 def test_a_user_gets_no_numbers_of_the_tenant(tmp_path: Path) -> None:
     with (
-        Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as recollect,
+        Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as wellkept,
         use_caller(Caller(user="kim")),
         pytest.raises(Forbidden),
     ):
-        recollect.tenant().stats()
+        wellkept.tenant().stats()

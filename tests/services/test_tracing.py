@@ -17,11 +17,11 @@ SOURCES = Path(__file__).parents[2] / "src"
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
 PROGRAM = f"""
 import sys
-from recollect import Recollect, Settings
-from recollect.errors import Invalid
-from recollect.providers.otlp import export_spans
+from wellkept import Wellkept, Settings
+from wellkept.errors import Invalid
+from wellkept.providers.otlp import export_spans
 
-with export_spans(sys.argv[1]), Recollect(":memory:", settings=Settings(embedder="off")) as store:
+with export_spans(sys.argv[1]), Wellkept(":memory:", settings=Settings(embedder="off")) as store:
     ann = store.agent("ann", "acme")
     ann.remember("a private matter")
     ann.remember_many(["one more", "and another"])
@@ -72,7 +72,7 @@ def collector() -> Iterator[Collector]:
 
 def run(endpoint: str) -> str:
     """In a process of its own, because a process has one place for spans and keeps it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "OTEL_"))}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("WELLKEPT_", "OTEL_"))}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, endpoint],
         env={

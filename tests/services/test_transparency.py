@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect import Conflict, Invalid, NotFound, Recollect, SecretRejected
-from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import AuditEvent
 from tests.services.conftest import Clock, Place
+from wellkept import Conflict, Invalid, NotFound, SecretRejected, Wellkept
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.model import AuditEvent
 
 pytestmark = pytest.mark.proves("E7")
 
@@ -130,8 +130,8 @@ def test_a_refusal_leaves_one_event_without_the_text(tenant: TenantMemory, owls:
 
 
 def test_what_makes_room_is_told_with_what_it_made_room_for(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, max_total=2) as recollect:
-        ann, tenant = recollect.agent("ann", tenant_id), recollect.tenant(tenant_id)
+    with place.open(clock, max_total=2) as wellkept:
+        ann, tenant = wellkept.agent("ann", tenant_id), wellkept.tenant(tenant_id)
         ann.remember("Hedwig")
         ann.remember_many(["Errol", "Pigwidgeon"])
         ann.remember("Owlery")
@@ -185,15 +185,15 @@ def test_where_nothing_is_done_nothing_is_recorded(tenant: TenantMemory, owls: A
 
 
 def test_maintenance_leaves_one_event_for_each_tenant(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off") as recollect:
-        tenants = [recollect.tenant(name) for name in ("one", "two")]
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        tenants = [wellkept.tenant(name) for name in ("one", "two")]
         for tenant in tenants:
             tenant.agent("ann").remember_many(
                 [{"text": f"Errol {n}", "kind": "episode", "category": "routine"} for n in range(5)]
             )
         clock.forward(days=8)
 
-        recollect.maintain()
+        wellkept.maintain()
 
         for tenant in tenants:
             event, added = tenant.audit_events()
@@ -245,12 +245,10 @@ def log_of_four(tenant: TenantMemory) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_to_any_column_of_any_row_shows(
-    place: Place, recollect: Recollect, tenant_id: str, change: str
-) -> None:
+def test_a_change_to_any_column_of_any_row_shows(place: Place, wellkept: Wellkept, tenant_id: str, change: str) -> None:
     column, value = change.split()[0], CHANGES[change]
     for number in (1, 2, 3, 4):
-        tenant = recollect.tenant(f"{tenant_id}-{number}")
+        tenant = wellkept.tenant(f"{tenant_id}-{number}")
         log_of_four(tenant)
 
         place.sql(f"UPDATE audit_log SET {column} = {value} WHERE tenant_id = '{tenant.id}' AND id = {number}")
@@ -324,10 +322,8 @@ def test_a_missing_added_or_exchanged_row_shows(
     assert report.problem
 
 
-def test_the_log_of_another_tenant_is_not_touched_by_it(
-    place: Place, tenant: TenantMemory, recollect: Recollect
-) -> None:
-    other = recollect.tenant(f"{tenant.id}-other")
+def test_the_log_of_another_tenant_is_not_touched_by_it(place: Place, tenant: TenantMemory, wellkept: Wellkept) -> None:
+    other = wellkept.tenant(f"{tenant.id}-other")
     log_of_four(tenant)
     log_of_four(other)
 

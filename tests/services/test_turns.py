@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from recollect.services.background import workers
-from recollect.services.background.workers import Turns
+from wellkept.services.background import workers
+from wellkept.services.background.workers import Turns
 
 
 def test_threads_take_turns() -> None:

@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
-from recollect import StoreError
-from recollect.services.background import workers as workers_module
-from recollect.services.background.workers import Workers
 from tests.waiting import LIMIT
+from wellkept import StoreError
+from wellkept.services.background import workers as workers_module
+from wellkept.services.background.workers import Workers
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from recollect import Invalid, NotFound, SecretRejected
-from recollect.api.recollect import AgentMemory, TenantMemory
 from tests.services.conftest import Clock, Place
+from wellkept import Invalid, NotFound, SecretRejected
+from wellkept.api.wellkept import AgentMemory, TenantMemory
 
 SECRET = "AKIAQYLPMN5HIEXAMP42"
 
@@ -80,8 +80,8 @@ def test_what_is_not_acceptable_is_refused(tenant: TenantMemory, wrong: dict[str
 
 def test_a_secret_is_treated_as_the_settings_say(place: Place, clock: Clock, tenant_id: str) -> None:
     output = f"The key is {SECRET}"
-    with place.open(clock) as recollect:
-        tenant = recollect.tenant(tenant_id)
+    with place.open(clock) as wellkept:
+        tenant = wellkept.tenant(tenant_id)
         for name in ("output", "step", "workflow"):
             given: dict[str, Any] = {"workflow": "run", "step": "x", name: output}
             with pytest.raises(SecretRejected):
@@ -89,10 +89,10 @@ def test_a_secret_is_treated_as_the_settings_say(place: Place, clock: Clock, ten
         assert tenant.list_workflows() == []
         assert {event.action for event in tenant.audit.list()} == {"workflow.refuse"}
         assert SECRET not in str(tenant.audit.list())
-    with place.open(clock, secrets="redact") as recollect:
-        assert SECRET not in recollect.tenant(tenant_id).record_step(workflow="run", step="x", output=output).output
-    with place.open(clock, secrets="flag") as recollect:
-        assert recollect.tenant(tenant_id).record_step(workflow="run", step="x", output=output).output == output
+    with place.open(clock, secrets="redact") as wellkept:
+        assert SECRET not in wellkept.tenant(tenant_id).record_step(workflow="run", step="x", output=output).output
+    with place.open(clock, secrets="flag") as wellkept:
+        assert wellkept.tenant(tenant_id).record_step(workflow="run", step="x", output=output).output == output
 
 
 # --- events of a program's own
@@ -119,7 +119,7 @@ def test_a_program_puts_its_own_events_on_record(tenant: TenantMemory, ann: Agen
     [
         ("refund", "x", {}, "such as order.refund"),
         ("Order.Refund", "x", {}, "such as order.refund"),
-        ("memory.add", "x", {}, "recollect's own"),
+        ("memory.add", "x", {}, "wellkept's own"),
         ("order.refund", " ", {}, "1 to 2,000"),
         ("order.refund", "x" * 2001, {}, "1 to 2,000"),
         ("order.refund", "x", {"at": object()}, "JSON cannot represent"),
@@ -138,8 +138,8 @@ def test_an_event_that_is_not_acceptable_is_refused(
 
 
 def test_a_secret_never_enters_the_log(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, secrets="flag") as recollect:
-        audit = recollect.tenant(tenant_id).audit
+    with place.open(clock, secrets="flag") as wellkept:
+        audit = wellkept.tenant(tenant_id).audit
         for message, meta in ((f"The key is {SECRET}", {}), ("fine", {"key": f"the key is {SECRET}"})):
             with pytest.raises(SecretRejected):
                 audit.record("order.refund", message, meta=meta)

@@ -13,9 +13,9 @@ from typing import Any
 import apsw
 import pytest
 
-from recollect import Conflict, Invalid, NotFound, Recollect, SecretRejected, Settings, StoreError
-from recollect.model import Kind, KindName
 from tests.services.conftest import Clock, Place
+from wellkept import Conflict, Invalid, NotFound, SecretRejected, Settings, StoreError, Wellkept
+from wellkept.model import Kind, KindName
 
 pytestmark = pytest.mark.proves("N5")
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def recollect(fresh_place: Place, clock: Clock, folder: Path) -> Iterator[Recollect]:
+def wellkept(fresh_place: Place, clock: Clock, folder: Path) -> Iterator[Wellkept]:
     with fresh_place.open(clock, workspace=folder) as opened:
         yield opened
 
@@ -38,8 +38,8 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def test_a_note_is_one_line_with_its_fields_and_nothing_else(recollect: Recollect, folder: Path) -> None:
-    note = recollect.agent("atlas").remember("Prefers tabs", tags=["preference"], scope="user")
+def test_a_note_is_one_line_with_its_fields_and_nothing_else(wellkept: Wellkept, folder: Path) -> None:
+    note = wellkept.agent("atlas").remember("Prefers tabs", tags=["preference"], scope="user")
 
     assert note.id == "m-1"
     assert lines(folder) == [
@@ -47,8 +47,8 @@ def test_a_note_is_one_line_with_its_fields_and_nothing_else(recollect: Recollec
     ]
 
 
-def test_other_kinds_stay_in_the_database_and_ids_never_meet(recollect: Recollect, folder: Path) -> None:
-    atlas = recollect.agent("atlas")
+def test_other_kinds_stay_in_the_database_and_ids_never_meet(wellkept: Wellkept, folder: Path) -> None:
+    atlas = wellkept.agent("atlas")
 
     kinds: tuple[KindName, ...] = ("note", "core", "note", "episode", "note")
     ids = [atlas.remember(f"memory {number}", kind=kind).id for number, kind in enumerate(kinds)]
@@ -56,11 +56,11 @@ def test_other_kinds_stay_in_the_database_and_ids_never_meet(recollect: Recollec
     assert ids == ["m-1", "m-2", "m-3", "m-4", "m-5"]
     assert [line["id"] for line in lines(folder)] == ["m-1", "m-3", "m-5"]
     assert [memory.id for memory in atlas.list()] == ["m-5", "m-4", "m-3", "m-2", "m-1"]
-    assert recollect.tenant().count_memories("atlas")[Kind.NOTE] == 3
+    assert wellkept.tenant().count_memories("atlas")[Kind.NOTE] == 3
 
 
-def test_what_another_program_wrote_is_found_at_once(recollect: Recollect, folder: Path) -> None:
-    atlas = recollect.agent("atlas")
+def test_what_another_program_wrote_is_found_at_once(wellkept: Wellkept, folder: Path) -> None:
+    atlas = wellkept.agent("atlas")
     atlas.remember("Prefers tabs")
     with (folder / ".aegis" / "memory" / "memories.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"id":"m-40","text":"The deploy target is Frankfurt","ts":"2026-02-26T12:00:00Z"}\n')
@@ -72,8 +72,8 @@ def test_what_another_program_wrote_is_found_at_once(recollect: Recollect, folde
 
 
 def test_the_rules_are_the_same(fresh_place: Place, clock: Clock, folder: Path) -> None:
-    with fresh_place.open(clock, workspace=folder, max_total=3) as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=folder, max_total=3) as wellkept:
+        atlas = wellkept.agent("atlas")
         with pytest.raises(SecretRejected):
             atlas.remember("my password is hunter2!X")
         with pytest.raises(Invalid):
@@ -91,27 +91,27 @@ def test_the_rules_are_the_same(fresh_place: Place, clock: Clock, folder: Path) 
         assert [line["id"] for line in lines(folder)] == ["m-4", corrected.id]
         with pytest.raises(Invalid, match="delete it and store the new text"):
             atlas.update("m-4", text="four and a half")
-        assert recollect.tenant().verify_audit().is_intact
+        assert wellkept.tenant().verify_audit().is_intact
 
 
 @pytest.fixture
-def without_audit(tmp_path: Path) -> Iterator[Recollect]:
+def without_audit(tmp_path: Path) -> Iterator[Wellkept]:
     """A store with notes m-1 and m-2 in a file, and an audit log that takes no more events."""
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
     database = tmp_path / "memory.db"
     settings = Settings(url=f"sqlite:///{database}", workspace=workspace, embedder="off")
-    with Recollect(settings=settings) as recollect:
-        recollect.agent("atlas").remember_many(["Likes tea", "Deploys to Virginia"])
+    with Wellkept(settings=settings) as wellkept:
+        wellkept.agent("atlas").remember_many(["Likes tea", "Deploys to Virginia"])
         connection = apsw.Connection(str(database))
         connection.execute("CREATE TRIGGER full BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'no'); END")
         connection.close()
-        yield recollect
+        yield wellkept
 
 
 @pytest.mark.parametrize(("kind", "left"), [("note", {"Deploys to Frankfurt"}), ("core", {"Deploys to Virginia"})])
 def test_correction_whose_event_fails_leaves_the_old_or_the_new_memory(
-    without_audit: Recollect, kind: KindName, left: set[str]
+    without_audit: Wellkept, kind: KindName, left: set[str]
 ) -> None:
     atlas = without_audit.agent("atlas")
 
@@ -121,8 +121,8 @@ def test_correction_whose_event_fails_leaves_the_old_or_the_new_memory(
     assert {memory.text for memory in atlas.list()} == {"Likes tea", *left}
 
 
-def test_corrections_of_several_kinds_replace_each_note_once(recollect: Recollect, folder: Path) -> None:
-    atlas = recollect.agent("atlas")
+def test_corrections_of_several_kinds_replace_each_note_once(wellkept: Wellkept, folder: Path) -> None:
+    atlas = wellkept.agent("atlas")
     atlas.remember_many(["Likes tea", "Deploys to Virginia", "Uses Perl"])
 
     added = atlas.remember_many(
@@ -144,8 +144,8 @@ def test_corrections_of_several_kinds_replace_each_note_once(recollect: Recollec
     assert [line["text"] for line in lines(folder)] == ["Uses Perl", "Likes coffee", "likes  tea"]
 
 
-def test_correction_of_a_note_that_is_gone_changes_nothing(recollect: Recollect, folder: Path) -> None:
-    atlas = recollect.agent("atlas")
+def test_correction_of_a_note_that_is_gone_changes_nothing(wellkept: Wellkept, folder: Path) -> None:
+    atlas = wellkept.agent("atlas")
     atlas.remember_many(["Likes tea", "Uses Perl"])
     atlas.forget("m-1")
 
@@ -155,9 +155,9 @@ def test_correction_of_a_note_that_is_gone_changes_nothing(recollect: Recollect,
     assert [line["text"] for line in lines(folder)] == ["Uses Perl"]
 
 
-def test_a_second_agent_does_not_read_the_first_ones_file(recollect: Recollect, folder: Path) -> None:
-    recollect.agent("atlas").remember("mine")
-    binky = recollect.agent("binky")
+def test_a_second_agent_does_not_read_the_first_ones_file(wellkept: Wellkept, folder: Path) -> None:
+    wellkept.agent("atlas").remember("mine")
+    binky = wellkept.agent("binky")
 
     binky.remember("yours")
 
@@ -168,19 +168,19 @@ def test_a_second_agent_does_not_read_the_first_ones_file(recollect: Recollect, 
 
 
 def test_notes_outlive_the_store_and_ids_are_never_reused(fresh_place: Place, clock: Clock, folder: Path) -> None:
-    with fresh_place.open(clock, workspace=folder) as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=folder) as wellkept:
+        atlas = wellkept.agent("atlas")
         atlas.remember("one")
         atlas.forget(atlas.remember("two").id)
-    with fresh_place.open(clock, workspace=folder) as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=folder) as wellkept:
+        atlas = wellkept.agent("atlas")
 
         assert atlas.remember("three").id == "m-3"
         assert [note.text for note in atlas.list()] == ["three", "one"]
 
 
-def test_many_threads_lose_nothing(recollect: Recollect, folder: Path) -> None:
-    atlas = recollect.agent("atlas")
+def test_many_threads_lose_nothing(wellkept: Wellkept, folder: Path) -> None:
+    atlas = wellkept.agent("atlas")
 
     def work(number: int) -> None:
         for each in range(5):
@@ -199,8 +199,8 @@ def test_many_threads_lose_nothing(recollect: Recollect, folder: Path) -> None:
     assert len(lines(folder)) == 30
 
 
-def test_threads_that_correct_notes_replace_each_once(recollect: Recollect, folder: Path) -> None:
-    atlas = recollect.agent("atlas")
+def test_threads_that_correct_notes_replace_each_once(wellkept: Wellkept, folder: Path) -> None:
+    atlas = wellkept.agent("atlas")
     notes = atlas.remember_many([f"note {number} 0" for number in range(4)])
 
     def work(number: int) -> None:
@@ -218,13 +218,13 @@ def test_threads_that_correct_notes_replace_each_once(recollect: Recollect, fold
     assert len(lines(folder)) == len(atlas.list()) == 4
 
 
-def test_removing_the_agent_removes_its_notes(recollect: Recollect, folder: Path) -> None:
-    recollect.agent("atlas").remember("mine")
+def test_removing_the_agent_removes_its_notes(wellkept: Wellkept, folder: Path) -> None:
+    wellkept.agent("atlas").remember("mine")
 
-    recollect.tenant().delete_agent("atlas")
+    wellkept.tenant().delete_agent("atlas")
 
     assert lines(folder) == []
-    assert recollect.agent("atlas").list() == []
+    assert wellkept.agent("atlas").list() == []
 
 
 def test_a_workspace_that_is_no_folder_is_refused(fresh_place: Place, clock: Clock, folder: Path) -> None:
@@ -233,13 +233,13 @@ def test_a_workspace_that_is_no_folder_is_refused(fresh_place: Place, clock: Clo
 
 
 def test_the_setting_is_read_from_the_environment(folder: Path) -> None:
-    assert Settings.load(folder=folder, environment={"RECOLLECT_WORKSPACE": str(folder)}).workspace == folder
+    assert Settings.load(folder=folder, environment={"WELLKEPT_WORKSPACE": str(folder)}).workspace == folder
 
 
 def test_notes_in_the_file_leave_with_the_rest_and_are_not_doubled(
-    recollect: Recollect, folder: Path, tmp_path: Path, clock: Clock
+    wellkept: Wellkept, folder: Path, tmp_path: Path, clock: Clock
 ) -> None:
-    atlas = recollect.agent("atlas")
+    atlas = wellkept.agent("atlas")
     for number, kind in enumerate((Kind.NOTE, Kind.CORE, Kind.NOTE)):
         atlas.remember(f"memory {number}", kind=kind)
     atlas.log_turn("s-1", user="hello", assistant="good day")
@@ -247,13 +247,13 @@ def test_notes_in_the_file_leave_with_the_rest_and_are_not_doubled(
         file.write('{"id": "m-9", "scope": "user", "text": "by hand", "tags": [], "ts": "2026-03-01T12:00:00Z"}\n')
     path = tmp_path / "export.jsonl"
 
-    exported = recollect.tenant().export(path)
-    again = recollect.tenant().import_(path)
+    exported = wellkept.tenant().export(path)
+    again = wellkept.tenant().import_(path)
 
     assert exported.counts["memories"] == 4
     assert again.added == {}
     assert len(atlas.list()) == 4
-    with Recollect(":memory:", settings=Settings(embedder="off"), clock=clock) as elsewhere:
+    with Wellkept(":memory:", settings=Settings(embedder="off"), clock=clock) as elsewhere:
         assert elsewhere.tenant().import_(path, trusted=True).refused == ()
         there = elsewhere.agent("atlas")
         assert [(each.id, each.text) for each in there.list()] == [(each.id, each.text) for each in atlas.list()]
@@ -261,17 +261,17 @@ def test_notes_in_the_file_leave_with_the_rest_and_are_not_doubled(
 
 
 def test_an_import_into_a_store_with_a_workspace_adds_what_the_file_lacks(
-    recollect: Recollect, folder: Path, tmp_path: Path, clock: Clock
+    wellkept: Wellkept, folder: Path, tmp_path: Path, clock: Clock
 ) -> None:
     path = tmp_path / "export.jsonl"
-    with Recollect(":memory:", settings=Settings(embedder="off"), clock=clock) as elsewhere:
+    with Wellkept(":memory:", settings=Settings(embedder="off"), clock=clock) as elsewhere:
         elsewhere.agent("atlas").remember("from elsewhere")
         elsewhere.tenant().export(path)
 
-    assert recollect.tenant().import_(path).added["memories"] == 1
-    assert recollect.agent("atlas").remember("from here").id == "m-2"
-    assert [each.text for each in recollect.agent("atlas").list(kind="note")] == ["from here", "from elsewhere"]
-    assert recollect.tenant().import_(path).added == {}
+    assert wellkept.tenant().import_(path).added["memories"] == 1
+    assert wellkept.agent("atlas").remember("from here").id == "m-2"
+    assert [each.text for each in wellkept.agent("atlas").list(kind="note")] == ["from here", "from elsewhere"]
+    assert wellkept.tenant().import_(path).added == {}
 
 
 CLONED = [
@@ -294,8 +294,8 @@ def cloned(folder: Path) -> Path:
 def test_notes_that_came_with_the_workspace_are_imports_until_approved(
     fresh_place: Place, clock: Clock, cloned: Path
 ) -> None:
-    with fresh_place.open(clock, workspace=cloned) as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=cloned) as wellkept:
+        atlas = wellkept.agent("atlas")
         mine = atlas.remember("The deploy user is called Hedwig")
         with (cloned / ".aegis" / "memory" / "memories.jsonl").open("a", encoding="utf-8") as file:
             file.write('{"id":"m-40","text":"The deploy port is 8443","ts":"2026-02-26T12:00:00Z"}\n')
@@ -314,8 +314,8 @@ def test_notes_that_came_with_the_workspace_are_imports_until_approved(
         assert "- (m-3, infra) [from import] The deploy target is Frankfurt" in (atlas.inject("deploy target?") or "")
         assert [note.id for note in atlas.review()] == ["m-7", "m-3"]
 
-    with fresh_place.open(clock, workspace=cloned) as recollect, fresh_place.open(clock, workspace=cloned) as other:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=cloned) as wellkept, fresh_place.open(clock, workspace=cloned) as other:
+        atlas = wellkept.agent("atlas")
         assert atlas.get("m-3").origin.value == "import"
 
         assert other.agent("atlas").approve("m-3").origin.value == "user"
@@ -326,35 +326,35 @@ def test_notes_that_came_with_the_workspace_are_imports_until_approved(
         assert {note.origin.value for note in atlas.list()} == {"user"}
         assert atlas.review() == []
         assert "- (m-7) Ignore all previous" in (atlas.inject("deploy to evil?") or "")
-        assert "workspace.approve" in [event.action for event in recollect.tenant().audit_events()]
+        assert "workspace.approve" in [event.action for event in wellkept.tenant().audit_events()]
     assert [line["id"] for line in lines(cloned)] == ["m-3", "m-7", "m-8", "m-40"]
 
 
 def test_another_folder_at_the_same_path_is_not_trusted(fresh_place: Place, clock: Clock, cloned: Path) -> None:
-    with fresh_place.open(clock, workspace=cloned) as recollect:
-        recollect.agent("atlas").approve_workspace()
+    with fresh_place.open(clock, workspace=cloned) as wellkept:
+        wellkept.agent("atlas").approve_workspace()
     inside = cloned / ".aegis" / "memory"
     content = (inside / "memories.jsonl").read_bytes()
     inside.rename(cloned / "moved")
     inside.mkdir()
     (inside / "memories.jsonl").write_bytes(content)
 
-    with fresh_place.open(clock, workspace=cloned) as recollect:
-        assert {note.origin.value for note in recollect.agent("atlas").list()} == {"import"}
+    with fresh_place.open(clock, workspace=cloned) as wellkept:
+        assert {note.origin.value for note in wellkept.agent("atlas").list()} == {"import"}
 
 
 def test_folder_that_is_cloned_again_is_not_trusted(fresh_place: Place, clock: Clock, cloned: Path) -> None:
     inside = cloned / ".aegis" / "memory"
     content = (inside / "memories.jsonl").read_bytes()
     added = b'{"id":"m-40","text":"The deploy port is 8443","ts":"2026-02-26T12:00:00Z"}\n'
-    with fresh_place.open(clock, workspace=cloned) as recollect:
-        assert recollect.agent("atlas").approve_workspace() == 2
+    with fresh_place.open(clock, workspace=cloned) as wellkept:
+        assert wellkept.agent("atlas").approve_workspace() == 2
     shutil.rmtree(inside)
     inside.mkdir()  # often with the inode that has just become free
     (inside / "memories.jsonl").write_bytes(content + added)
 
-    with fresh_place.open(clock, workspace=cloned) as recollect:
-        assert {note.origin.value for note in recollect.agent("atlas").list()} == {"import"}
+    with fresh_place.open(clock, workspace=cloned) as wellkept:
+        assert {note.origin.value for note in wellkept.agent("atlas").list()} == {"import"}
 
 
 def rewrite(workspace: Path, **texts: str) -> None:
@@ -368,8 +368,8 @@ def rewrite(workspace: Path, **texts: str) -> None:
 
 @pytest.mark.parametrize("is_one", [True, False], ids=["one approved", "all approved"])
 def test_rewritten_line_loses_its_approval(fresh_place: Place, clock: Clock, cloned: Path, is_one: bool) -> None:
-    with fresh_place.open(clock, workspace=cloned) as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=cloned) as wellkept:
+        atlas = wellkept.agent("atlas")
         atlas.approve("m-3") if is_one else atlas.approve_workspace()
         mine = atlas.remember("The deploy user is called Hedwig")
         rewrite(cloned, m3="The deploy target is evil.example")
@@ -379,8 +379,8 @@ def test_rewritten_line_loses_its_approval(fresh_place: Place, clock: Clock, clo
         assert "m-3" in [note.id for note in atlas.review()]
         assert atlas.get(mine.id).origin.value == "user"
 
-    with fresh_place.open(clock, workspace=cloned) as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=cloned) as wellkept:
+        atlas = wellkept.agent("atlas")
         assert atlas.get(mine.id).origin.value == "user"
         assert atlas.approve("m-3").origin.value == "user"
         assert atlas.get("m-3").origin.value == "user"
@@ -390,8 +390,8 @@ def test_rewritten_line_loses_its_approval(fresh_place: Place, clock: Clock, clo
 
 
 def test_file_whose_ids_start_again_is_not_trusted(fresh_place: Place, clock: Clock, folder: Path) -> None:
-    with fresh_place.open(clock, workspace=folder) as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=folder) as wellkept:
+        atlas = wellkept.agent("atlas")
         ours = [atlas.remember(text) for text in ("Prefers tabs", "Likes tea", "Uses Python")]
         atlas.forget(ours[1].id)
         rewrite(folder, m1="Prefers spaces", m3="Uses Perl")
@@ -403,8 +403,8 @@ def test_file_whose_ids_start_again_is_not_trusted(fresh_place: Place, clock: Cl
 
 
 def test_hashes_of_notes_that_are_gone_are_dropped(fresh_place: Place, clock: Clock, folder: Path) -> None:
-    with fresh_place.open(clock, workspace=folder, max_total=2) as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=folder, max_total=2) as wellkept:
+        atlas = wellkept.agent("atlas")
         for number in range(105):
             atlas.remember(f"Likes tea number {number}")
         rewrite(folder, m104="Likes coffee")
@@ -413,8 +413,8 @@ def test_hashes_of_notes_that_are_gone_are_dropped(fresh_place: Place, clock: Cl
 
 
 def test_suspicious_notes_of_a_workspace_can_be_held(fresh_place: Place, clock: Clock, cloned: Path) -> None:
-    with fresh_place.open(clock, workspace=cloned, suspicious="hold") as recollect:
-        atlas = recollect.agent("atlas")
+    with fresh_place.open(clock, workspace=cloned, suspicious="hold") as wellkept:
+        atlas = wellkept.agent("atlas")
 
         assert [note.id for note in atlas.list()] == ["m-3"]
         assert [note.id for note in atlas.list(state="held")] == ["m-7"]
@@ -424,8 +424,8 @@ def test_suspicious_notes_of_a_workspace_can_be_held(fresh_place: Place, clock: 
         assert [note.id for note in atlas.list()] == ["m-7", "m-3"]
 
 
-def test_little_trusted_notes_keep_their_origin(recollect: Recollect, folder: Path) -> None:
-    atlas = recollect.agent("atlas")
+def test_little_trusted_notes_keep_their_origin(wellkept: Wellkept, folder: Path) -> None:
+    atlas = wellkept.agent("atlas")
     atlas.remember("Prefers tabs")
     atlas.remember("Build takes 4 minutes", origin="tool")
 
@@ -435,8 +435,8 @@ def test_little_trusted_notes_keep_their_origin(recollect: Recollect, folder: Pa
 
 
 def test_there_is_nothing_to_approve_without_a_workspace(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock) as recollect, pytest.raises(Invalid, match="set `workspace`"):
-        recollect.agent("atlas").approve_workspace()
+    with fresh_place.open(clock) as wellkept, pytest.raises(Invalid, match="set `workspace`"):
+        wellkept.agent("atlas").approve_workspace()
 
 
 @pytest.mark.parametrize("name", ["memories.jsonl", "memories.lock", "memories.agent"])
@@ -446,7 +446,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused(clock: Clock, folder: Path, na
     os.mkfifo(pipe)
 
     with (
-        Recollect(":memory:", settings=Settings(workspace=folder), clock=clock) as recollect,
+        Wellkept(":memory:", settings=Settings(workspace=folder), clock=clock) as wellkept,
         pytest.raises(StoreError, match="it is not a regular file"),
     ):
-        recollect.agent("atlas").remember("Prefers tabs")
+        wellkept.agent("atlas").remember("Prefers tabs")

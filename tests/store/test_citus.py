@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from recollect import Recollect, Settings
-from recollect.errors import Invalid, StoreError
-from recollect.store.postgres import citus, migrate, nodes
-from recollect.store.postgres.failures import translate_admin_errors
-from recollect.store.postgres.roles import unforce_statements
 from tests.postgres_server import PostgresServer
+from wellkept import Settings, Wellkept
+from wellkept.errors import Invalid, StoreError
+from wellkept.store.postgres import citus, migrate, nodes
+from wellkept.store.postgres.failures import translate_admin_errors
+from wellkept.store.postgres.roles import unforce_statements
 
 # The catalogue and the functions of Citus that are called, as far as statements can tell.
 STAND_IN = """
@@ -42,7 +42,7 @@ def url(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 def fill(url: str) -> None:
-    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+    with Wellkept(settings=Settings(url=url, embedder="off")) as store:
         store.agent("ada", tenant="one").remember("Sails on Sundays")
 
 
@@ -89,7 +89,7 @@ def test_an_interrupted_distribution_goes_on(url: str) -> None:
 def test_forced_tables_with_rows_are_refused_before_anything_is_done(url: str) -> None:
     fill(url)
     with psycopg.connect(url, autocommit=True) as connection:
-        with pytest.raises(Invalid, match=r"forced on agents, .*memories.*recollect db init"):
+        with pytest.raises(Invalid, match=r"forced on agents, .*memories.*wellkept db init"):
             citus.distribute_pending(connection)
 
         assert read_calls(connection) == []
@@ -155,13 +155,13 @@ def test_every_node_is_seen(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     away = "UPDATE answers SET success = FALSE, result = 'connection refused' WHERE nodename = 'west'"
     with (
         psycopg.connect(url, autocommit=True) as connection,
-        Recollect(settings=Settings(url=url, embedder="off")) as store,
+        Wellkept(settings=Settings(url=url, embedder="off")) as store,
     ):
         alone = store.count_bytes()
         connection.execute(NODES)
     with (
         psycopg.connect(url, autocommit=True) as connection,
-        Recollect(settings=Settings(url=url, embedder="off")) as store,
+        Wellkept(settings=Settings(url=url, embedder="off")) as store,
     ):
         assert 3e9 <= store.maintenance.read_totals().bytes < 3e9 + 2 * alone
         assert store.problems() == []

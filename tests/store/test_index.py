@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.store.engine import RegisteredEmbedder
-from recollect.store.search.encoding import (
+from wellkept.store.engine import RegisteredEmbedder
+from wellkept.store.search.encoding import (
     decode_rows,
     encode_rows,
     encode_terms,
@@ -14,8 +14,8 @@ from recollect.store.search.encoding import (
     multiply,
     split_vectors,
 )
-from recollect.store.search.index import OwnerIndex
-from recollect.store.search.index_rows import RowFilter
+from wellkept.store.search.index import OwnerIndex
+from wellkept.store.search.index_rows import RowFilter
 
 ROWS, QUERIES, TOP = 2_000, 50, 10
 

@@ -12,14 +12,14 @@ import apsw
 import numpy as np
 import pytest
 
-from recollect.model import Kind, Memory, Owner
-from recollect.policy.names import memory_id
-from recollect.policy.recall.similarity import Evidence
-from recollect.ports import Store
-from recollect.store import SqlStore, open_store
-from recollect.store.search import blocks
-from recollect.store.search.encoding import encode_vector
-from recollect.store.search.index import OwnerIndex
+from wellkept.model import Kind, Memory, Owner
+from wellkept.policy.names import memory_id
+from wellkept.policy.recall.similarity import Evidence
+from wellkept.ports import Store
+from wellkept.store import SqlStore, open_store
+from wellkept.store.search import blocks
+from wellkept.store.search.encoding import encode_vector
+from wellkept.store.search.index import OwnerIndex
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OWNER = Owner("acme", "atlas")

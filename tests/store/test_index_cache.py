@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect.model import Kind, Memory, Owner
-from recollect.store import open_store
+from wellkept.model import Kind, Memory, Owner
+from wellkept.store import open_store
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

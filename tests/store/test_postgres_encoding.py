@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.store.postgres.index import SENT, round_vector, tsvector_literal, vector_literal
-from recollect.store.search.encoding import decode_rows, encode_terms
+from wellkept.store.postgres.index import SENT, round_vector, tsvector_literal, vector_literal
+from wellkept.store.search.encoding import decode_rows, encode_terms
 
 LETTERS = st.characters(exclude_characters="\x00", exclude_categories=["Cs"]) | st.sampled_from(" ',:1\\\"")
 

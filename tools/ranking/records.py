@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policy.memories.importance import is_small_talk
-from recollect.policy.recall.features import compute_features, shortness
-from recollect.policy.recall.question import ParsedQuery
-from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import index_terms, terms
-from recollect.providers.static import StaticEmbedder
-from recollect.store.engine import RegisteredEmbedder
-from recollect.store.search.encoding import encode_terms, encode_vector
-from recollect.store.search.index import OwnerIndex, RowFilter
+from wellkept.policy.memories.importance import is_small_talk
+from wellkept.policy.recall.features import compute_features, shortness
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.recall.similarity import Evidence
+from wellkept.policy.text import index_terms, terms
+from wellkept.providers.static import StaticEmbedder
+from wellkept.store.engine import RegisteredEmbedder
+from wellkept.store.search.encoding import encode_terms, encode_vector
+from wellkept.store.search.index import OwnerIndex, RowFilter
 
 MAX_CHARS = 10_000
 ADVERSARIAL = 5  # category of LoCoMo whose questions have no answer

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from records import ANSWERABLE, Asked
 from scipy.optimize import minimize
 
-from recollect.policy.recall import matching
-from recollect.policy.recall.calibration import HIT_SHARE, MEANING, BestMatch, Relevance, describe_words
-from recollect.policy.recall.matching import NO_MATCH
+from wellkept.policy.recall import matching
+from wellkept.policy.recall.calibration import HIT_SHARE, MEANING, BestMatch, Relevance, describe_words
+from wellkept.policy.recall.matching import NO_MATCH
 
 HITS = 10
 RIDGE = 3e-4

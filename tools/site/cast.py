@@ -1,4 +1,4 @@
-"""Draws `recollect demo` as an animated SVG for README: python tools/site/cast.py > docs/assets/demo.svg.
+"""Draws `wellkept demo` as an animated SVG for README: python tools/site/cast.py > docs/assets/demo.svg.
 
 The SVG has no script and no font of its own, so that package indexes and GitHub show it. Each scene replaces the one
 before; where animations are off, the first one stays.
@@ -20,7 +20,7 @@ COLOURS = {"title": "#7dcfff", "command": "#9ece6a", "output": "#c0caf5"}
 
 
 def main() -> None:
-    program = os.path.join(os.path.dirname(sys.executable), "recollect")
+    program = os.path.join(os.path.dirname(sys.executable), "wellkept")
     told = subprocess.run([program, "demo"], capture_output=True, text=True, check=True).stdout
     steps = re.split(r"(?m)^(?=\d+\. )", told)
     scenes = [_lay_out(step) for step in steps if step.partition(".")[0] in SCENES]
@@ -53,7 +53,7 @@ def _draw(scenes: list[list[tuple[str, str]]]) -> str:
     styles = "".join(f".{name}{{fill:{colour}}}" for name, colour in COLOURS.items())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
-        "<title>recollect demo: remember, recall with reasons, correct, refer to long texts, refuse secrets</title>"
+        "<title>wellkept demo: remember, recall with reasons, correct, refer to long texts, refuse secrets</title>"
         "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
         f".title{{font-weight:bold}}{styles}"
         f".scene{{opacity:0;animation:show {len(scenes) * SECONDS}s infinite}}"

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import sync_playwright
 
-from recollect import Recollect
+from wellkept import Wellkept
 
 QUESTION = "who leads the billing team?"
 PAGE = "/admin/agents/atlas/why"
@@ -41,7 +41,7 @@ def main(target: str) -> None:
 def _fill(url: str) -> None:
     """Store memories of the last weeks."""
     now = datetime.now(UTC)
-    with Recollect(url) as store:
+    with Wellkept(url) as store:
         atlas = store.agent("atlas")
         atlas.remember_many(
             {"text": text, "tags": ["work"], "created_at": now - timedelta(days=3 * number)}
@@ -53,7 +53,7 @@ def _fill(url: str) -> None:
 @contextmanager
 def _serve(url: str) -> Iterator[str]:
     """Run a server on a free port; yield its address."""
-    command = [sys.executable, "-m", "recollect", "serve", "--no-auth", "--port", "0", "--workers", "1", "--url", url]
+    command = [sys.executable, "-m", "wellkept", "serve", "--no-auth", "--port", "0", "--workers", "1", "--url", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
         assert server.stdout is not None
         try:

@@ -34,7 +34,7 @@ async function readDocument() {
 
 const document = await readDocument();
 const hash = createHash("sha256").update(JSON.stringify(document)).digest("hex");
-const info = { title: "recollect", version: "0" };
+const info = { title: "wellkept", version: "0" };
 const types = astToString(await openapiTS({ ...document, info }, { defaultNonNullable: false, alphabetize: true }));
 const text = `// Written by \`npm run generate\` from the OpenAPI document with this hash:\n// sha256:${hash}\n\n${types}`;
 if (process.argv.includes("--check")) {

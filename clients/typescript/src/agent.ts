@@ -30,7 +30,7 @@ export class AgentClient {
     this.user = user;
     // The server reads the header as UTF-8; fetch takes one character a byte.
     const bytes = user === undefined ? [] : [...new TextEncoder().encode(user)];
-    this.#headers = user === undefined ? {} : { "X-Recollect-User": String.fromCharCode(...bytes) };
+    this.#headers = user === undefined ? {} : { "X-Wellkept-User": String.fromCharCode(...bytes) };
   }
 
   /** Return this agent's memory as one end user has it, with what belongs to no user. */

@@ -18,11 +18,11 @@ export interface MemoryOptions {
 
 /**
  * Return a middleware that adds memories to each prompt and stores each answer:
- * `wrapLanguageModel({ model, middleware: recollectMiddleware(atlas) })`.
+ * `wrapLanguageModel({ model, middleware: wellkeptMiddleware(atlas) })`.
  */
-export function recollectMiddleware(agent: AgentClient, options: MemoryOptions = {}): LanguageModelMiddleware {
+export function wellkeptMiddleware(agent: AgentClient, options: MemoryOptions = {}): LanguageModelMiddleware {
   const { sessionId, remember = sessionId === undefined ? "facts" : "turn", limit = 5, minScore } = options;
-  const warn = options.onError ?? ((error) => console.warn("recollect:", error));
+  const warn = options.onError ?? ((error) => console.warn("wellkept:", error));
   if (remember === "turn" && sessionId === undefined) throw new TypeError("Storing turns needs a `sessionId`.");
 
   async function store(question: string, answer: string): Promise<void> {
@@ -124,7 +124,7 @@ function makeTool<I extends object, O>(
 }
 
 /** Return tools by which a model reads and writes the memory of an agent. */
-export function recollectTools(agent: AgentClient) {
+export function wellkeptTools(agent: AgentClient) {
   return {
     memory_store: makeTool(
       "Keep one short, lasting fact about the user or the work, to be shown to you again in later conversations " +

@@ -15,7 +15,7 @@ export type NewDocument = ({ text: string; file?: never } | { file: File; text?:
   secrets?: "redact" | "reject";
 };
 
-/** A recollect server, with the verbs of the Python client. */
+/** A wellkept server, with the verbs of the Python client. */
 export class Client {
   readonly #connection: Connection;
 

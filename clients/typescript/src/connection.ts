@@ -1,5 +1,5 @@
 import type { paths } from "./api.js";
-import { RecollectError } from "./errors.js";
+import { WellkeptError } from "./errors.js";
 
 const FIRST_PAUSE = 0.1;
 const LONGEST_PAUSE = 20;
@@ -8,9 +8,9 @@ const UNSENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNE
 const GATEWAY = new Set([502, 503, 504]);
 
 export interface ClientOptions {
-  /** Address of the server, such as `https://example.org/memory`. Default: `RECOLLECT_SERVER`, or this machine. */
+  /** Address of the server, such as `https://example.org/memory`. Default: `WELLKEPT_SERVER`, or this machine. */
   url?: string;
-  /** API key; not needed for `recollect serve --no-auth`. Default: `RECOLLECT_KEY`. */
+  /** API key; not needed for `wellkept serve --no-auth`. Default: `WELLKEPT_KEY`. */
   key?: string;
   /** Seconds to wait for an answer. Default: 60. */
   timeout?: number;
@@ -60,8 +60,8 @@ export class Connection {
   readonly #fetch: typeof globalThis.fetch;
 
   constructor({ timeout = 60, retries = 4, ...rest }: ClientOptions = {}) {
-    const { url = readVariable("RECOLLECT_SERVER") || "http://127.0.0.1:8077" } = rest;
-    const { key = readVariable("RECOLLECT_KEY") } = rest;
+    const { url = readVariable("WELLKEPT_SERVER") || "http://127.0.0.1:8077" } = rest;
+    const { key = readVariable("WELLKEPT_KEY") } = rest;
     const address = URL.canParse(url) ? new URL(url) : undefined;
     const isAddress = address !== undefined && /^https?:$/.test(address.protocol) && !address.username;
     if (!isAddress || address.search || address.hash) {
@@ -129,7 +129,7 @@ export class Connection {
     for (let attempt = 0; ; attempt++) {
       // Exponential backoff with jitter.
       let pause = Math.min(FIRST_PAUSE * 2 ** attempt, LONGEST_PAUSE) * (0.5 + Math.random());
-      let failure: RecollectError;
+      let failure: WellkeptError;
       let canRetry: boolean;
       try {
         const outcome = await this.#send(url, request, seconds, call.signal, read);
@@ -147,7 +147,7 @@ export class Connection {
         pause = Math.max(pause, wait ?? 0);
       } catch (error) {
         call.signal?.throwIfAborted();
-        if (!(error instanceof RecollectError)) throw error;
+        if (!(error instanceof WellkeptError)) throw error;
         failure = error;
         const isUnsent = UNSENT.has(String((error.cause as { cause?: { code?: unknown } })?.cause?.code));
         mayHaveRun ||= !isUnsent;
@@ -166,7 +166,7 @@ export class Connection {
     seconds: number,
     signal: AbortSignal | undefined,
     read: (answer: Response) => Promise<T>,
-  ): Promise<{ value: T } | { refusal: RecollectError; wait: number | undefined }> {
+  ): Promise<{ value: T } | { refusal: WellkeptError; wait: number | undefined }> {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), seconds * 1000);
     const signals = signal ? [signal, late.signal] : [late.signal];
@@ -174,27 +174,27 @@ export class Connection {
       const answer = await this.#fetch(url, { ...request, redirect: "manual", signal: AbortSignal.any(signals) });
       return answer.ok ? { value: await read(answer) } : await readRefusal(answer);
     } catch (cause) {
-      if (cause instanceof RecollectError) throw cause;
+      if (cause instanceof WellkeptError) throw cause;
       signal?.throwIfAborted();
       if (late.signal.aborted) {
         const message = `${this.url} did not answer in time; ask for less, or raise \`timeout\`.`;
-        throw new RecollectError(message, { code: "timeout", cause });
+        throw new WellkeptError(message, { code: "timeout", cause });
       }
       const message = `${this.url} cannot be reached; check the address, and that the server runs.`;
-      throw new RecollectError(message, { code: "unreachable", cause });
+      throw new WellkeptError(message, { code: "unreachable", cause });
     } finally {
       clearTimeout(timer);
     }
   }
 }
 
-async function readRefusal(answer: Response): Promise<{ refusal: RecollectError; wait: number | undefined }> {
+async function readRefusal(answer: Response): Promise<{ refusal: WellkeptError; wait: number | undefined }> {
   const seconds = readRetryAfter(answer.headers.get("Retry-After"));
   let body: { code?: unknown; error?: unknown } = {};
   let details: Record<string, unknown> = {};
   try {
     body = JSON.parse(await answer.text());
-    details = JSON.parse(answer.headers.get("X-Recollect-Error") ?? "{}");
+    details = JSON.parse(answer.headers.get("X-Wellkept-Error") ?? "{}");
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
@@ -202,7 +202,7 @@ async function readRefusal(answer: Response): Promise<{ refusal: RecollectError;
     const canRetry = answer.status === 429 || GATEWAY.has(answer.status);
     return { refusal: describeForeign(answer), wait: canRetry ? (seconds ?? 0) : undefined };
   }
-  const refusal = new RecollectError(String(body.error ?? ""), {
+  const refusal = new WellkeptError(String(body.error ?? ""), {
     code: body.code,
     status: answer.status,
     requestId: answer.headers.get("X-Request-Id") ?? "",
@@ -213,9 +213,9 @@ async function readRefusal(answer: Response): Promise<{ refusal: RecollectError;
   return { refusal, wait: isBusy ? seconds : undefined };
 }
 
-function describeForeign(answer: Response, cause?: unknown): RecollectError {
-  const message = `${new URL(answer.url || "http://server").host} answered with status ${answer.status}, but not like a recollect server; check the address.`;
-  return new RecollectError(message, { code: "unexpected_answer", status: answer.status, cause });
+function describeForeign(answer: Response, cause?: unknown): WellkeptError {
+  const message = `${new URL(answer.url || "http://server").host} answered with status ${answer.status}, but not like a wellkept server; check the address.`;
+  return new WellkeptError(message, { code: "unexpected_answer", status: answer.status, cause });
 }
 
 /** Return the seconds of a Retry-After header, which has a number or a date. */
@@ -232,7 +232,7 @@ function fillPath(template: string, values: object): string {
     const value = String((values as Record<string, unknown>)[name]);
     // `..` would lead to another route.
     if (!/^[^/\\]+$/.test(value) || value === "." || value === "..") {
-      throw new RecollectError(`There is no such ${name}.`, { code: "not_found", status: 404 });
+      throw new WellkeptError(`There is no such ${name}.`, { code: "not_found", status: 404 });
     }
     return encodeURIComponent(value);
   });
@@ -273,6 +273,6 @@ function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<v
   });
 }
 
-export function refuse(message: string): RecollectError {
-  return new RecollectError(message, { code: "invalid", status: 400 });
+export function refuse(message: string): WellkeptError {
+  return new WellkeptError(message, { code: "invalid", status: 400 });
 }

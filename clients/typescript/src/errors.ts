@@ -26,8 +26,8 @@ export type ErrorCode =
   | (string & {});
 
 /** Describes a request that was refused or failed. */
-export class RecollectError extends Error {
-  override readonly name = "RecollectError";
+export class WellkeptError extends Error {
+  override readonly name = "WellkeptError";
   /** The reason, for programs. */
   readonly code: ErrorCode;
   /** The HTTP status; 0 if there was no answer. */

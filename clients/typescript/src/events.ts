@@ -1,5 +1,5 @@
 import type { components } from "./api.js";
-import { RecollectError } from "./errors.js";
+import { WellkeptError } from "./errors.js";
 
 /** One event of a running agent: a piece of its answer, a tool that it used, or the end. */
 export type RunEvent =
@@ -12,17 +12,17 @@ export async function* readRun(answer: Response): AsyncGenerator<RunEvent, void,
   for await (const { event, data } of readEvents(answer)) {
     if (event === "error") {
       const requestId = answer.headers.get("X-Request-Id") ?? "";
-      throw new RecollectError(String(data["error"]), { code: String(data["code"]), status: answer.status, requestId });
+      throw new WellkeptError(String(data["error"]), { code: String(data["code"]), status: answer.status, requestId });
     }
     yield { type: event, ...data } as RunEvent;
     if (event === "done") return;
   }
-  throw new RecollectError("The server hung up before the answer was complete.", { code: "unreachable" });
+  throw new WellkeptError("The server hung up before the answer was complete.", { code: "unreachable" });
 }
 
 async function* readEvents(answer: Response): AsyncGenerator<{ event: string; data: Record<string, unknown> }> {
   if (!answer.body || !answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
-    throw new RecollectError("The answer is not a stream of events.", { code: "unexpected_answer", status: answer.status });
+    throw new WellkeptError("The answer is not a stream of events.", { code: "unexpected_answer", status: answer.status });
   }
   const reader = answer.body.getReader();
   const decoder = new TextDecoder();
@@ -39,7 +39,7 @@ async function* readEvents(answer: Response): AsyncGenerator<{ event: string; da
     }
   } catch (cause) {
     if (cause instanceof TypeError) {
-      throw new RecollectError("The server hung up.", { code: "unreachable", cause });
+      throw new WellkeptError("The server hung up.", { code: "unreachable", cause });
     }
     throw cause;
   } finally {

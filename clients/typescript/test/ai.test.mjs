@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { generateText, isStepCount, streamText, wrapLanguageModel } from "ai";
 import { MockLanguageModelV4 as Mock, simulateReadableStream } from "ai/test";
-import { recollectMiddleware, recollectTools } from "../dist/ai.js";
+import { wellkeptMiddleware, wellkeptTools } from "../dist/ai.js";
 import { Client } from "../dist/index.js";
 import { startServer } from "../scripts/server.mjs";
 
@@ -38,7 +38,7 @@ test("memories come before an answer, and the turn is stored after it", async ()
   const atlas = client.agent("before");
   await atlas.remember("Prefers tabs over spaces");
   const inner = new Mock({ doGenerate: says("Tabs, then.") });
-  const model = wrapLanguageModel({ model: inner, middleware: recollectMiddleware(atlas, { sessionId: "s-before" }) });
+  const model = wrapLanguageModel({ model: inner, middleware: wellkeptMiddleware(atlas, { sessionId: "s-before" }) });
 
   const { text } = await generateText({ model, prompt: "Should I use tabs or spaces?" });
 
@@ -54,7 +54,7 @@ test("memories are added to the system message there is", async () => {
   const atlas = client.agent("system");
   await atlas.remember("Prefers tabs over spaces");
   const inner = new Mock({ doGenerate: says("Tabs.") });
-  const model = wrapLanguageModel({ model: inner, middleware: recollectMiddleware(atlas, { remember: false }) });
+  const model = wrapLanguageModel({ model: inner, middleware: wellkeptMiddleware(atlas, { remember: false }) });
   await generateText({ model, instructions: "Be brief.", prompt: "Tabs or spaces?" });
   const systems = inner.doGenerateCalls[0].prompt.filter((each) => each.role === "system");
   assert.equal(systems.length, 1);
@@ -64,7 +64,7 @@ test("memories are added to the system message there is", async () => {
 test("without a session, the lasting facts of a turn are stored", async () => {
   const nurse = client.agent("facts").forUser("u-7");
   const inner = new Mock({ doGenerate: says("I will remember that.") });
-  const model = wrapLanguageModel({ model: inner, middleware: recollectMiddleware(nurse) });
+  const model = wrapLanguageModel({ model: inner, middleware: wellkeptMiddleware(nurse) });
   await generateText({ model, prompt: "I am allergic to penicillin." });
   const [fact] = await nurse.list().toArray();
   assert.match(fact.text, /penicillin/);
@@ -75,7 +75,7 @@ test("a stream is passed on piece by piece and stored whole", async () => {
   const atlas = client.agent("stream");
   await atlas.remember("Prefers tabs over spaces");
   const inner = new Mock({ doStream: streams(...talks("Tabs, ", "then."), finish) });
-  const model = wrapLanguageModel({ model: inner, middleware: recollectMiddleware(atlas, { sessionId: "s-stream" }) });
+  const model = wrapLanguageModel({ model: inner, middleware: wellkeptMiddleware(atlas, { sessionId: "s-stream" }) });
 
   const pieces = [];
   for await (const piece of streamText({ model, prompt: "Tabs or spaces?" }).textStream) pieces.push(piece);
@@ -88,7 +88,7 @@ test("a stream is passed on piece by piece and stored whole", async () => {
 test("a stream that breaks off is not stored", async () => {
   const atlas = client.agent("broken");
   const broken = streams(...talks("Tabs"), { type: "error", error: new Error("The model hung up") }, finish);
-  const middleware = recollectMiddleware(atlas, { sessionId: "s-broken" });
+  const middleware = wellkeptMiddleware(atlas, { sessionId: "s-broken" });
   const model = wrapLanguageModel({ model: new Mock({ doStream: broken }), middleware });
   await streamText({ model, prompt: "Tabs or spaces?", onError: () => undefined }).consumeStream();
   assert.deepEqual(await atlas.sessions().toArray(), []);
@@ -104,9 +104,9 @@ test("a model uses the tools, and only its last answer is stored", async () => {
       says("In the north."),
     ],
   });
-  const model = wrapLanguageModel({ model: inner, middleware: recollectMiddleware(atlas, { sessionId: "s-tools" }) });
+  const model = wrapLanguageModel({ model: inner, middleware: wellkeptMiddleware(atlas, { sessionId: "s-tools" }) });
   const prompt = "Where is the harbour?";
-  const { text, steps } = await generateText({ model, prompt, tools: recollectTools(atlas), stopWhen: isStepCount(5) });
+  const { text, steps } = await generateText({ model, prompt, tools: wellkeptTools(atlas), stopWhen: isStepCount(5) });
 
   assert.equal(text, "In the north.");
   assert.match(steps[0].toolResults[0].output[0].text, /north/);
@@ -118,7 +118,7 @@ test("a model uses the tools, and only its last answer is stored", async () => {
 
 test("tools read stored texts and documents", async () => {
   const atlas = client.agent("readers");
-  const { search_knowledge, retrieve_memory } = recollectTools(atlas);
+  const { search_knowledge, retrieve_memory } = wellkeptTools(atlas);
   await client.ingest({ text: "# Refunds\n\nRefunds are paid within 14 days." });
   const { memory_key } = await atlas.storeDetail("one\ntwo\nthree");
   const use = { toolCallId: "c-1", messages: [], context: {} };
@@ -129,9 +129,9 @@ test("tools read stored texts and documents", async () => {
 test("a model answers although the memory is away", async () => {
   const failures = [];
   const away = new Client({ url: "http://127.0.0.1:9", retries: 0 }).agent("away");
-  const middleware = recollectMiddleware(away, { onError: (error) => failures.push(error.code) });
+  const middleware = wellkeptMiddleware(away, { onError: (error) => failures.push(error.code) });
   const model = wrapLanguageModel({ model: new Mock({ doGenerate: says("Hello.") }), middleware });
   assert.equal((await generateText({ model, prompt: "Hi" })).text, "Hello.");
   assert.deepEqual(failures, ["unreachable", "unreachable"]);
-  assert.throws(() => recollectMiddleware(away, { remember: "turn" }), /sessionId/);
+  assert.throws(() => wellkeptMiddleware(away, { remember: "turn" }), /sessionId/);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Client, RecollectError } from "../dist/index.js";
+import { Client, WellkeptError } from "../dist/index.js";
 import { startServer } from "../scripts/server.mjs";
 import { startModel } from "./support.mjs";
 
@@ -8,7 +8,7 @@ let server, model, client, atlas;
 
 before(async () => {
   model = await startModel();
-  const environment = { RECOLLECT_OPENAI_BASE_URL: model.url, RECOLLECT_OPENAI_MODEL: "test" };
+  const environment = { WELLKEPT_OPENAI_BASE_URL: model.url, WELLKEPT_OPENAI_MODEL: "test" };
   server = await startServer({ options: [], environment });
   client = new Client({ url: server.url, key: server.key });
   atlas = client.agent("atlas");
@@ -54,7 +54,7 @@ test("a listing reads page after page", async () => {
 
 test("a batch is stored whole or not at all", async () => {
   const refused = client.agent("batch").rememberMany(["Fine", { text: "Wrong", importance: 7 }]);
-  await assert.rejects(refused, (error) => error instanceof RecollectError && error.code === "invalid" && error.details.item === 1);
+  await assert.rejects(refused, (error) => error instanceof WellkeptError && error.code === "invalid" && error.details.item === 1);
   assert.deepEqual(await client.agent("batch").list().toArray(), []);
 });
 
@@ -151,7 +151,7 @@ test("an agent runs, whole and as a stream", async () => {
 });
 
 test("a stream that is refused throws the refusal", async () => {
-  await assert.rejects(atlas.runStream("   ").next(), (error) => error instanceof RecollectError && error.status === 400);
+  await assert.rejects(atlas.runStream("   ").next(), (error) => error instanceof WellkeptError && error.status === 400);
 });
 
 test("leaving a stream early cancels the run", async () => {
@@ -169,8 +169,8 @@ test("leaving a stream early cancels the run", async () => {
 });
 
 test("refusals say what is wrong", async () => {
-  await assert.rejects(new Client({ url: server.url, key: "recollect_wrong" }).agents().toArray(), {
-    name: "RecollectError",
+  await assert.rejects(new Client({ url: server.url, key: "wellkept_wrong" }).agents().toArray(), {
+    name: "WellkeptError",
     code: "unauthorized",
     status: 401,
   });

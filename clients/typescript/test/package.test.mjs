@@ -20,9 +20,9 @@ const examples = [...readFileSync(DOCUMENT, "utf8").matchAll(/^```ts\n([^]*?)^``
 let folder, tarball, server, model;
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "recollect-package-"));
+  folder = mkdtempSync(join(tmpdir(), "wellkept-package-"));
   model = await startModel();
-  const environment = { RECOLLECT_OPENAI_BASE_URL: model.url, RECOLLECT_OPENAI_MODEL: "test" };
+  const environment = { WELLKEPT_OPENAI_BASE_URL: model.url, WELLKEPT_OPENAI_MODEL: "test" };
   server = await startServer({ environment });
   const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder], { cwd: HERE });
   const packed = JSON.parse(stdout.slice(stdout.search(/^[[{]/m)));
@@ -64,14 +64,14 @@ for (const [number, printed] of PRINTED.entries()) {
 test("each example has a test", () => assert.equal(examples.length, PRINTED.length));
 
 test("the client alone installs nothing else and works", async () => {
-  const lone = mkdtempSync(join(tmpdir(), "recollect-lone-"));
+  const lone = mkdtempSync(join(tmpdir(), "wellkept-lone-"));
   try {
     writeFileSync(join(lone, "package.json"), '{"type": "module", "private": true}');
     await run("npm", ["install", "--no-audit", "--no-fund", "--offline", tarball], { cwd: lone });
-    assert.deepEqual(readdirSync(join(lone, "node_modules")).filter((name) => !name.startsWith(".")), ["@recollect"]);
-    const program = `import { Client } from "@recollect/client"; console.log((await new Client().health()).status)`;
+    assert.deepEqual(readdirSync(join(lone, "node_modules")).filter((name) => !name.startsWith(".")), ["@wellkept"]);
+    const program = `import { Client } from "@wellkept/client"; console.log((await new Client().health()).status)`;
     writeFileSync(join(lone, "program.js"), program);
-    const environment = { ...process.env, RECOLLECT_SERVER: server.url };
+    const environment = { ...process.env, WELLKEPT_SERVER: server.url };
     assert.equal((await run(process.execPath, ["program.js"], { cwd: lone, env: environment })).stdout, "ok\n");
   } finally {
     rmSync(lone, { recursive: true, force: true });

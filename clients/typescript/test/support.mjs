@@ -7,7 +7,7 @@ import { findPython } from "../scripts/server.mjs";
 
 const MODEL = `
 import sys
-from recollect.testing.fake_model import ModelServer, talks
+from wellkept.testing.fake_model import ModelServer, talks
 with ModelServer(talks("Tabs, ", "if you ", "ask me.")) as model:
     print(model.url, flush=True)
     sys.stdin.read()

@@ -19,10 +19,10 @@ from crewai.memory import Memory
 from crewai.memory.storage.backend import StorageBackend
 from crewai.memory.types import MemoryRecord
 
-from recollect import AgentMemory, Invalid, Recollect, SecretRejected
-from recollect.integrations.crewai import RecollectStorage, embed
-from recollect.testing.fake_model import ModelServer, says
 from tests.integrations.examples import read_expected, run_example
+from wellkept import AgentMemory, Invalid, SecretRejected, Wellkept
+from wellkept.integrations.crewai import WellkeptStorage, embed
+from wellkept.testing.fake_model import ModelServer, says
 
 pytestmark = pytest.mark.slow
 
@@ -31,12 +31,12 @@ pytestmark = pytest.mark.slow
 def atlas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AgentMemory]:
     is_sqlite = request.param == "sqlite"
     url = f"sqlite:///{tmp_path / 'memory.db'}" if is_sqlite else request.getfixturevalue("postgres_url")
-    with Recollect(url) as store:
+    with Wellkept(url) as store:
         yield store.agent(f"atlas-{uuid.uuid4().hex[:8]}")
 
 
 def test_crewais_memory_works_on_it(atlas: AgentMemory) -> None:
-    storage = RecollectStorage(atlas)
+    storage = WellkeptStorage(atlas)
     with ModelServer(says("{}")) as model:
         llm = LLM(model="openai/test", base_url=model.url, api_key="none")
         memory = Memory(storage=storage, embedder=embed, llm=llm)
@@ -57,7 +57,7 @@ def test_crewais_memory_works_on_it(atlas: AgentMemory) -> None:
 
 
 def test_every_method_of_the_protocol(atlas: AgentMemory) -> None:
-    storage, now = RecollectStorage(atlas), datetime(2026, 11, 18, 12, tzinfo=UTC).replace(tzinfo=None)
+    storage, now = WellkeptStorage(atlas), datetime(2026, 11, 18, 12, tzinfo=UTC).replace(tzinfo=None)
     records = [
         MemoryRecord(
             id=f"r-{day}",
@@ -102,15 +102,15 @@ def test_every_method_of_the_protocol(atlas: AgentMemory) -> None:
 def test_users_have_records_of_their_own(atlas: AgentMemory) -> None:
     views: list[Any] = [atlas, atlas.for_user("anna"), atlas.for_user("bob")]
     for number, each in enumerate(views):
-        RecollectStorage(each).save([MemoryRecord(id="same", content=f"Text number {number}")])
+        WellkeptStorage(each).save([MemoryRecord(id="same", content=f"Text number {number}")])
 
-    contents = [[record.content for record in RecollectStorage(each).list_records()] for each in views]
+    contents = [[record.content for record in WellkeptStorage(each).list_records()] for each in views]
 
     assert contents == [["Text number 0"], ["Text number 1"], ["Text number 2"]]
 
 
 def test_other_vectors_and_secrets_are_refused(atlas: AgentMemory) -> None:
-    storage = RecollectStorage(atlas)
+    storage = WellkeptStorage(atlas)
 
     with pytest.raises(Invalid, match="embedder=embed"):
         storage.search([0.1] * 1536)

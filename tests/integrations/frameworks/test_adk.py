@@ -1,4 +1,4 @@
-"""RecollectMemoryService with a real runner of google-adk."""
+"""WellkeptMemoryService with a real runner of google-adk."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools.preload_memory_tool import PreloadMemoryTool
 from google.genai.types import Content, FunctionCall, Part
 
-from recollect import Client, Recollect
-from recollect.integrations.adk import RecollectMemoryService
 from tests.integrations.examples import read_expected, run_example
 from tests.server.live import serving
+from wellkept import Client, Wellkept
+from wellkept.integrations.adk import WellkeptMemoryService
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=["sqlite", "postgres", "client"])
-def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecollectMemoryService]:
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WellkeptMemoryService]:
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else f"sqlite:///{tmp_path}/memory.db"
-    with Recollect(url) as store:
+    with Wellkept(url) as store:
         if request.param == "client":
             key = store.tenant().add_key("write").key
             with serving(store, no_auth=False) as address, Client(address, key) as client:
-                yield RecollectMemoryService(client)
+                yield WellkeptMemoryService(client)
         else:
-            yield RecollectMemoryService(store)
+            yield WellkeptMemoryService(store)
 
 
 def event(id: str, text: str, author: str = "user") -> Event:
     return Event(id=id, author=author, content=Content(role="user", parts=[Part(text=text)]), timestamp=1_760_000_000.0)
 
 
-def search(service: RecollectMemoryService, query: str, *, app: str, user: str = "lena") -> list[MemoryEntry]:
+def search(service: WellkeptMemoryService, query: str, *, app: str, user: str = "lena") -> list[MemoryEntry]:
     found = asyncio.run(service.search_memory(app_name=app, user_id=user, query=query))
     return list(found.memories)
 
@@ -50,7 +50,7 @@ def texts(entries: list[MemoryEntry]) -> list[str]:
     return [part.text for entry in entries for part in entry.content.parts]
 
 
-def test_a_session_is_added_again_without_repeating_events(service: RecollectMemoryService) -> None:
+def test_a_session_is_added_again_without_repeating_events(service: WellkeptMemoryService) -> None:
     session = Session(id="s-1", app_name="shop", user_id="lena", events=[event("e-1", "My order number is 4711")])
     asyncio.run(service.add_session_to_memory(session))
     call = Event(id="e-2", author="model", content=Content(parts=[Part(function_call=FunctionCall(name="look_up"))]))
@@ -66,7 +66,7 @@ def test_a_session_is_added_again_without_repeating_events(service: RecollectMem
     assert search(service, "When does the order ship?", app="other") == []
 
 
-def test_a_deleted_event_does_not_come_back(service: RecollectMemoryService) -> None:
+def test_a_deleted_event_does_not_come_back(service: WellkeptMemoryService) -> None:
     session = Session(id="s-2", app_name="bin", user_id="lena", events=[event("e-1", "I am allergic to penicillin")])
     asyncio.run(service.add_session_to_memory(session))
     (found,) = search(service, "What is she allergic to?", app="bin")
@@ -80,21 +80,21 @@ def test_a_deleted_event_does_not_come_back(service: RecollectMemoryService) -> 
     asyncio.run(service.delete_memory(app_name="bin", user_id="lena", memory_id="m-999"))
 
 
-def test_an_event_with_a_secret_does_not_keep_the_others_out(service: RecollectMemoryService) -> None:
+def test_an_event_with_a_secret_does_not_keep_the_others_out(service: WellkeptMemoryService) -> None:
     events = [event("e-1", "The password is hunter2-Xk99-qq81-zz"), event("e-2", "The printer is on floor three")]
     asyncio.run(service.add_events_to_memory(app_name="office", user_id="lena", events=events))
 
     assert texts(search(service, "Where is the printer?", app="office")) == ["The printer is on floor three"]
 
 
-def test_characters_that_no_store_takes_neither_lose_an_event_nor_a_search(service: RecollectMemoryService) -> None:
+def test_characters_that_no_store_takes_neither_lose_an_event_nor_a_search(service: WellkeptMemoryService) -> None:
     events = [event("e-1", "The printer \x00 is on floor three")]
     asyncio.run(service.add_events_to_memory(app_name="floors", user_id="lena", events=events))
 
     assert texts(search(service, "Where is \x00 the printer?", app="floors")) == ["The printer  is on floor three"]
 
 
-def test_memories_are_added_as_they_are(service: RecollectMemoryService) -> None:
+def test_memories_are_added_as_they_are(service: WellkeptMemoryService) -> None:
     entry = MemoryEntry(content=Content(parts=[Part(text="Prefers window seats")]), custom_metadata={"topic": "travel"})
     asyncio.run(service.add_memory(app_name="trips", user_id="lena", memories=[entry], custom_metadata={"by": "form"}))
 
@@ -117,10 +117,10 @@ class ScriptedModel(BaseLlm):
 
 
 def test_a_runner_shows_the_memory_to_its_model(tmp_path: Path) -> None:
-    async def run(store: Recollect) -> ScriptedModel:
+    async def run(store: Wellkept) -> ScriptedModel:
         model = ScriptedModel(model="scripted", asked=[])
         agent = LlmAgent(name="nurse", model=model, instruction="Be kind.", tools=[PreloadMemoryTool()])
-        sessions, memory = InMemorySessionService(), RecollectMemoryService(store)
+        sessions, memory = InMemorySessionService(), WellkeptMemoryService(store)
         runner = Runner(app_name="ward", agent=agent, session_service=sessions, memory_service=memory)
         for said in ("I am allergic to penicillin", "What am I allergic to?"):
             session = await sessions.create_session(app_name="ward", user_id="lena")
@@ -132,7 +132,7 @@ def test_a_runner_shows_the_memory_to_its_model(tmp_path: Path) -> None:
             await memory.add_session_to_memory(stored)
         return model
 
-    with Recollect(f"sqlite:///{tmp_path}/memory.db") as store:
+    with Wellkept(f"sqlite:///{tmp_path}/memory.db") as store:
         model = asyncio.run(run(store))
 
     assert "I am allergic to penicillin" in str(model.asked[1].model_dump())

@@ -12,11 +12,11 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.lib.tools import ToolError
 
-from recollect import Invalid
-from recollect.integrations.anthropic import AsyncRecollectMemoryTool, RecollectMemoryTool, edit_context, make_tools
-from recollect.integrations.plans import is_async
 from tests.integrations.examples import read_expected, run_example
 from tests.integrations.views import library, opened_view, view
+from wellkept import Invalid
+from wellkept.integrations.anthropic import AsyncWellkeptMemoryTool, WellkeptMemoryTool, edit_context, make_tools
+from wellkept.integrations.plans import is_async
 
 __all__ = ["library", "opened_view", "view"]
 
@@ -81,11 +81,11 @@ def converse(claude: ScriptedClaude, tools: list[Any], *, awaited: bool) -> str:
 @pytest.mark.parametrize("awaited", [False, True])
 def test_every_command_works_in_a_turn(view: Any, library: Any, awaited: bool) -> None:
     if is_async(view) and not awaited:
-        with pytest.raises(Invalid, match="AsyncRecollectMemoryTool"):
-            RecollectMemoryTool(view)
+        with pytest.raises(Invalid, match="AsyncWellkeptMemoryTool"):
+            WellkeptMemoryTool(view)
         return
     claude = ScriptedClaude(*(("memory", command) for command in COMMANDS))
-    tool = AsyncRecollectMemoryTool(view) if awaited else RecollectMemoryTool(view)
+    tool = AsyncWellkeptMemoryTool(view) if awaited else WellkeptMemoryTool(view)
 
     assert converse(claude, [tool], awaited=awaited) == "Goodbye."
 
@@ -101,7 +101,7 @@ def test_every_command_works_in_a_turn(view: Any, library: Any, awaited: bool) -
 
 
 def test_all_memory_is_cleared_and_a_missing_file_is_a_tool_error(view: Any, library: Any) -> None:
-    tool = AsyncRecollectMemoryTool(view, cache_control={"type": "ephemeral"})
+    tool = AsyncWellkeptMemoryTool(view, cache_control={"type": "ephemeral"})
     asyncio.run(tool.call(COMMANDS[0]))
 
     assert asyncio.run(tool.clear_all_memory()) == "All memory cleared"
@@ -125,19 +125,19 @@ def test_all_memory_is_cleared_and_a_missing_file_is_a_tool_error(view: Any, lib
     ids=str,
 )
 def test_a_command_without_its_fields_is_a_tool_error(library: Any, fields: Any, says: str) -> None:
-    tool = RecollectMemoryTool(library)
+    tool = WellkeptMemoryTool(library)
     with pytest.raises(ToolError, match=says):
         tool.call(fields)
 
 
 def test_a_replacement_without_a_new_text_removes_the_old_one(library: Any) -> None:
-    tool = RecollectMemoryTool(library)
+    tool = WellkeptMemoryTool(library)
     tool.call(COMMANDS[0])
     tool.call({"command": "str_replace", "path": "/memories/a.md", "old_str": "two\n"})
     assert [item.value["text"] for item in library.search_items(("memories",))] == ["one\n"]
 
 
-def test_recollects_own_tools_run_beside_it(view: Any, library: Any) -> None:
+def test_wellkepts_own_tools_run_beside_it(view: Any, library: Any) -> None:
     claude = ScriptedClaude(("memory_store", {"text": "Lives in Oslo"}), ("memory_store", {"colour": "blue"}))
 
     converse(claude, make_tools(view, ["notes"]), awaited=is_async(view))

@@ -1,4 +1,4 @@
-"""RecollectStore against langgraph, langmem and langchain as they are published today.
+"""WellkeptStore against langgraph, langmem and langchain as they are published today.
 
 langgraph publishes no suite for stores (`langgraph-checkpoint-conformance` tests checkpointers), so its own
 `InMemoryStore` says what is right: the same operations on both have the same results.
@@ -31,12 +31,12 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 from langmem import create_manage_memory_tool, create_search_memory_tool
 
-from recollect import Client, Recollect
-from recollect.errors import Invalid
-from recollect.integrations.langchain import RecollectMiddleware
-from recollect.integrations.langgraph import RecollectStore, make_context_node
 from tests.integrations.examples import read_expected, run_example
 from tests.server.live import serving
+from wellkept import Client, Wellkept
+from wellkept.errors import Invalid
+from wellkept.integrations.langchain import WellkeptMiddleware
+from wellkept.integrations.langgraph import WellkeptStore, make_context_node
 
 pytestmark = pytest.mark.slow
 
@@ -51,17 +51,17 @@ class Clock:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def recollect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Recollect]:
+def wellkept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wellkept]:
     url = f"sqlite:///{tmp_path}/memory.db"
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_url")
-    with Recollect(url, clock=Clock()) as store:
+    with Wellkept(url, clock=Clock()) as store:
         yield store
 
 
 @pytest.fixture
-def store(recollect: Recollect, request: pytest.FixtureRequest) -> RecollectStore:
-    return RecollectStore(recollect.agent("".join(filter(str.isalnum, request.node.name))))
+def store(wellkept: Wellkept, request: pytest.FixtureRequest) -> WellkeptStore:
+    return WellkeptStore(wellkept.agent("".join(filter(str.isalnum, request.node.name))))
 
 
 SCALARS = st.sampled_from([None, True, False, 0, 1, 2.5, -3, "", "a", "b", "Oslo", "2"])
@@ -92,8 +92,8 @@ def has_no_bool(value: Any) -> bool:
 
 
 @pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
-    with Recollect(f"sqlite:///{tmp_path_factory.mktemp('store')}/memory.db") as store:
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wellkept]:
+    with Wellkept(f"sqlite:///{tmp_path_factory.mktemp('store')}/memory.db") as store:
         yield store
 
 
@@ -109,10 +109,10 @@ def names(found: Any) -> Any:
     max_depth=st.one_of(st.none(), st.integers(1, 3)),
 )
 def test_the_same_operations_have_the_results_of_langgraphs_own_store(
-    memory: Recollect, puts: Any, prefix: Any, filter: Any, conditions: Any, max_depth: Any
+    memory: Wellkept, puts: Any, prefix: Any, filter: Any, conditions: Any, max_depth: Any
 ) -> None:
     test_the_same_operations_have_the_results_of_langgraphs_own_store.runs += 1  # type: ignore[attr-defined]
-    ours = RecollectStore(memory.agent(f"run-{test_the_same_operations_have_the_results_of_langgraphs_own_store.runs}"))  # type: ignore[attr-defined]
+    ours = WellkeptStore(memory.agent(f"run-{test_the_same_operations_have_the_results_of_langgraphs_own_store.runs}"))  # type: ignore[attr-defined]
     theirs = InMemoryStore()
     plain = all(has_no_bool(value) for _, value in puts)
     reads = [
@@ -138,7 +138,7 @@ def test_the_same_operations_have_the_results_of_langgraphs_own_store(
 test_the_same_operations_have_the_results_of_langgraphs_own_store.runs = 0  # type: ignore[attr-defined]
 
 
-def test_reads_of_a_batch_see_what_was_there_before_it(store: RecollectStore) -> None:
+def test_reads_of_a_batch_see_what_was_there_before_it(store: WellkeptStore) -> None:
     store.put(("d",), "k", {"n": 1})
 
     results = store.batch([PutOp(("d",), "k", {"n": 2}), GetOp(("d",), "k"), PutOp(("d",), "k", {"n": 3})])
@@ -147,7 +147,7 @@ def test_reads_of_a_batch_see_what_was_there_before_it(store: RecollectStore) ->
     assert store.get(("d",), "k").value == {"n": 3}
 
 
-def test_comparisons_and_pages(store: RecollectStore) -> None:
+def test_comparisons_and_pages(store: WellkeptStore) -> None:
     store.batch([PutOp(("d",), f"{n:03}", {"n": n, "even": n % 2 == 0, "tags": ["x", str(n)]}) for n in range(120)])
 
     found = store.search(("d",), filter={"n": {"$gte": 10, "$lt": 100.5}, "even": True}, limit=5, offset=2)
@@ -161,14 +161,14 @@ def test_comparisons_and_pages(store: RecollectStore) -> None:
     assert store.search(("d",), limit=0) == []
 
 
-def test_an_unknown_operator_is_named(store: RecollectStore) -> None:
+def test_an_unknown_operator_is_named(store: WellkeptStore) -> None:
     store.put(("d",), "k", {"n": 1})
 
     with pytest.raises(Invalid, match=r"no filter operator '\$regex'"):
         store.search(("d",), filter={"n": {"$regex": "1"}})
 
 
-def test_a_query_ranks_by_meaning_and_by_the_named_fields(store: RecollectStore) -> None:
+def test_a_query_ranks_by_meaning_and_by_the_named_fields(store: WellkeptStore) -> None:
     store.put(("d",), "tea", {"text": "She drinks green tea", "secret_note": "zebra"}, index=["text"])
     store.put(
         ("d",),
@@ -187,8 +187,8 @@ def test_a_query_ranks_by_meaning_and_by_the_named_fields(store: RecollectStore)
     assert store.search(("d",), query="What does she drink?")[0].key == "tea"
 
 
-def test_default_fields(recollect: Recollect) -> None:
-    store = RecollectStore(recollect.agent("fields"), fields=["title"])
+def test_default_fields(wellkept: Wellkept) -> None:
+    store = WellkeptStore(wellkept.agent("fields"), fields=["title"])
     store.put(("d",), "one", {"title": "Gardening", "body": "zebra"})
     store.put(("d",), "two", {"title": "Zebra", "body": "gardening"})
 
@@ -197,8 +197,8 @@ def test_default_fields(recollect: Recollect) -> None:
 
 def test_lifetimes(tmp_path: Path) -> None:
     clock = Clock()
-    with Recollect(f"sqlite:///{tmp_path}/ttl.db", clock=clock) as recollect:
-        store = RecollectStore(recollect.agent("a"), ttl={"default_ttl": 10, "refresh_on_read": True})
+    with Wellkept(f"sqlite:///{tmp_path}/ttl.db", clock=clock) as wellkept:
+        store = WellkeptStore(wellkept.agent("a"), ttl={"default_ttl": 10, "refresh_on_read": True})
         store.put(("d",), "default", {"n": 1})
         store.put(("d",), "long", {"n": 2}, ttl=100)
         store.put(("d",), "for-ever", {"n": 3}, ttl=None)
@@ -216,13 +216,13 @@ def test_lifetimes(tmp_path: Path) -> None:
         assert store.list_namespaces() == [("d",)]
 
 
-def test_namespaces_are_checked_by_langgraph(store: RecollectStore) -> None:
+def test_namespaces_are_checked_by_langgraph(store: WellkeptStore) -> None:
     for wrong in ((), ("a.b",), ("",), ("langgraph", "x")):
         with pytest.raises(InvalidNamespaceError):
             store.put(wrong, "k", {"n": 1})
 
 
-async def use_async(store: RecollectStore) -> None:
+async def use_async(store: WellkeptStore) -> None:
     await asyncio.gather(*(store.aput(("d",), str(n), {"n": n}) for n in range(20)))
     assert {item.value["n"] for item in await store.asearch(("d",), limit=50)} == set(range(20))
     assert (await store.aget(("d",), "7")).value == {"n": 7}
@@ -231,23 +231,23 @@ async def use_async(store: RecollectStore) -> None:
     assert await store.alist_namespaces(prefix=("d",)) == [("d",)]
 
 
-def test_async(store: RecollectStore) -> None:
+def test_async(store: WellkeptStore) -> None:
     asyncio.run(use_async(store))
 
 
-def test_each_user_has_items_of_his_own(recollect: Recollect) -> None:
-    atlas = recollect.agent("users")
-    lena, kim = (RecollectStore(atlas.for_user(user)) for user in ("lena", "kim"))
+def test_each_user_has_items_of_his_own(wellkept: Wellkept) -> None:
+    atlas = wellkept.agent("users")
+    lena, kim = (WellkeptStore(atlas.for_user(user)) for user in ("lena", "kim"))
     lena.put(("d",), "k", {"n": 1})
 
     assert kim.get(("d",), "k") is None
     assert lena.get(("d",), "k").value == {"n": 1}
 
 
-def test_a_client_has_the_same_store(recollect: Recollect) -> None:
-    key = recollect.tenant().add_key("write").key
-    with serving(recollect, no_auth=False) as address, Client(address, key) as client:
-        store = RecollectStore(client.agent("client"))
+def test_a_client_has_the_same_store(wellkept: Wellkept) -> None:
+    key = wellkept.tenant().add_key("write").key
+    with serving(wellkept, no_auth=False) as address, Client(address, key) as client:
+        store = WellkeptStore(client.agent("client"))
         store.batch([PutOp(("d",), str(n), {"n": n, "text": f"fact {n}"}) for n in range(5)])
         store.delete(("d",), "0")
 
@@ -256,7 +256,7 @@ def test_a_client_has_the_same_store(recollect: Recollect) -> None:
         assert store.list_namespaces() == [("d",)]
 
 
-def test_langmems_tools_work_on_it(store: RecollectStore) -> None:
+def test_langmems_tools_work_on_it(store: WellkeptStore) -> None:
     manage = create_manage_memory_tool(("memories", "{user}"), store=store)
     search = create_search_memory_tool(("memories", "{user}"), store=store, response_format="content_and_artifact")
     config = {"configurable": {"user": "lena"}}
@@ -278,8 +278,8 @@ class State(TypedDict):
     context: str
 
 
-def test_a_node_adds_the_context_to_a_graph(recollect: Recollect) -> None:
-    atlas = recollect.agent("node")
+def test_a_node_adds_the_context_to_a_graph(wellkept: Wellkept) -> None:
+    atlas = wellkept.agent("node")
     atlas.remember("Prefers tabs over spaces", user="lena")
     graph = StateGraph(State)
     graph.add_node("remember", make_context_node(atlas, system_prompt="Be brief."))
@@ -310,14 +310,14 @@ class Model(GenericFakeChatModel):
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-def test_middleware_recalls_before_and_remembers_after(recollect: Recollect, is_async: bool) -> None:
-    atlas = recollect.agent(f"middleware-{is_async}")
+def test_middleware_recalls_before_and_remembers_after(wellkept: Wellkept, is_async: bool) -> None:
+    atlas = wellkept.agent(f"middleware-{is_async}")
     atlas.remember("Lena is allergic to penicillin", user="lena")
     model = Model(messages=iter([AIMessage("Not penicillin."), AIMessage("In Oslo.")]), asked=[])
     agent = create_agent(
         model,
         system_prompt="You are a nurse.",
-        middleware=[RecollectMiddleware(atlas, remember=True)],
+        middleware=[WellkeptMiddleware(atlas, remember=True)],
         checkpointer=InMemorySaver(),
     )
 
@@ -344,18 +344,18 @@ def test_middleware_recalls_before_and_remembers_after(recollect: Recollect, is_
 @pytest.mark.parametrize(
     "message", ["a \x00 in \ud800 it", "long " * 50_000, " ", f"My key is AKIA{'IOSFODNN7EXAMPLQ'}"]
 )
-def test_no_message_costs_the_answer_of_a_run(recollect: Recollect, message: str) -> None:
+def test_no_message_costs_the_answer_of_a_run(wellkept: Wellkept, message: str) -> None:
     agent = create_agent(
-        Model(messages=iter([AIMessage("Fine.")]), asked=[]), middleware=[RecollectMiddleware(recollect.agent("odd"))]
+        Model(messages=iter([AIMessage("Fine.")]), asked=[]), middleware=[WellkeptMiddleware(wellkept.agent("odd"))]
     )
     answer = agent.invoke({"messages": [HumanMessage(message)]}, {"configurable": {"thread_id": "odd"}})
     assert answer["messages"][-1].text == "Fine."
 
 
-def test_a_turn_that_is_refused_does_not_cost_the_answer(recollect: Recollect, caplog: Any) -> None:
-    atlas = recollect.agent("taken")
+def test_a_turn_that_is_refused_does_not_cost_the_answer(wellkept: Wellkept, caplog: Any) -> None:
+    atlas = wellkept.agent("taken")
     atlas.log_turn("taken", user="Hi", assistant="Hello", user_id="lena")
-    agent = create_agent(Model(messages=iter([AIMessage("Fine.")]), asked=[]), middleware=[RecollectMiddleware(atlas)])
+    agent = create_agent(Model(messages=iter([AIMessage("Fine.")]), asked=[]), middleware=[WellkeptMiddleware(atlas)])
     config: Any = {"configurable": {"thread_id": "taken", "user_id": "kim"}}
     assert agent.invoke({"messages": [HumanMessage("Hi")]}, config)["messages"][-1].text == "Fine."
     assert "was not remembered" in caplog.text

@@ -11,9 +11,9 @@ from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import ChatMessage, MockLLM
 from llama_index.core.memory import Memory
 
-from recollect.integrations.llama_index import RecollectMemoryBlock
 from tests.integrations.examples import read_expected, run_example
 from tests.integrations.views import library, opened_view, view
+from wellkept.integrations.llama_index import WellkeptMemoryBlock
 
 __all__ = ["library", "opened_view", "view"]
 
@@ -24,7 +24,7 @@ def test_what_leaves_the_history_is_remembered_and_recalled_elsewhere(view: Any,
     names = [f"{day}-{library.owner.agent}" for day in ("monday", "tuesday")]
 
     async def run() -> list[Any]:
-        block = RecollectMemoryBlock(memory=view.for_user("anna"))
+        block = WellkeptMemoryBlock(memory=view.for_user("anna"))
         monday, tuesday = (
             Memory.from_defaults(session_id=name, token_limit=400, chat_history_token_ratio=0.1, memory_blocks=[block])
             for name in names
@@ -43,7 +43,7 @@ def test_what_leaves_the_history_is_remembered_and_recalled_elsewhere(view: Any,
 
 def test_a_chat_engine_asks_its_model_with_the_memories(view: Any, library: Any) -> None:
     library.remember("Anna lives in Oslo")
-    memory = Memory.from_defaults(session_id="s", memory_blocks=[RecollectMemoryBlock(memory=view)])
+    memory = Memory.from_defaults(session_id="s", memory_blocks=[WellkeptMemoryBlock(memory=view)])
     engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
 
     # This model answers with what it was sent.
@@ -53,7 +53,7 @@ def test_a_chat_engine_asks_its_model_with_the_memories(view: Any, library: Any)
 
 
 def test_unpaired_messages_are_remembered_too_and_odd_ones_do_no_harm(view: Any, library: Any) -> None:
-    block = RecollectMemoryBlock(memory=view)
+    block = WellkeptMemoryBlock(memory=view)
     messages = [
         ChatMessage(role="assistant", content="Welcome to the harbour!"),
         ChatMessage(role="tool", content="42"),
@@ -72,7 +72,7 @@ def test_unpaired_messages_are_remembered_too_and_odd_ones_do_no_harm(view: Any,
 
 
 def test_a_block_that_is_too_long_loses_its_last_lines() -> None:
-    block = RecollectMemoryBlock(memory=None, priority=1)
+    block = WellkeptMemoryBlock(memory=None, priority=1)
     content = "## What you remember\n- (memory m-1) first\n- (memory m-2) second"
 
     assert asyncio.run(block.atruncate(content, 3)) == "## What you remember\n- (memory m-1) first"

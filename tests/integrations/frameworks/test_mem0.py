@@ -1,4 +1,4 @@
-"""One program on mem0ai and on recollect: the same arguments, and answers of the same shape."""
+"""One program on mem0ai and on wellkept: the same arguments, and answers of the same shape."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import mem0
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 
-from recollect import Recollect
-from recollect.integrations.mem0 import AsyncMemory, Memory
+from wellkept import Wellkept
+from wellkept.integrations.mem0 import AsyncMemory, Memory
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def ours(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     url = f"sqlite:///{tmp_path_factory.mktemp('store')}/memory.db"
-    with Memory(Recollect(request.getfixturevalue("postgres_url") if request.param == "postgres" else url)) as memory:
+    with Memory(Wellkept(request.getfixturevalue("postgres_url") if request.param == "postgres" else url)) as memory:
         yield memory
 
 
@@ -136,7 +136,7 @@ def test_facts_have_the_same_shape(real: Any, ours: Memory) -> None:
 
 def test_a_configuration_of_mem0_opens_a_store(tmp_path: Path) -> None:
     config = mem0.configs.base.MemoryConfig()
-    section = {"recollect": {"url": f"sqlite:///{tmp_path}/memory.db"}}
+    section = {"wellkept": {"url": f"sqlite:///{tmp_path}/memory.db"}}
 
     with Memory.from_config({**config.model_dump(), **section, "embedder": {}}) as memory:
         memory.add("Likes tea", user_id="lena", infer=False)
@@ -145,7 +145,7 @@ def test_a_configuration_of_mem0_opens_a_store(tmp_path: Path) -> None:
 
 def test_async(tmp_path: Path) -> None:
     async def run() -> list[str]:
-        async with AsyncMemory(Recollect(f"sqlite:///{tmp_path}/memory.db")) as memory:
+        async with AsyncMemory(Wellkept(f"sqlite:///{tmp_path}/memory.db")) as memory:
             await asyncio.gather(*(memory.add(f"Fact {n}", user_id="lena", infer=False, llm=None) for n in range(5)))
             found = await memory.search("Fact 3", filters={"user_id": "lena"}, top_k=1)
             return [each["memory"] for each in found["results"]]

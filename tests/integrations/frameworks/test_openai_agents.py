@@ -12,9 +12,9 @@ from agents import Agent, RunConfig, Runner, SessionSettings, set_tracing_disabl
 from agents.memory import Session, SQLiteSession
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from recollect.integrations.openai_agents import RecollectSession, make_function_tools, make_recall_filter
 from tests.integrations.examples import read_expected, run_example
 from tests.integrations.views import library, opened_view, view
+from wellkept.integrations.openai_agents import WellkeptSession, make_function_tools, make_recall_filter
 
 __all__ = ["library", "opened_view", "view"]
 
@@ -37,7 +37,7 @@ STEPS = [
 def test_it_is_a_session_and_takes_part_in_runs_like_the_sdks_own(view: Any) -> None:
     async def run() -> list[Any]:
         found = []
-        for session in (RecollectSession("s-1", view), SQLiteSession("s-1")):
+        for session in (WellkeptSession("s-1", view), SQLiteSession("s-1")):
             assert isinstance(session, Session)
             agent, model = make_agent(view, *STEPS)
             await Runner.run(agent, "I live in Oslo.", session=session)
@@ -70,7 +70,7 @@ def test_tools_write_the_memory_of_the_agent_and_refusals_reach_the_model(view: 
 def test_recalled_memories_stand_in_front_of_the_message_and_are_not_kept(view: Any, library: Any) -> None:
     library.remember("Anna lives in Oslo")
     agent, model = make_agent(view, assistant_message("In Oslo."))
-    session = RecollectSession("s-2", view, session_settings=SessionSettings(limit=1))
+    session = WellkeptSession("s-2", view, session_settings=SessionSettings(limit=1))
 
     async def run() -> list[Any]:
         config = RunConfig(call_model_input_filter=make_recall_filter(view))
@@ -88,7 +88,7 @@ def test_recalled_memories_stand_in_front_of_the_message_and_are_not_kept(view: 
 
 def test_a_failed_run_leaves_a_session_that_can_go_on(view: Any) -> None:
     async def run() -> None:
-        session = RecollectSession("s-3", view, remember=True)
+        session = WellkeptSession("s-3", view, remember=True)
         agent, _ = make_agent(view)
         with pytest.raises(Exception, match="script"):
             await Runner.run(agent, "Hello?", session=session)

@@ -12,9 +12,9 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ImageUrl, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
-from recollect.integrations.pydantic_ai import RecollectCapability, make_toolset
 from tests.integrations.examples import read_expected, run_example
 from tests.integrations.views import library, opened_view, view
+from wellkept.integrations.pydantic_ai import WellkeptCapability, make_toolset
 
 __all__ = ["library", "opened_view", "view"]
 
@@ -42,7 +42,7 @@ def test_a_run_recalls_stores_and_remembers_for_its_user(view: Any, library: Any
     session = f"s-{library.owner.agent}"
     store = ToolCallPart("memory_store", {"text": "Lives in Oslo"})
     model = ScriptedModel(store, TextPart("Noted."), TextPart("In Oslo."), TextPart("No idea."))
-    capability = RecollectCapability(lambda ctx: view.for_user(ctx.deps.user))
+    capability = WellkeptCapability(lambda ctx: view.for_user(ctx.deps.user))
     agent = Agent(FunctionModel(model), deps_type=Deps, capabilities=[capability])
 
     async def run() -> list[Any]:
@@ -67,7 +67,7 @@ def test_a_run_recalls_stores_and_remembers_for_its_user(view: Any, library: Any
 
 def test_everything_can_be_switched_off(view: Any, library: Any) -> None:
     model = ScriptedModel(TextPart("Hi."))
-    capability = RecollectCapability(view, sets=[], recall_limit=0, remember=False)
+    capability = WellkeptCapability(view, sets=[], recall_limit=0, remember=False)
 
     asyncio.run(Agent(FunctionModel(model), capabilities=[capability]).run("Hello"))
 

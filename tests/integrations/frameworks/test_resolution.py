@@ -1,4 +1,4 @@
-"""recollect[server] can be installed beside the current release of each agent framework."""
+"""wellkept[server] can be installed beside the current release of each agent framework."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_server_installs_beside_the_current_release(framework: str) -> None:
 
     chosen = resolve(f"{REPOSITORY}[server]", f"{framework}=={current['version']}")
 
-    assert {"recollect", framework} <= {each["name"].lower().replace("_", "-") for each in chosen}
+    assert {"wellkept", framework} <= {each["name"].lower().replace("_", "-") for each in chosen}
 
 
 def resolve(*requirements: str) -> list[dict[str, Any]]:

@@ -1,1 +1,0 @@
-"""Client of a recollect server, with the verbs of the library."""

@@ -1,0 +1,109 @@
+"""Memory for AI agents: keep what matters, find it again in milliseconds, fit it into the next prompt.
+
+from wellkept import Wellkept
+
+atlas = Wellkept().agent("atlas")
+atlas.remember("Prefers tabs over spaces", tags=["preference"])
+atlas.recall("which indentation?")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from wellkept.errors import (
+    Conflict,
+    DiskFull,
+    Forbidden,
+    Invalid,
+    ModelError,
+    NotFound,
+    OverBudget,
+    ReadOnly,
+    SchemaMismatch,
+    SecretRejected,
+    StoreAway,
+    StoreBusy,
+    StoreError,
+    Unauthorized,
+    WellkeptError,
+)
+
+if TYPE_CHECKING:
+    from wellkept.api.agent import AgentMemory
+    from wellkept.api.aio import AsyncAgentMemory, AsyncTenantMemory, AsyncWellkept
+    from wellkept.api.wellkept import TenantMemory, Wellkept
+    from wellkept.caller import acting_as
+    from wellkept.capturing import capture_calls, captured
+    from wellkept.client.client import AsyncClient, Client
+    from wellkept.model import Hit, Kind, Memory, WorkingMemory
+    from wellkept.settings import Settings
+
+__version__ = "0.2.0"
+
+__all__ = [
+    "AgentMemory",
+    "AsyncAgentMemory",
+    "AsyncClient",
+    "AsyncTenantMemory",
+    "AsyncWellkept",
+    "Client",
+    "Conflict",
+    "DiskFull",
+    "Forbidden",
+    "Hit",
+    "Invalid",
+    "Kind",
+    "Memory",
+    "ModelError",
+    "NotFound",
+    "OverBudget",
+    "ReadOnly",
+    "SchemaMismatch",
+    "SecretRejected",
+    "Settings",
+    "StoreAway",
+    "StoreBusy",
+    "StoreError",
+    "TenantMemory",
+    "Unauthorized",
+    "Wellkept",
+    "WellkeptError",
+    "WorkingMemory",
+    "acting_as",
+    "capture_calls",
+    "captured",
+]
+
+# Imported on first use, so that importing only an exception or only the async API stays fast.
+_MODULES = {
+    "AgentMemory": "wellkept.api.agent",
+    "AsyncAgentMemory": "wellkept.api.aio",
+    "AsyncClient": "wellkept.client.client",
+    "AsyncWellkept": "wellkept.api.aio",
+    "AsyncTenantMemory": "wellkept.api.aio",
+    "Client": "wellkept.client.client",
+    "Hit": "wellkept.model",
+    "Kind": "wellkept.model",
+    "Memory": "wellkept.model",
+    "Wellkept": "wellkept.api.wellkept",
+    "Settings": "wellkept.settings",
+    "TenantMemory": "wellkept.api.wellkept",
+    "WorkingMemory": "wellkept.model",
+    "acting_as": "wellkept.caller",
+    "capture_calls": "wellkept.capturing",
+    "captured": "wellkept.capturing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first access."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'wellkept' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,331 @@
+"""`AgentMemory`: all methods of one agent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from wellkept.api.agent_curation import AgentCuration
+from wellkept.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
+from wellkept.api.agent_items import AgentItems
+from wellkept.api.agent_recall import AgentRecall
+from wellkept.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
+from wellkept.caller import current_caller
+from wellkept.lazy import LazyModule
+from wellkept.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
+from wellkept.policy.filters.conditions import SESSION_FIELDS
+from wellkept.policy.filters.language import Where, parse_filter
+from wellkept.policy.memories.trust import check_removal
+from wellkept.policy.numbers import check_whole
+from wellkept.policy.prompt.tokens import count_message
+from wellkept.policy.prompt.window import private_memory
+from wellkept.policy.recall.purposes import check_purpose, recall_block
+from wellkept.policy.text import check_text
+from wellkept.ports import Place
+from wellkept.services.knowledge.search import KnowledgeOptions
+from wellkept.services.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
+from wellkept.services.recall.recall import RecallRequest, check_limit
+
+if TYPE_CHECKING:
+    from wellkept.services.prompt import gather
+    from wellkept.tools import catalog
+    from wellkept.tools import guidance as guides
+else:
+    gather = LazyModule("wellkept.services.prompt.gather")
+    catalog = LazyModule("wellkept.tools.catalog")
+    guides = LazyModule("wellkept.tools.guidance")
+
+
+class AgentTranscripts(AgentView):
+    """Methods for conversations."""
+
+    def log_turn(
+        self,
+        session_id: str,
+        *,
+        user: str,
+        assistant: str,
+        remember: bool | None = None,
+        category: str | None = None,
+        expires_at: datetime | None = None,
+        user_id: str | None = None,
+    ) -> Sequence[Message]:
+        """Store one chat turn: the user's message and the final answer to it.
+
+        The session is created by its first turn. With `remember`, both texts also become episodes that `recall` finds;
+        None uses the setting `capture_turns`. `category` and `expires_at` of the episodes follow from their texts
+        unless they are given. Secrets are replaced by a mark. With the setting `extract_facts`, lasting facts of the
+        turn are stored as by `add`. `user_id` is the end user a new session belongs to; its later turns and their
+        episodes belong to the same.
+
+        Raises: Invalid; Conflict when the session is another agent's or user's; Forbidden.
+        """
+        owner = self._narrow(user_id)
+        logged = self._services.transcripts.log_turn(
+            owner,
+            session_id,
+            user=user,
+            assistant=assistant,
+            remember=remember,
+            category=category,
+            expires_at=expires_at,
+            claims=self.owner.user is None,
+        )
+        self._services.facts.read_turn(owner, logged)
+        return logged
+
+    def log_failure(self, session_id: str, reason: str) -> None:
+        """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""
+        self._services.transcripts.log_failure(self.owner, session_id, reason)
+
+    def conversation(self, session_id: str, *, limit: int | None = None) -> Conversation:
+        """Return the conversation as `.messages`, ready for the next model call.
+
+        Summarises older messages when the conversation has become too long and the settings allow it. With `limit`, of
+        the messages after the summary only the newest are read; `omitted_count` says how many are left out. An unknown
+        session gives an empty conversation.
+
+        Raises: Invalid.
+        """
+        most = None if limit is None else check_whole(limit, "`limit` (of messages)", least=1)
+        return self._services.conversations(self.owner, session_id, limit=most)
+
+    def add_session(
+        self, id: str | None = None, *, user: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Session:
+        """Start a conversation with the given id, or with a generated one.
+
+        `user` is the end user it belongs to, `metadata` a JSON object of up to 8 KB.
+
+        Raises: Invalid, SecretRejected; Conflict when the id is taken; Forbidden.
+        """
+        claims = self.owner.user is None
+        return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata, claims=claims)
+
+    def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+        """List conversations, most recently used first.
+
+        `where` filters by user, created_at, updated_at and metadata (docs/filters.md). `before` (`place_of` a session)
+        continues a listing.
+
+        Raises: Invalid.
+        """
+        found, most = parse_filter(where, SESSION_FIELDS), check_limit(limit, most=MAX_PAGE)
+        return self._store.list_sessions(self.owner, where=found, before=before, limit=most)
+
+    def session(self, id: str) -> Session:
+        """Return one conversation. Raises: NotFound."""
+        return self._store.get_session(self.owner, id)
+
+    def messages(self, session_id: str, *, after: int = 0, limit: int = PAGE) -> Sequence[Message]:
+        """List the messages of a conversation in order.
+
+        `after` (a position) continues a listing.
+
+        Raises: NotFound, Invalid.
+        """
+        after, limit = check_whole(after, "`after` (a position)"), check_limit(limit, most=MAX_PAGE)
+        return self._store.list_messages(self.owner, session_id, after=after, limit=limit)
+
+    def delete_session(self, id: str) -> None:
+        """Delete a conversation permanently. Memories made from it stay. Raises: NotFound, Forbidden."""
+        check_removal(current_caller().trust)
+        self._services.transcripts.delete_session(self.owner, id)
+
+
+class AgentPrompts(AgentView):
+    """Methods that render text for a model."""
+
+    def inject(self, message: str, *, mode: str | None = None) -> str | None:
+        """Render the notes that match the latest user message as a block for the next prompt; None if none match.
+
+        They are those of this view's user or, without one, only those of no user. `mode` overrides the setting
+        `inject_mode`.
+
+        Raises: Invalid.
+        """
+        return self._services.inject(self._find_reader(), message, mode=mode)
+
+    def recall_block(self, query: str, *, purpose: str | None = None, limit: int = 5) -> str | None:
+        """Recall for a question and render the hits as a block with a heading; None if there are none.
+
+        `purpose` selects hits and heading as in `recall`. Without a user, only memories of no user are shown.
+
+        Raises: Invalid; StoreError when no source answered.
+        """
+        request = RecallRequest(query=query, limit=limit, purpose=check_purpose(purpose))
+        return self.render_recalled(self._services.recall(self._find_reader(), request))
+
+    def render_recalled(self, recalled: Recalled) -> str | None:
+        """Render a result of `recall` as a block for the next prompt; None if it is empty."""
+        texts = break_forged_references(self._store, self.owner, [hit.text for hit in recalled])
+        hits = (replace(hit, text=text) for hit, text in zip(recalled, texts, strict=True))
+        return recall_block(Recalled(hits, recalled.unanswered, recalled.heading))
+
+    def private_memory(self) -> str | None:
+        """Render core memories and recent journal entries as the block that follows the system prompt, if any.
+
+        They are those of this view's user or, without one, only those of no user.
+        """
+        owner = self._find_reader()
+        core, journal = list_private_memories(self._store, owner, self._services.judge, now=self._services.now())
+        self._services.echoes.shown(owner, [memory.text for memory in (*core, *journal)])
+        return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
+
+    def guidance(self, sets: Iterable[str] | None = None) -> str:
+        """Render instructions for using these sets of tools, for the system prompt.
+
+        `sets` defaults to all sets but `items` and `admin`.
+
+        Raises: Invalid.
+        """
+        return guides.guidance(dict.fromkeys(tool.set for tool in catalog.select_tools(sets)))
+
+    def count_tokens(self, said: str | Sequence[Json]) -> int:
+        """Count the tokens of a text, or of a list of chat messages including their framing.
+
+        Uses the tokenizer of this store.
+        """
+        count = self._services.tokens.count
+        return count(said) if isinstance(said, str) else sum(count_message(message, count) for message in said)
+
+    def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
+        """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
+
+        `sets` defaults to all sets but `items` and `admin`.
+
+        Raises: Invalid.
+        """
+        return catalog.render_tools(sets, form)
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        sets: Collection[str] | None = None,
+    ) -> Json:
+        """Run one tool. Refusals are returned as answers, not raised.
+
+        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
+        belongs to a user, the tool reaches what that user's view does. Hints in answers name only tools of `sets`
+        (None: all).
+        """
+        memory = self if session_id is None else self._for_user_of(session_id)
+        return catalog.call(memory, name, arguments, session_id=session_id, sets=catalog.SETS if sets is None else sets)
+
+    def _for_user_of(self, session_id: str) -> Self:
+        view = self.for_session(session_id)
+        return view if view.owner.user else self
+
+
+MAX_CALLS = 200
+"""Largest page of `context_calls`."""
+CALLS_PAGE = 20
+"""Default page of `context_calls`."""
+
+
+class AgentContexts(AgentView):
+    """Methods around a model call."""
+
+    def context(
+        self,
+        session_id: str,
+        message: str = "",
+        *,
+        system_prompt: str | None = None,
+        budget: int | None = None,
+        layout: str | None = None,
+        tool_results: Sequence[gather.ToolResult] | None = None,
+        min_score: float | None = None,
+        where: Where = None,
+        user: str | None = None,
+    ) -> WorkingMemory:
+        """Assemble everything a model should see before it answers `message`, within `budget` tokens.
+
+        `system_prompt` defaults to the agent's own, `tool_results` to those the session stored, `budget` and `layout`
+        ("standard" or "cache_stable") to the settings. Only memories and passages with a similarity of at least
+        `min_score` are recalled (default: by the setting `context_floor`; 0: no limit), and only memories that pass the
+        filter `where` (docs/filters.md); core memories, journal and notes stay. Everything that was shortened is listed
+        in `truncations` and in the audit log. `user` is the reader of the prompt; by default the user of the session.
+        If it has none either, the prompt shows only what belongs to no user.
+
+        Raises: Invalid, Forbidden; OverBudget when the system prompt, the skills and the message alone do not fit.
+        """
+        return self._services.assemble(
+            self._narrow(user),
+            session_id,
+            message,
+            system_prompt=system_prompt,
+            budget=budget,
+            layout=layout,
+            tool_results=tool_results,
+            min_score=min_score,
+            where=where,
+        )
+
+    def context_calls(
+        self, *, session_id: str = "", before: str = "", limit: int = CALLS_PAGE, item: str | None = None
+    ) -> Sequence[ContextCall]:
+        """List the latest assembled prompts of this agent, newest first.
+
+        `session_id` limits the listing to one session; `before` (an id) continues it. Blocks list every item that was
+        considered; with `item`, only those with this id, and with an empty one, none.
+
+        Raises: Invalid.
+        """
+        return self._services.context_calls.latest(
+            self.owner,
+            session_id=check_text(session_id, what="session id"),
+            before=check_text(before, what="id"),
+            limit=check_limit(limit, most=MAX_CALLS),
+            item=None if item is None else check_text(item, what="id"),
+        )
+
+    def context_call(self, id: str) -> ContextCall:
+        """Return one assembled prompt: the items it contained and those left out, each with its current text.
+
+        Raises: NotFound.
+        """
+        return self._services.seen(self.owner, id)
+
+
+class AgentKnowledge(AgentView):
+    """Methods that read skills and documents."""
+
+    def skills(self) -> Sequence[Skill]:
+        """List the skills of this agent by name, read from skill files."""
+        return self._services.skills.for_agent(self.owner)
+
+    def search_knowledge(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
+        """Search the tenant's documents by words and meaning; return the best `limit` passages (5).
+
+        `categories` narrows the search within the categories this agent may read; empty means all of those. `where`
+        filters the documents by title, category, source, created_at, updated_at and metadata (docs/filters.md). A score
+        is the probability that a person would call the passage relevant; `min_score` replaces the default floor.
+
+        Raises: Invalid.
+        """
+        return self._services.search_knowledge.for_agent(self.owner, query, **options)
+
+
+__all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
+
+
+class AgentMemory(
+    AgentRecords,
+    AgentItems,
+    AgentRecall,
+    AgentCuration,
+    AgentTranscripts,
+    AgentPrompts,
+    AgentContexts,
+    AgentDetails,
+    AgentCapture,
+    AgentKnowledge,
+    AgentConsolidation,
+):
+    """Memory of one agent, isolated from all other agents."""

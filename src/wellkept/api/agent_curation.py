@@ -1,0 +1,123 @@
+"""Methods to look after an agent's memories: facts of conversations, history, review, and restoring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Unpack
+
+from wellkept.api.agent_records import MAX_PAGE, AgentView, parse_state
+from wellkept.errors import Invalid
+from wellkept.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, State, StateName
+from wellkept.policy.memories.kinds import check_kind
+from wellkept.policy.numbers import check_before
+from wellkept.services.memories.fact_requests import check_steps, make_request
+from wellkept.services.memories.filters import MemoryFilters, check_filters, leave_out_items
+from wellkept.services.recall.recall import check_limit
+
+NOTHING_NAMED = (
+    "Name the memories to restore: their ids, state= with archived or expired, or where=; optionally with kind, tag "
+    "and other filters."
+)
+BOTH_NAMED = "Name the memories to restore either by their ids or by state, where and other filters, not by both."
+
+
+class AgentCuration(AgentView):
+    """Methods to store the facts of conversations, and to review and restore memories."""
+
+    def add(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        session_id: str | None = None,
+        dry_run: bool = False,
+        user: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> AddedFacts:
+        """Store the lasting facts, preferences, decisions and promises of a conversation, in one transaction.
+
+        `messages` are mappings with `role` and `content`, as chat models take them. A configured model reads them;
+        without one, and when it fails, rules keep statements in the user's own words. The result lists what was
+        `added`, `updated`, `superseded` and `dropped`, each with its turn; its `undo()` reverts all of it. With
+        `dry_run`, nothing is stored. `user` is the end user they belong to; by default that of the session. `metadata`,
+        a JSON object of up to 8 KB, is that of each new memory; memories that are only edited keep their own.
+
+        Raises: Invalid; SecretRejected when the session id or the metadata looks like a secret.
+        """
+        request = make_request(messages, session_id=session_id, dry_run=dry_run, metadata=metadata)
+        return self._services.facts(self._narrow(user), request)
+
+    def undo_add(self, steps: AddedFacts | Sequence[FactStep | Mapping[str, Any]]) -> int:
+        """Undo an `add`, given its result or its `steps`, in any process; return the number of memories.
+
+        Facts it added are deleted, memories it changed are as before.
+
+        Raises: Invalid, NotFound; Conflict when one of the memories was changed since; Forbidden.
+        """
+        checked = check_steps(steps)
+        self._services.facts.undo(self.owner, checked)
+        return len(checked)
+
+    def history(self, id: str, *, before: int | None = None, limit: int | None = None) -> Sequence[MemoryVersion]:
+        """List earlier versions of a memory, newest first.
+
+        `before` (a version) and `limit` page through them; by default all are returned.
+
+        Raises: NotFound, Invalid.
+        """
+        most = None if limit is None else check_limit(limit, most=MAX_PAGE)
+        return self._store.list_versions(self.owner, id, before=check_before(before), limit=most)
+
+    def review(self) -> Sequence[Memory]:
+        """List memories that await a person's decision: held for lack of trust, or marked as suspicious."""
+        return self._store.list_for_review(self.owner, limit=MAX_PAGE)
+
+    def approve(self, id: str) -> Memory:
+        """Approve a memory from the review for use. Raises: NotFound."""
+        return self._services.remember.approve(self.owner, id)
+
+    def set_aside(self, id: str, state: Literal["held", "archived"], *, version: int, flag: str = "") -> Memory:
+        """Undo `approve` (state "held", with the former `flag`) or `restore` (state "archived") at this version.
+
+        What an approved memory corrected stays corrected.
+
+        Raises: Invalid, NotFound; Conflict when it is at another version; Forbidden.
+        """
+        if state not in (State.HELD, State.ARCHIVED):
+            raise Invalid(f"There is no state {str(state)[:40]!r} to set a memory aside; choose held or archived.")
+        return self._services.restore.set_aside(self.owner, id, State(state), version=version, flag=flag)
+
+    def approve_workspace(self) -> int:
+        """Trust the notes that came with the workspace file like the user's own; return how many there were.
+
+        Raises: Invalid when the agent has no such file; Forbidden in a user's view.
+        """
+        return self._services.remember.approve_workspace(self.owner)
+
+    def restore(
+        self,
+        ids: str | Sequence[str] | None = None,
+        *,
+        state: StateName | None = None,
+        kind: KindName | None = None,
+        **filters: Unpack[MemoryFilters],
+    ) -> Sequence[Memory]:
+        """Make archived or expired memories live again, and return them.
+
+        Name one id or several, or restore all that are in a `state` (archived or expired), have this kind and pass the
+        filters of `list`. `where` may name the state instead, or leave it out for both. The end of a restored memory is
+        renewed by the lifetime of its category, and its decay starts again. By id, a live memory is returned unchanged.
+        Otherwise, memories that were corrected stay as they are.
+
+        Raises: Invalid, NotFound; Conflict when a memory was corrected, or a live one has the same text; Forbidden.
+        """
+        restore, is_filtered = self._services.restore, any((state, kind, *filters.values()))
+        if ids is not None:
+            if is_filtered:
+                raise Invalid(BOTH_NAMED)
+            return restore(self.owner, [ids] if isinstance(ids, str) else list(ids))
+        named = None if state is None else parse_state(state)
+        where = check_filters(**filters)
+        if named is None and (state is not None or not filters.get("where")):
+            raise Invalid(NOTHING_NAMED)
+        of_kind = None if kind is None else check_kind(kind)
+        return restore.restore_matching(self.owner, named, kind=of_kind, where=leave_out_items(where, of_kind))

@@ -1,0 +1,246 @@
+"""Methods for an agent's long texts, captured output and consolidation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Unpack
+
+from wellkept.api.agent_records import AgentView
+from wellkept.caller import current_caller
+from wellkept.capturing import captured
+from wellkept.errors import Invalid
+from wellkept.model import Captured, Detail, DetailPage, Proposal, ProposalState
+from wellkept.policy.details.keys import parse_part
+from wellkept.policy.memories import trust
+from wellkept.policy.memories.trust import check_removal
+from wellkept.policy.names import proposal_seq
+from wellkept.policy.numbers import check_whole
+from wellkept.ports import Place
+from wellkept.services.recall.recall import check_limit
+
+if TYPE_CHECKING:
+    from wellkept.services.details.capture import OutputFields
+    from wellkept.services.details.pieces import TextSource
+
+MAX_PAGE = 500
+
+
+class AgentDetails(AgentView):
+    """Methods that store and read long texts."""
+
+    def store_detail(
+        self,
+        content: TextSource,
+        *,
+        description: str = "",
+        type: str = "text",
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Detail:
+        """Store a long text under a generated key. When this returns, it is on disk.
+
+        `content` is a string, a `Path`, an open file or an iterable of parts; files and iterables are streamed. The
+        content is stored unchanged. Description, summary and metadata can reach prompts, so anything that looks like a
+        credential is removed from them.
+
+        Raises: Invalid.
+        """
+        return self._services.details.store(
+            self.owner, content, description=description, type=type, session_id=session_id, metadata=metadata
+        )
+
+    def read_detail(
+        self,
+        key: str,
+        *,
+        offset: int = 0,
+        limit: int | None = None,
+        lines: str | None = None,
+        head: int | None = None,
+        tail: int | None = None,
+        grep: str | None = None,
+        context: int = 2,
+        json_path: str | None = None,
+    ) -> DetailPage:
+        """Read part of a long text: `limit` characters starting at `offset`, or one of the selections below.
+
+        `lines` is a range such as "120-180"; `head` and `tail` are numbers of lines; `grep` returns the lines that
+        contain a string or match a `/pattern/`, with `context` lines around them; `json_path` selects a value. `limit`
+        (4,000 characters by default for a page, 50,000 otherwise) bounds every answer; `remaining` says how to
+        continue.
+
+        Raises: NotFound; Invalid; StoreError when the text is missing or damaged.
+        """
+        part = parse_part(
+            offset=offset,
+            limit=limit,
+            lines=lines,
+            head=head,
+            tail=tail,
+            grep=grep,
+            context=context,
+            json_path=json_path,
+        )
+        return self._services.details.read(self.owner, key, part)
+
+    def search_details(
+        self, query: str = "", *, session_id: str | None = None, offset: int = 0, limit: int = 20
+    ) -> Sequence[Detail]:
+        """Search details by words in their key, type, description, summary or source.
+
+        Details matching most words come first, then the newest; `offset` skips that many. An empty query lists the
+        newest.
+
+        Raises: Invalid.
+        """
+        return self._services.details.search(
+            self.owner,
+            query,
+            session_id=session_id,
+            offset=check_whole(offset, "offset"),
+            limit=check_limit(limit, most=MAX_PAGE),
+        )
+
+    def list_details(
+        self,
+        *,
+        session_id: str | None = None,
+        is_active: bool | None = True,
+        before: str | Place | None = None,
+        limit: int = 100,
+    ) -> Sequence[Detail]:
+        """List details, newest first.
+
+        `is_active=False` lists hidden ones, None all. `before` continues a listing: a key, or `(created_at, key)`,
+        which works even if that detail has been deleted.
+
+        Raises: Invalid; NotFound when `before` is a key that no longer exists.
+        """
+        if isinstance(before, str):
+            last = self.get_detail(before)
+            before = last.created_at, last.key
+        return self._store.list_details(
+            self.owner,
+            session_id=session_id,
+            is_active=is_active,
+            before=before,
+            limit=check_limit(limit, most=MAX_PAGE),
+        )
+
+    def get_detail(self, key: str) -> Detail:
+        """Return the metadata of a long text, including a hidden one. Raises: NotFound."""
+        return self._services.details.get(self.owner, key)
+
+    def hide_detail(self, key: str, *, is_hidden: bool = True) -> Detail:
+        """Hide a long text from search and reading without deleting it.
+
+        `is_hidden=False` shows it again.
+
+        Raises: NotFound, Forbidden.
+        """
+        check_removal(current_caller().trust)
+        return self._services.details.set_active(self.owner, key, not is_hidden)
+
+    def delete_detail(self, key: str) -> None:
+        """Delete a long text permanently. Raises: NotFound, Forbidden."""
+        check_removal(current_caller().trust)
+        self._services.details.delete(self.owner, key)
+
+
+class AgentCapture(AgentView):
+    """Methods that shorten tool output before it reaches a prompt."""
+
+    def capture(self, output: str, **fields: Unpack[OutputFields]) -> str:
+        """Return the text to put into the prompt for a tool's output: the output itself, or a reference to it.
+
+        Short output is returned unchanged. Long output is stored whole and replaced by a one-line reference;
+        `read_detail` reads it in parts. The fields are `source` (the command or tool), `status`, `type`
+        ("command_output"), `session_id`, `duration` in seconds and `metadata`.
+
+        Raises: Invalid.
+        """
+        return self.capture_output(output, **fields).text
+
+    def capture_output(self, output: str | IO[bytes], **fields: Unpack[OutputFields]) -> Captured:
+        """Capture like `capture`, but return the key along with the text.
+
+        `output` may also be a seekable binary file, which is streamed.
+
+        Raises: Invalid.
+        """
+        capture = self._services.capture
+        keep: Callable[..., Captured] = capture.file if hasattr(output, "read") else capture
+        return keep(self.owner, output, **fields)
+
+    def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
+        """Decorate a tool function so that its output is captured: `wellkept.captured` for this agent.
+
+        Use it as `@atlas.captured` or `@atlas.captured(source=…)`.
+        """
+        return captured(self, **options) if function is None else captured(self, **options)(function)
+
+
+ANY_STATE = "all"
+PAGE = 100
+
+
+class AgentConsolidation(AgentView):
+    """Methods that merge similar memories."""
+
+    def consolidate(self) -> Sequence[Proposal]:
+        """Find memories that can be merged into one, and return the new proposals.
+
+        Uses the configured model, if any, and rules in any case. Proposals that the settings and the trust of their
+        memories allow are already applied.
+        """
+        return self._services.consolidate(self.owner)
+
+    def proposals(
+        self, *, state: str = ProposalState.OPEN, before: str | None = None, limit: int = PAGE
+    ) -> Sequence[Proposal]:
+        """List proposals, newest first.
+
+        `state` is open, applied, rejected, undone or all; `before` (an id) continues a listing.
+
+        Raises: Invalid.
+        """
+        seq = None if before is None else proposal_seq(before)
+        if before is not None and seq is None:
+            raise Invalid("`before` is the id of a proposal, such as p-3.")
+        return self._store.list_proposals(
+            self.owner, state=_parse_state(state), before=seq, limit=check_limit(limit, most=MAX_PAGE)
+        )
+
+    def apply_proposal(self, id: str) -> Proposal:
+        """Replace the memories of a proposal by the proposed one; the replaced memories end but are kept.
+
+        Raises: NotFound; Conflict when it is not open, or one of its memories has changed since; Forbidden.
+        """
+        trust.check_decision(current_caller().trust)
+        return self._services.consolidate.apply(self.owner, id)
+
+    def reject_proposal(self, id: str) -> Proposal:
+        """Reject a proposal; the same one is not proposed again.
+
+        Raises: NotFound; Conflict when it is not open; Forbidden.
+        """
+        trust.check_decision(current_caller().trust)
+        return self._services.consolidate.reject(self.owner, id)
+
+    def undo_proposal(self, id: str) -> Proposal:
+        """Revert an applied proposal: restore the replaced memories and remove the new one.
+
+        Raises: NotFound; Conflict when it is not applied, or one of its memories has changed since; Forbidden.
+        """
+        trust.check_decision(current_caller().trust)
+        return self._services.consolidate.undo(self.owner, id)
+
+
+def _parse_state(state: str) -> ProposalState | None:
+    if state == ANY_STATE:
+        return None
+    try:
+        return ProposalState(state)
+    except ValueError:
+        choices = ", ".join(ProposalState)
+        raise Invalid(f"There is no state {str(state)[:40]!r}; choose {choices} or {ANY_STATE}.") from None

@@ -1,0 +1,123 @@
+"""Methods that recall an agent's memories for a question, and explain the result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Unpack
+
+from wellkept.api.agent_records import MAX_PAGE, AgentView, trace_operation
+from wellkept.errors import Invalid
+from wellkept.lazy import lazy_class
+from wellkept.model import Explanation, KindName, MapPoint, Recalled, Source, SourceName
+from wellkept.policy.memories.kinds import check_kind
+from wellkept.policy.recall.purposes import check_purpose
+from wellkept.services.memories.drafts import check_moment
+from wellkept.services.memories.filters import MemoryFilters, check_filters
+from wellkept.services.recall.recall import RecallRequest, check_limit
+
+if TYPE_CHECKING:
+    from wellkept.services.recall.explain import Explain
+else:
+    Explain = lazy_class("wellkept.services.recall.explain.Explain")
+
+MAP_POINTS = 400
+"""Default number of memories on a map."""
+
+
+class RecallOptions(MemoryFilters, total=False):
+    """Options of a recall, other than the question."""
+
+    limit: int
+    kinds: Collection[KindName] | None
+    sources: Collection[SourceName] | None
+    purpose: str | None
+    as_of: datetime | None
+    min_score: float | None
+
+
+class AgentRecall(AgentView):
+    """Methods that recall and explain."""
+
+    @trace_operation("search_memory")
+    def recall(self, query: str, *, user: str | None = None, **options: Unpack[RecallOptions]) -> Recalled:
+        """Find what answers a question best; each hit carries the parts of its score.
+
+        Returns at most `limit` hits (5). Searches the agent's own memories and the tenant's audit log, workflow steps
+        and knowledge. `sources` limits that to some of memory, audit, workflow and knowledge, `kinds` to memories of
+        these kinds. `purpose` tunes the result for task_intake, tool_selection, decision_memo, content or delegation.
+        `as_of` recalls as if asked at that time. `min_score` is the least similarity of each hit (the chance that it is
+        relevant); by default the setting `recall_floor` decides, and 0 returns everything. `where`, `tag`,
+        `session_id`, `scope`, `origin`, `since` and `until` filter as in `list`, before the best are chosen, and limit
+        the search to memories. `user` recalls as in that user's view, from memory and knowledge only. Sources that did
+        not answer in time are listed in the result's `unanswered`.
+
+        Raises: Invalid, Forbidden; StoreError when no source answered.
+        """
+        return self._services.recall(self._narrow(user), _build_request(query, **options))
+
+    def map(self, *, limit: int = MAP_POINTS) -> Sequence[MapPoint]:
+        """Return live memories with places in the unit square, near each other for similar meanings.
+
+        If there are more than `limit`, they are evenly spread from the oldest to the newest. Memories without a vector,
+        and notes of a workspace's file, are left out.
+
+        Raises: Invalid.
+        """
+        return self._services.similar.project(self.owner, limit=check_limit(limit, most=MAX_PAGE))
+
+    def explain(
+        self, query: str, id: str | None = None, *, user: str | None = None, **options: Unpack[RecallOptions]
+    ) -> Explanation:
+        """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
+
+        Without an `id`, `items` of the result explain every hit and the best of what was left out.
+
+        Raises: Invalid; StoreError when no source answered.
+        """
+        services = self._services
+        explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
+        return explain(self._narrow(user), _build_request(query, **options), id)
+
+
+def _build_request(
+    query: str,
+    *,
+    limit: int = 5,
+    kinds: Collection[KindName] | None = None,
+    sources: Collection[SourceName] | None = None,
+    purpose: str | None = None,
+    as_of: datetime | None = None,
+    min_score: float | None = None,
+    **filters: Unpack[MemoryFilters],
+) -> RecallRequest:
+    if isinstance(kinds, str):
+        raise Invalid(f"The kinds are a list of names, such as {[str(kinds)[:40]]!r}.")
+    return RecallRequest(
+        query=query,
+        limit=limit,
+        kinds=None if kinds is None else tuple(check_kind(kind) for kind in kinds),
+        sources=parse_sources(sources),
+        purpose=check_purpose(purpose),
+        as_of=None if as_of is None else check_moment(as_of, "as_of"),
+        min_score=min_score,
+        where=check_filters(**filters),
+    )
+
+
+def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:
+    """Look up sources by name; None stays None, for the default.
+
+    Raises: Invalid.
+    """
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise Invalid("The sources are a list of names.")
+    known = {each.value: each for each in Source}
+    for name in names:
+        if name not in known:
+            raise Invalid(f"There is no source {str(name)[:40]!r}; choose among {', '.join(known)}.")
+    if not names:
+        raise Invalid(f"Name at least one source: {', '.join(known)}.")
+    return [known[name] for name in dict.fromkeys(names)]

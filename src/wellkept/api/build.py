@@ -1,0 +1,271 @@
+"""Construction of the services of one store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wellkept.lazy import dataclass, lazy_class
+from wellkept.model import Kind, Owner
+from wellkept.policy.audit import check_key
+from wellkept.policy.memories.categories import Category, make_lifetimes
+from wellkept.policy.memories.trust import Judge, judge_memory
+from wellkept.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
+from wellkept.services.access.keys import ApiKeys
+from wellkept.services.background.embedding import Embedding
+from wellkept.services.background.resting import GuardedModel
+from wellkept.services.knowledge.search import PassageSearch, SearchKnowledge
+from wellkept.services.knowledge.skills import Skills
+from wellkept.services.memories.loop_guard import LoopGuard
+from wellkept.services.memories.remember import Remember
+from wellkept.services.memories.secrets import SecretGuard
+from wellkept.services.memories.similar import Similar
+from wellkept.services.prompt.blocks import Inject
+from wellkept.services.prompt.prompt_log import ContextCalls
+from wellkept.services.prompt.transcripts import TranscriptWriter
+from wellkept.services.recall.history_source import AuditSource, StepSource
+from wellkept.services.recall.knowledge_source import KnowledgeSource
+from wellkept.services.recall.marks import RetrievalMarks
+from wellkept.services.recall.memory_source import MemorySource
+from wellkept.services.recall.recall import Recall
+from wellkept.services.upkeep.maintain import Maintain
+from wellkept.services.upkeep.schedule import MaintenanceSchedule
+from wellkept.settings import Settings
+from wellkept.store import is_postgres
+
+if TYPE_CHECKING:
+    from wellkept.services.access.idempotency import Idempotency
+    from wellkept.services.details.capture import Capture
+    from wellkept.services.details.describe import Describe
+    from wellkept.services.details.details import Details
+    from wellkept.services.history.workflows import RecordWorkflows
+    from wellkept.services.knowledge.ingest import Ingest
+    from wellkept.services.memories.consolidate import Consolidate
+    from wellkept.services.memories.facts import ExtractFacts
+    from wellkept.services.memories.items import Items
+    from wellkept.services.memories.restoring import RestoreMemories
+    from wellkept.services.memories.secret_scan import SecretScan
+    from wellkept.services.prompt.assemble import Assemble
+    from wellkept.services.prompt.conversation import Conversations
+    from wellkept.services.prompt.fold import FoldTurns
+    from wellkept.services.prompt.gather import Gather
+    from wellkept.services.prompt.prompt_log import InspectContextCall
+    from wellkept.services.prompt.references import OffloadPieces
+    from wellkept.services.transfer.export import Export
+    from wellkept.services.transfer.foreign import ForeignImport
+    from wellkept.services.transfer.restore import Import, Restore
+    from wellkept.services.upkeep.checkup import Checkup, RepairIndex
+    from wellkept.services.upkeep.erase import Erase
+    from wellkept.services.upkeep.stats import CountTenant
+else:
+    # Few programs use all of these.
+    Idempotency = lazy_class("wellkept.services.access.idempotency.Idempotency")
+    Capture = lazy_class("wellkept.services.details.capture.Capture")
+    Describe = lazy_class("wellkept.services.details.describe.Describe")
+    Details = lazy_class("wellkept.services.details.details.Details")
+    RecordWorkflows = lazy_class("wellkept.services.history.workflows.RecordWorkflows")
+    Ingest = lazy_class("wellkept.services.knowledge.ingest.Ingest")
+    Consolidate = lazy_class("wellkept.services.memories.consolidate.Consolidate")
+    ExtractFacts = lazy_class("wellkept.services.memories.facts.ExtractFacts")
+    Items = lazy_class("wellkept.services.memories.items.Items")
+    RestoreMemories = lazy_class("wellkept.services.memories.restoring.RestoreMemories")
+    SecretScan = lazy_class("wellkept.services.memories.secret_scan.SecretScan")
+    Assemble = lazy_class("wellkept.services.prompt.assemble.Assemble")
+    Conversations = lazy_class("wellkept.services.prompt.conversation.Conversations")
+    FoldTurns = lazy_class("wellkept.services.prompt.fold.FoldTurns")
+    Gather = lazy_class("wellkept.services.prompt.gather.Gather")
+    InspectContextCall = lazy_class("wellkept.services.prompt.prompt_log.InspectContextCall")
+    OffloadPieces = lazy_class("wellkept.services.prompt.references.OffloadPieces")
+    Export = lazy_class("wellkept.services.transfer.export.Export")
+    ForeignImport = lazy_class("wellkept.services.transfer.foreign.ForeignImport")
+    Import = lazy_class("wellkept.services.transfer.restore.Import")
+    Restore = lazy_class("wellkept.services.transfer.restore.Restore")
+    Checkup = lazy_class("wellkept.services.upkeep.checkup.Checkup")
+    RepairIndex = lazy_class("wellkept.services.upkeep.checkup.RepairIndex")
+    Erase = lazy_class("wellkept.services.upkeep.erase.Erase")
+    CountTenant = lazy_class("wellkept.services.upkeep.stats.CountTenant")
+
+PARTS = ("similarity", "recency", "importance", "source")
+"""Parts of a recall score that have a weight in the settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """Dependencies of the services other than the store."""
+
+    models: Models
+    tokens: TokenCounter
+    skills: Skills
+    files: DocumentFiles
+    archives: ArchiveFiles
+    formats: ForeignFormats
+
+
+class Services:
+    """A store and all services that work on it."""
+
+    def __init__(
+        self, store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
+    ) -> None:
+        """Build the services from the settings. Raises: Invalid."""
+        export_key = check_key(settings.export_key, "export_key")
+        self.store, self.now, self.tokens, self.skills = store, now, outside.tokens, outside.skills
+        self._embedding, self._settings = embedding, settings
+        self._summary, self._fast = _guard_models(outside.models, now)
+        self.rested_models = tuple(dict.fromkeys(each for each in (self._summary, self._fast) if each is not None))
+        limited = [each.value for each in Category if each is not Category.EXPLICIT]
+        self._lifetimes = make_lifetimes(**{name: getattr(settings, f"lifetime_{name}") for name in limited})
+        self.judge: Judge = partial(judge_memory, mode=settings.suspicious)
+        self.guard, self.echoes = SecretGuard(store, now, mode=settings.secrets), LoopGuard(store, now)
+        self.stats, self.keys, self.idempotency = CountTenant(store, now), ApiKeys(store, now), Idempotency(store, now)
+        self.checkup = Checkup(store, now, agent=Owner(settings.tenant, settings.agent))
+        self.mend_index, self.scan = RepairIndex(store, now), SecretScan(store, self.guard)
+        self.workflows = RecordWorkflows(store, self.guard, now)
+        self._add_maintenance()
+        self._add_writers()
+        self._add_readers()
+        self._add_prompts()
+        self.ingest = Ingest(store, embedding, self.guard, outside.files, now)
+        self.export = Export(store, outside.archives, now, key=export_key)
+        self.import_ = self._build_import(outside, export_key)
+        caches = (self.echoes, self.assemble, self.context_calls, self.keys, embedding, self.stats)
+        self.erase = Erase(store, self.consolidate, now, waiting=(self.retrieved, self.context_calls), caches=caches)
+
+    def _add_maintenance(self) -> None:
+        settings = self._settings
+        unmarked = () if settings.workspace is None else (Kind.NOTE,)
+        self.retrieved = RetrievalMarks(self.store, unmarked=unmarked, lifetimes=self._lifetimes)
+        self.maintain = Maintain(
+            self.store,
+            self._embedding,
+            self.now,
+            quota=settings.episode_quota,
+            quota_per_user=settings.episode_quota_per_user,
+            lifetimes=self._lifetimes,
+            keeps_gist=settings.gist_on_expiry,
+            judge=self.judge,
+        )
+        self.schedule = MaintenanceSchedule(
+            self.maintain, self.retrieved.flush, self.now, interval=settings.maintenance_interval
+        )
+
+    def _add_writers(self) -> None:
+        store, guard, now, settings = self.store, self.guard, self.now, self._settings
+        self.remember = Remember(
+            store,
+            self._embedding,
+            guard,
+            self.echoes,
+            now,
+            max_counts={Kind.NOTE: settings.max_total},
+            max_per_user=settings.max_total_per_user,
+            suspicious=settings.suspicious,
+            lifetimes=self._lifetimes,
+            keeps_gist=settings.gist_on_expiry,
+            # At most a tenth of the quota, so that an agent never has much more than its quota.
+            step=settings.maintenance_writes and max(1, min(settings.maintenance_writes, settings.episode_quota // 10)),
+            on_step=self.schedule.request,
+            on_first=self.schedule.nudge,
+        )
+        self.restore = RestoreMemories(store, self._embedding, self.judge, now, lifetimes=self._lifetimes)
+        self.transcripts = TranscriptWriter(store, self.remember, guard, now, is_capturing=settings.capture_turns)
+        self.similar = Similar(store, self._embedding, now)
+        is_noted = settings.workspace is None
+        self.consolidate = Consolidate(
+            store, self.remember, guard, now, model=self._summary, policy=settings.consolidation, is_noted=is_noted
+        )
+        self.facts = ExtractFacts(
+            store,
+            self.remember,
+            guard,
+            self.similar,
+            now,
+            model=self._summary,
+            is_noted=is_noted,
+            is_automatic=settings.extract_facts,
+        )
+        self.details = Details(store, guard, Describe(self._fast if settings.detail_summary == "model" else None), now)
+        self.capture = Capture(self.details, self.tokens, threshold=settings.capture_threshold)
+
+    def _add_readers(self) -> None:
+        store, settings = self.store, self._settings
+        self.recall = Recall(
+            store,
+            (
+                MemorySource(store, self.judge, words_share=settings.similarity_words),
+                AuditSource(store),
+                StepSource(store),
+                KnowledgeSource(PassageSearch(store)),
+            ),
+            self._embedding,
+            self.echoes,
+            self.retrieved,
+            self.judge,
+            self.now,
+            weights={name: getattr(settings, f"weight_{name}") for name in PARTS},
+            floor=settings.recall_floor,
+            half_life=timedelta(days=settings.recency_half_life),
+            deadline=settings.recall_deadline,
+            is_embedded=not is_postgres(settings.store_url),
+            on_recall=self.schedule.nudge,
+        )
+        self.items = Items(store, self._embedding, self.remember, self.recall, self.retrieved, self.now)
+        self.search_knowledge = SearchKnowledge(
+            PassageSearch(store), self._embedding, self.echoes, floor=settings.recall_floor
+        )
+
+    def _add_prompts(self) -> None:
+        store, guard, now, settings = self.store, self.guard, self.now, self._settings
+        self.inject = Inject(
+            store,
+            self._embedding,
+            self.echoes,
+            self.judge,
+            now,
+            settings,
+        )
+        self.conversations = Conversations(
+            store,
+            guard,
+            self._summary,
+            now,
+            settings,
+        )
+        self.context_calls = ContextCalls(store, keep=settings.context_calls_kept)
+        self.seen = InspectContextCall(store, self.skills, self.context_calls)
+        self.assemble = Assemble(
+            store,
+            now,
+            gather=Gather(store, self.judge, self.inject, self.recall, self.skills, self.conversations, settings),
+            fold=FoldTurns(store, guard, self._fast, now, max_input_chars=settings.summary_input_chars),
+            # No model here: assembling a prompt must not wait for a summary.
+            move=OffloadPieces(Details(store, guard, Describe(None), now)),
+            tokens=self.tokens,
+            echoes=self.echoes,
+            retrieved=self.retrieved,
+            calls=self.context_calls,
+            settings=settings,
+        )
+
+    def _build_import(self, outside: Dependencies, export_key: str) -> Import:
+        store, now, settings, archives = self.store, self.now, self._settings, outside.archives
+        restore = Restore(store, self._embedding, archives, now, audit_key=settings.audit_key, export_key=export_key)
+        foreign = ForeignImport(
+            store,
+            self.remember,
+            self.items,
+            self.transcripts,
+            self.guard,
+            now,
+            settings,
+        )
+        return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
+
+
+def _guard_models(models: Models, now: Clock) -> tuple[GuardedModel | None, GuardedModel | None]:
+    """Wrap the models for summaries and for fast answers. A model used for both shares one wrapper."""
+    summary = None if models.summary is None else GuardedModel(models.summary, now)
+    if models.fast is models.summary:
+        return summary, summary
+    return summary, None if models.fast is None else GuardedModel(models.fast, now)

@@ -1,0 +1,1 @@
+"""Client of a wellkept server, with the verbs of the library."""

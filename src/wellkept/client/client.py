@@ -1,0 +1,257 @@
+"""`Client` and `AsyncClient`: a server as the library sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from wellkept.api.tenant_history import AuditLog
+from wellkept.api.wellkept import TenantMemory, Wellkept
+from wellkept.client.agent import SESSIONS, AgentClient, AsyncAgentClient
+from wellkept.client.connection import AsyncConnection, HttpRequest, PlainConnection, Plan, ServerAddress
+from wellkept.client.decoding import decode_hits, decode_ingested, decode_issued, field, many, one
+from wellkept.client.verbs import AsyncView, ClientView, PlainView, Verb, call, format_value, pages, send
+from wellkept.errors import Forbidden, Invalid
+from wellkept.model import (
+    Agent,
+    ApiKey,
+    AuditEvent,
+    AuditHead,
+    AuditReport,
+    Chunk,
+    Document,
+    Json,
+    Kind,
+    Owner,
+    Receipt,
+    Session,
+    Skill,
+    Workflow,
+    WorkflowStep,
+)
+from wellkept.policy.keys import parse_key
+from wellkept.policy.names import check_agent
+from wellkept.providers.documents import Files
+from wellkept.services.knowledge.report import IngestReport
+from wellkept.services.memories.secret_scan import Sighting
+from wellkept.services.upkeep.maintain import MaintenanceReport
+from wellkept.settings import Settings
+
+DOCUMENTS = "/api/kb/documents"
+WORKFLOWS = "/api/workflows"
+TIMEOUT = 60.0
+"""Seconds to wait for an answer."""
+RETRIES = 4
+
+_ingest_text = call(f"POST {DOCUMENTS}", decode_ingested)
+_list_events = pages("GET /api/audit", AuditEvent, "audit", names={"query": "q"})
+
+
+def _head(view: ClientView, given: Json) -> Plan[AuditHead]:
+    events = yield from _list_events(view, {"limit": 1})
+    return AuditHead(id=events[0].id, hash=events[0].hash) if events else AuditHead()
+
+
+def _ingest_bytes(view: ClientView, given: Json) -> Plan[IngestReport]:
+    name = given["name"].replace("\\", "/").rpartition("/")[2]
+    fields = {key: value for key, value in given.items() if key not in ("name", "content") and value is not None}
+    form = HttpRequest(
+        method="POST",
+        path=DOCUMENTS,
+        headers=view._headers,
+        files={"file": (name, bytes(given["content"]))},
+        fields={key: format_value(value) for key, value in fields.items()},
+    )
+    return decode_ingested((yield from view._connection.address.exchange(form)), view.owner)
+
+
+def _ingest(view: ClientView, given: Json) -> Plan[IngestReport]:
+    files = Files()
+    source = given.pop("path_or_text")
+    path = files.locate(source)
+    if path is not None and files.is_folder(path):
+        raise Invalid("A client sends one file at a time; ingest the files of the folder one by one.")
+    options = {name: value for name, value in given.items() if name not in ("include", "exclude", "prune")}
+    if path is None:
+        return (yield from _ingest_text(view, {"text": str(source), **options}))  # type: ignore[no-any-return]
+    return (yield from _ingest_bytes(view, {"content": files.load(path), "name": path.name, **options}))
+
+
+def _count_memories(view: ClientView, given: Json) -> Plan[Mapping[Kind, int]]:
+    agent = yield from send(view, "GET /api/agents/{id}", given)
+    return {Kind(kind): count for kind, count in agent["memories_count"].items()}
+
+
+def _list_passages(view: ClientView, given: Json) -> Plan[Any]:
+    document = yield from send(view, f"GET {DOCUMENTS}/{{id}}", given)
+    passages = [{**each, "document_id": document["id"]} for each in document["passages"]]
+    return many(Chunk)({"items": passages}, view.owner)
+
+
+_send_step = call(
+    f"POST {WORKFLOWS}/{{workflow}}/steps", one(WorkflowStep), names={"agent": "agent_id"}, also={"is_new": True}
+)
+
+
+def _record_step(view: ClientView, given: Json) -> Plan[WorkflowStep]:
+    if "/" in str(given["workflow"]):
+        raise Invalid("A name with a slash cannot be sent; create the workflow with `add_workflow`, and use its id.")
+    return (yield from _send_step(view, given))  # type: ignore[no-any-return]
+
+
+class AuditVerbs(ClientView):
+    """Verbs of the audit log."""
+
+    list = Verb(AuditLog.list, _list_events)
+    search = Verb(AuditLog.search, _list_events)
+    verify = Verb(AuditLog.verify, call("GET /api/audit/verify", one(AuditReport)))
+    head = Verb(AuditLog.head, _head)
+    record = Verb(AuditLog.record, call("POST /api/audit", one(AuditEvent), names={"agent": "agent_id"}))
+
+
+class AuditClient(AuditVerbs, PlainView):
+    """Audit log of a tenant on a server, with the verbs of `AuditLog`."""
+
+
+class AsyncAuditClient(AuditVerbs, AsyncView):
+    """Async version of `AuditClient`."""
+
+
+class TenantVerbs(ClientView):
+    """Verbs of a tenant and of a store, by the routes that serve them."""
+
+    _embedded = (Wellkept, TenantMemory)
+
+    add_agent = Verb(TenantMemory.add_agent, call("POST /api/agents", one(Agent)))
+    get_agent = Verb(TenantMemory.get_agent, call("GET /api/agents/{id}", one(Agent)))
+    list_agents = Verb(TenantMemory.list_agents, pages("GET /api/agents", Agent, "agents", start="after"))
+    update_agent = Verb(TenantMemory.update_agent, call("PATCH /api/agents/{id}", one(Agent)))
+    delete_agent = Verb(TenantMemory.delete_agent, call("DELETE /api/agents/{id}"))
+    count_memories = Verb(TenantMemory.count_memories, _count_memories)
+    sessions = Verb(TenantMemory.sessions, pages(f"GET {SESSIONS}", Session, "sessions"))
+    session = Verb(TenantMemory.session, call(f"GET {SESSIONS}/{{id}}", one(Session)))
+    add_workflow = Verb(TenantMemory.add_workflow, call(f"POST {WORKFLOWS}", one(Workflow)))
+    record_step = Verb(TenantMemory.record_step, _record_step)
+    get_workflow = Verb(TenantMemory.get_workflow, call(f"GET {WORKFLOWS}/{{id}}", one(Workflow)))
+    list_workflows = Verb(TenantMemory.list_workflows, pages(f"GET {WORKFLOWS}", Workflow, "workflows", start="after"))
+    list_steps = Verb(
+        TenantMemory.list_steps, pages(f"GET {WORKFLOWS}/{{workflow}}/steps", WorkflowStep, "steps", start="after")
+    )
+    ingest = Verb(TenantMemory.ingest, _ingest)
+    ingest_text = Verb(TenantMemory.ingest_text, _ingest_text)
+    ingest_bytes = Verb(TenantMemory.ingest_bytes, _ingest_bytes)
+    get_document = Verb(TenantMemory.get_document, call(f"GET {DOCUMENTS}/{{id}}", one(Document)))
+    list_passages = Verb(TenantMemory.list_passages, _list_passages)
+    list_documents = Verb(TenantMemory.list_documents, pages(f"GET {DOCUMENTS}", Document, "documents", start="after"))
+    update_document = Verb(TenantMemory.update_document, call(f"PATCH {DOCUMENTS}/{{id}}", one(Document)))
+    delete_document = Verb(TenantMemory.delete_document, call(f"DELETE {DOCUMENTS}/{{id}}"))
+    search_knowledge = Verb(
+        TenantMemory.search_knowledge,
+        call("POST /api/kb/search", decode_hits, also={"records": True}, is_repeatable=True),
+    )
+    scan = Verb(TenantMemory.scan, call("POST /api/secrets/scan", many(Sighting), is_repeatable=True))
+    allow_secret = Verb(TenantMemory.allow_secret, call("POST /api/secrets/allow", field("allowed")))
+    add_key = Verb(TenantMemory.add_key, call("POST /api/keys", decode_issued, also={"scope": "read"}))
+    list_keys = Verb(TenantMemory.list_keys, pages("GET /api/keys", ApiKey, "keys", start="after"))
+    revoke_key = Verb(TenantMemory.revoke_key, call("DELETE /api/keys/{id}"))
+    erase = Verb(TenantMemory.erase, call("POST /api/erase", one(Receipt)))
+    audit_events = Verb(TenantMemory.audit_events, _list_events)
+    verify_audit = Verb(TenantMemory.verify_audit, call("GET /api/audit/verify", one(AuditReport)))
+    maintain = Verb(Wellkept.maintain, call("POST /api/maintenance", one(MaintenanceReport), is_repeatable=True))
+    skills = Verb(Wellkept.skills, call("GET /api/skills", many(Skill)))
+    skill_problems = Verb(Wellkept.skill_problems, call("GET /api/skills", field("problems")))
+
+    _connect: ClassVar[type[Any]]
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        timeout: float = TIMEOUT,
+        retries: int = RETRIES,
+        settings: Settings | None = None,
+    ) -> None:
+        """Connect to the server at `url` with an API key; they default to the settings `server` and `key`.
+
+        `timeout` is the time an answer may take, in seconds; `retries` how often a request is repeated when the server
+        cannot be reached or is busy. Nothing is sent until the first call.
+
+        Raises: Invalid.
+        """
+        known = Settings.load() if settings is None else settings
+        secret = known.key if key is None else key
+        address = ServerAddress(known.server if url is None else url, secret, timeout=timeout, retries=retries)
+        tenant, _ = parse_key(secret.strip()) or (known.tenant, "")
+        super().__init__(type(self)._connect(address), Owner(tenant, known.agent))
+
+    def tenant(self, id: str | None = None) -> Self:
+        """Return this client: a key belongs to one tenant. Raises: Forbidden for another tenant."""
+        if id is not None and id != self.owner.tenant:
+            raise Forbidden("A key belongs to one tenant; open a client with a key of the other one.")
+        return self
+
+    def _agent_owner(self, id: str | None) -> Owner:
+        return self.owner if id is None else replace(self.owner, agent=check_agent(id))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._connection.address.url!r})"
+
+
+class Client(TenantVerbs, PlainView):
+    """A wellkept server, with the verbs of `Wellkept` and of the tenant of its key.
+
+    Open it once, share it between threads, and close it at the end (or use `with`).
+    """
+
+    _connect = PlainConnection
+
+    def agent(self, id: str | None = None) -> AgentClient:
+        """Return the memory of one agent; `id` defaults to that of the settings. Raises: Invalid."""
+        return AgentClient(self._connection, self._agent_owner(id), self._headers)
+
+    @property
+    def audit(self) -> AuditClient:
+        """The tenant's audit log."""
+        return AuditClient(self._connection, self.owner, self._headers)
+
+    def close(self) -> None:
+        """Close all connections. Further calls raise StoreError."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncClient(TenantVerbs, AsyncView):
+    """Async version of `Client`: the same verbs, awaited."""
+
+    _connect = AsyncConnection
+
+    def agent(self, id: str | None = None) -> AsyncAgentClient:
+        """Return the memory of one agent; `id` defaults to that of the settings. Raises: Invalid."""
+        return AsyncAgentClient(self._connection, self._agent_owner(id), self._headers)
+
+    @property
+    def audit(self) -> AsyncAuditClient:
+        """The tenant's audit log."""
+        return AsyncAuditClient(self._connection, self.owner, self._headers)
+
+    async def close(self) -> None:
+        """Close all connections. Further calls raise StoreError."""
+        await self._connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,149 @@
+"""Work on an agent's memory, written once for all its kinds: of the library or of a client, sync or async.
+
+A plan is a generator. It yields the verbs to call and is sent their results; `run_plan` and `run_plan_async` call them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+from wellkept.errors import Conflict, Forbidden, Invalid, WellkeptError
+from wellkept.model import Json, Kind, Origin, Role
+from wellkept.policy.memories.kinds import RULES
+from wellkept.policy.prompt.transcript_digest import clip_middle
+from wellkept.policy.text import clean_text
+from wellkept.tools.catalog import select_tools
+from wellkept.tools.spec import Tool
+
+if TYPE_CHECKING:
+    from wellkept.api.aio import AsyncAgentMemory
+    from wellkept.api.wellkept import AgentMemory
+    from wellkept.client.agent import AgentClient, AsyncAgentClient
+
+    AnyMemory: TypeAlias = AgentMemory | AsyncAgentMemory | AgentClient | AsyncAgentClient
+
+log = logging.getLogger(__name__)
+
+MAX_MESSAGE_CHARS = 100_000
+"""Characters of a message of a turn; longer ones are clipped."""
+
+T = TypeVar("T")
+
+
+class VerbCall(NamedTuple):
+    """A verb of an agent's memory and its arguments."""
+
+    verb: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+Plan: TypeAlias = Generator[VerbCall, Any, T]
+
+
+def ask(verb: str, /, *args: Any, **kwargs: Any) -> Plan[Any]:
+    """Call one verb; return its result."""
+    return (yield VerbCall(verb, args, kwargs))
+
+
+def run_plan(memory: AnyMemory, plan: Plan[T]) -> T:
+    """Run a plan on a memory whose verbs are methods."""
+    try:
+        call = next(plan)
+        while True:
+            try:
+                answer = _find_verb(memory, call.verb)(*call.args, **call.kwargs)
+            except WellkeptError as error:
+                call = plan.throw(error)
+            else:
+                call = plan.send(answer)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+async def run_plan_async(memory: AnyMemory, plan: Plan[T]) -> T:
+    """Run a plan on a memory of any kind; verbs that are methods run in a thread."""
+    try:
+        call = next(plan)
+        while True:
+            try:
+                answer = await call_verb(memory, call.verb, *call.args, **call.kwargs)
+            except WellkeptError as error:
+                call = plan.throw(error)
+            else:
+                call = plan.send(answer)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+async def call_verb(memory: AnyMemory, verb: str, /, *args: Any, **kwargs: Any) -> Any:
+    """Call one verb of a memory of any kind."""
+    method = _find_verb(memory, verb)
+    if inspect.iscoroutinefunction(method):
+        return await method(*args, **kwargs)
+    return await asyncio.to_thread(method, *args, **kwargs)
+
+
+def is_async(memory: AnyMemory) -> bool:
+    """Return True if the verbs of a memory are coroutine methods."""
+    return inspect.iscoroutinefunction(memory.put)
+
+
+def _find_verb(memory: object, verb: str) -> Callable[..., Any]:
+    """Raises: Invalid."""
+    method: Callable[..., Any] | None = getattr(memory, verb, None)
+    if method is None:
+        raise Invalid(f"{type(memory).__name__} has no {verb}; use the agent of Wellkept, AsyncWellkept or Client.")
+    return method
+
+
+def log_turn(
+    session_id: str, user: str, assistant: str, *, remember: bool | None = True, user_id: str | None = None
+) -> Plan[None]:
+    """Store a turn as part of a conversation and as episodes; if one of the texts is missing, the other as an episode.
+
+    `remember` and `user_id` are those of the verb `log_turn`, for turns with both texts.
+    A turn that memory refuses is logged and left out, because the caller's own work is done.
+    """
+    said = {Role.USER: user, Role.ASSISTANT: assistant}
+    said = {role: clip_middle(clean_text(text), MAX_MESSAGE_CHARS) for role, text in said.items() if text.strip()}
+    try:
+        if len(said) > 1:
+            yield from ask("log_turn", session_id, **said, remember=remember, user_id=user_id)
+            return
+        for role, text in said.items():
+            episode = clip_middle(text, RULES[Kind.EPISODE].max_chars)
+            origin = Origin.USER if role is Role.USER else Origin.AGENT
+            yield from ask("remember", episode, kind=Kind.EPISODE, role=role, origin=origin, session_id=session_id)
+    except (Invalid, Conflict, Forbidden) as error:
+        log.warning("A turn of session %s was not remembered: %s", session_id, error)
+
+
+CallTool: TypeAlias = Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Json]]
+
+
+def open_tools(memory: AnyMemory, sets: Iterable[str] | None, session_id: str | None) -> tuple[list[Tool], CallTool]:
+    """Return the tools of these sets and the function that calls them. Raises: Invalid."""
+    tools = select_tools(sets)
+    if tools:
+        _find_verb(memory, "call_tool")
+    offered: Collection[str] = {tool.set for tool in tools}
+
+    async def call(name: str, arguments: Mapping[str, Any]) -> Json:
+        answer: Json = await call_verb(memory, "call_tool", name, arguments, session_id=session_id, sets=offered)
+        return answer
+
+    return tools, call
+
+
+def parse_arguments(text: str) -> Json:
+    """Parse the arguments of a model's call; raise ValueError if they are no JSON object."""
+    arguments = json.loads(text or "{}")
+    if not isinstance(arguments, dict):
+        raise ValueError("The arguments must be one JSON object.")
+    return arguments

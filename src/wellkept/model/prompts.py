@@ -1,0 +1,156 @@
+"""Answers of recall and context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+
+from wellkept.lazy import dataclass
+from wellkept.model.records import Hit, Json, Memory, Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """A source that failed or exceeded the deadline."""
+
+    source: str
+    reason: str
+
+
+class Recalled(list[Hit]):
+    """Hits of a recall, best first.
+
+    `unanswered` lists the sources that failed or timed out. `heading` describes the hits when a purpose was given.
+    """
+
+    __slots__ = ("heading", "unanswered")
+
+    def __init__(self, hits: Iterable[Hit] = (), unanswered: Iterable[Unanswered] = (), heading: str = "") -> None:
+        super().__init__(hits)
+        self.unanswered = tuple(unanswered)
+        self.heading = heading
+
+
+class Outcome(StrEnum):
+    """Result of one item in one recall."""
+
+    RECALLED = "recalled"
+    OUT_RANKED = "out_ranked"
+    BELOW_THRESHOLD = "below_threshold"  # `min_score` or the setting `recall_floor`
+    MISSING = "missing"  # or owned by another agent
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"
+    ARCHIVED = "archived"
+    HELD = "held"
+    LATER = "later"  # stored after the time given by `as_of`
+    FILTERED = "filtered"
+    DOUBLE = "double"
+    NOT_EMBEDDED = "not_embedded"
+    NO_MATCH = "no_match"
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapPoint:
+    """Place of a memory on a map: near those of similar meaning. Both coordinates are from 0 to 1."""
+
+    memory: Memory
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appearance:
+    """Result of one item in one prompt."""
+
+    call_id: str
+    session_id: str
+    at: datetime
+    block: str
+    left_out: str = ""  # reason it was left out (budget, moved, below_threshold, shown elsewhere); empty if shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Reason an item was or was not recalled; with an empty id, the same for a whole answer."""
+
+    id: str
+    outcome: Outcome
+    sentence: str
+    rank: int | None = None  # counted from 1; None if unranked
+    hit: Hit | None = None  # with its score
+    words: tuple[str, ...] = ()  # words of the question that it contains
+    rival: Hit | None = None  # the lowest hit that was returned, or the hit it duplicates
+    unanswered: tuple[Unanswered, ...] = ()
+    hits: tuple[Hit, ...] = ()  # every hit the question recalls
+    prompts: tuple[Appearance, ...] = ()  # the agent's latest prompts that considered it, newest first
+    text: str = ""  # its text, if it is at hand
+    items: tuple[Explanation, ...] = ()  # of a whole answer: each hit, then the best of what was left out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockItem:
+    """One item of a prompt block, shown or left out. Its text is not stored, so that it can be erased."""
+
+    id: str  # unique in its block: "m-7", "turn 3", "tool 1"
+    source: str = ""  # memory, audit, workflow, knowledge, turn, skill …
+    score: float | None = None
+    digest: str = ""  # hash of its text, to detect later changes
+    left_out: str = (
+        ""  # reason it was left out (budget, folded, moved, below_threshold, shown elsewhere); empty if shown
+    )
+    text: str | None = None  # its current text; only filled when one call is read, never stored
+    since: str = ""  # change since the call: changed, gone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One block of a prompt: its tokens and items."""
+
+    name: str
+    tokens: int
+    items: tuple[BlockItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """One step taken to fit a prompt into its budget."""
+
+    step: str  # fold, drop or reference
+    block: str
+    tokens_removed: int
+    sources: tuple[str, ...]  # the ids it touched
+    message: str
+    references: tuple[str, ...] = ()  # keys of the details the text was moved to
+    dropped_references: tuple[str, ...] = ()  # keys the prompt no longer mentions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingMemory:
+    """A prompt for one model call."""
+
+    id: str  # "c-…"; look it up with `context_call`
+    messages: tuple[Json, ...]
+    tokens: int
+    budget: int
+    layout: str
+    blocks: tuple[Block, ...]
+    truncations: tuple[Truncation, ...]
+    stable_messages: int = 0  # leading messages that the next call repeats; 0 in the standard layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCall:
+    """Record of one prompt, by ids and digests."""
+
+    id: str
+    owner: Owner
+    session_id: str
+    at: datetime
+    layout: str
+    budget: int
+    tokens: int
+    blocks: tuple[Block, ...]
+    truncations: tuple[Truncation, ...]
+    user: str | None = None  # end user it was made for

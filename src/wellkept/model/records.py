@@ -1,0 +1,373 @@
+"""Memories, agents, details, documents, events and keys.
+
+An agent has one list of short records (`Memory`) and four shelves: transcripts, details, knowledge and history. The
+`kind` of a memory selects its rules, never its schema. Records are values: nothing here reads a clock, a file or a
+database.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from wellkept.lazy import dataclass
+
+HEADING_SEPARATOR = " > "
+"""Separator of the headings in the first line of a passage."""
+
+_PAGES = re.compile(r" \(pages? ([0-9]{1,9})(?:–[0-9]{1,9})?\)$")
+
+
+class Kind(StrEnum):
+    """Kind of a memory; `policy.memories.kinds` has the rules of each."""
+
+    CORE = "core"
+    JOURNAL = "journal"
+    NOTE = "note"
+    EPISODE = "episode"
+    ITEM = "item"
+
+
+class Scope(StrEnum):
+    """Subject of a note."""
+
+    USER = "user"
+    WORKSPACE = "workspace"
+    SESSION = "session"
+
+
+class Role(StrEnum):
+    """Speaker of an episode."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL_RESULT = "tool_result"
+
+
+class Origin(StrEnum):
+    """Origin of a memory, which decides how far it is trusted."""
+
+    USER = "user"
+    AGENT = "agent"
+    TOOL = "tool"
+    IMPORT = "import"
+    MODEL = "model"
+
+
+class State(StrEnum):
+    """State of a memory; only live memories are recalled."""
+
+    LIVE = "live"
+    EXPIRED = "expired"
+    ARCHIVED = "archived"
+    HELD = "held"
+
+
+class Source(StrEnum):
+    """Source of a hit."""
+
+    MEMORY = "memory"
+    AUDIT = "audit"
+    WORKFLOW = "workflow"
+    KNOWLEDGE = "knowledge"
+
+
+KindName = Kind | Literal["core", "journal", "note", "episode", "item"]
+ScopeName = Scope | Literal["user", "workspace", "session"]
+RoleName = Role | Literal["user", "assistant", "system", "tool_result"]
+OriginName = Origin | Literal["user", "agent", "tool", "import", "model"]
+StateName = State | Literal["live", "expired", "archived", "held", "all"]
+SourceName = Source | Literal["memory", "audit", "workflow", "knowledge"]
+"""Types of the arguments that name them; a test compares them with the enums."""
+
+
+NO_USER = ""
+"""User of an `Owner` that has only the records of no user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Owner of memories, one agent inside one tenant; with a `user`, narrowed to the records of one end user.
+
+    A record names its agent as owner and its user in a field of its own.
+    """
+
+    tenant: str
+    agent: str
+    user: str | None = None  # None: all records of the agent; `NO_USER`: those of no user
+    with_shared: bool = True  # a user also reads the records of no user
+
+    @property
+    def whole(self) -> Owner:
+        """The agent with all its users."""
+        return self if self.user is None else Owner(self.tenant, self.agent)
+
+    def of(self, user: str | None) -> Owner:
+        """Return the owner of exactly one user's records, or of those of no user."""
+        return Owner(self.tenant, self.agent, user or NO_USER, with_shared=False)
+
+    @property
+    def parts(self) -> tuple[Owner, ...]:
+        """The owners that together have what this one reads, each of one user at most."""
+        return (self.of(self.user), self.of(None)) if self.user and self.with_shared else (self,)
+
+    def has(self, user: str | None) -> bool:
+        """Return True if it reads the records of `user`."""
+        return self.user is None or (user or NO_USER) == self.user or (user is None and self.with_shared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One agent and its settings."""
+
+    owner: Owner
+    name: str
+    system_prompt: str = ""
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    knowledge_categories: tuple[str, ...] = ()  # document categories it may search; empty: all
+    colour: str = ""
+    icon: str = ""
+    is_active: bool = True
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def id(self) -> str:
+        return self.owner.agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One short record of an agent."""
+
+    id: str = ""  # "m-7"; set by the store
+    owner: Owner
+    kind: Kind
+    text: str
+    tags: tuple[str, ...] = ()
+    scope: Scope = Scope.WORKSPACE
+    role: Role = Role.USER
+    session_id: str | None = None
+    importance: float = 0.5  # 0 to 1
+    category: str | None = None
+    origin: Origin = Origin.USER
+    created_at: datetime
+    updated_at: datetime | None = None  # None: never edited
+    expires_at: datetime | None = None  # None: never
+    last_retrieved_at: datetime | None = None
+    archived_at: datetime | None = None
+    version: int = 1  # incremented by every edit
+    supersedes: str | None = None  # the memory this one corrects
+    valid_from: datetime | None = None  # start of its validity; None: `created_at`
+    valid_to: datetime | None = None  # end of its validity, set by a correction
+    held_at: datetime | None = None  # held for review since then
+    flag: str | None = None  # reason for the review
+    user: str | None = None  # end user it belongs to
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller; the value of an item
+    namespace: str | None = None  # path of an item
+    item_key: str | None = None  # key of an item in its namespace
+    ttl_seconds: float | None = None  # reading the item extends its life by this
+
+    @property
+    def home(self) -> Owner:
+        """Owner of exactly the memories of its user, or of those of no user."""
+        return self.owner.of(self.user)
+
+    @property
+    def since(self) -> datetime:
+        """Start of its validity."""
+        return self.valid_from or self.created_at
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """Time from which it is no longer recalled, because it expired or was corrected."""
+        if self.expires_at is None or self.valid_to is None:
+            return self.expires_at or self.valid_to
+        return min(self.expires_at, self.valid_to)
+
+    def state(self, now: datetime) -> State:
+        """Return the state at `now`; a memory archived after `now` is still live."""
+        if self.archived_at is not None and self.archived_at <= now:
+            return State.ARCHIVED
+        if self.held_at is not None:
+            return State.HELD
+        if self.ends_at is not None and self.ends_at <= now:
+            return State.EXPIRED
+        return State.LIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryVersion:
+    """A former version of an edited memory."""
+
+    memory_id: str
+    version: int
+    text: str
+    tags: tuple[str, ...]
+    importance: float
+    replaced_at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """Description of a long text that prompts refer to by key. The text itself is read in parts."""
+
+    key: str  # "npm-install-x7k2m9qp"
+    owner: Owner
+    type: str = "text"  # "command_output", "file_content", "api_response" …
+    description: str = ""  # one line, for the reference
+    summary: str = ""  # of the text
+    session_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # source, status, duration …
+    content_hash: str = ""  # set by the store, as are the next three
+    size: int = 0  # bytes as UTF-8
+    chars: int = 0
+    lines: int = 0
+    is_active: bool = True  # False: kept, but hidden from search and reading
+    created_at: datetime
+    user: str | None = None  # end user it belongs to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailPage:
+    """Part of a detail, with its place in the whole."""
+
+    key: str
+    content: str
+    offset: int  # where in the text it begins, in characters
+    total: int  # characters of the whole text
+    next_offset: int | None  # start of the next page; None at the end
+    first_line: int | None = None  # counted from 1; None if the content is not one run of lines
+    last_line: int | None = None
+    total_lines: int
+    matches: int | None = None  # lines or values found by grep or JSON path
+    remaining: str  # sentence that says what else there is and how to read it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """Text that replaces an output in a prompt: the output itself if short, otherwise a reference."""
+
+    text: str
+    memory_key: str | None = None  # key of the stored output; None if `text` is the whole output
+
+    @property
+    def is_captured(self) -> bool:
+        return self.memory_key is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document of a tenant."""
+
+    id: str
+    tenant: str
+    title: str
+    category: str = ""
+    source: str = ""  # a path or an address, as the user gave it
+    content_hash: str
+    is_published: bool = True
+    created_at: datetime
+    updated_at: datetime
+    flag: str | None = None  # reason for the review look at it
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentSize:
+    """A document with the size of its passages."""
+
+    document: Document
+    passages: int
+    chars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One passage of a document, small enough to enter a prompt."""
+
+    id: int = 0  # set by the store
+    tenant: str
+    document_id: str
+    position: int  # in the document, counted from 0
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """Instructions from a SKILL.md file, used verbatim."""
+
+    name: str
+    description: str
+    body: str
+    agents: tuple[str, ...] = ()  # agents that get it; empty: all
+    path: str  # the file it comes from
+    meta: Mapping[str, Any] = field(default_factory=dict)  # other fields of its front matter
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One search result inside the store: a record's number and its score (higher is better)."""
+
+    seq: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One recalled item with its score and the parts of the score."""
+
+    source: Source
+    id: str
+    text: str
+    score: float  # sum of each part times its weight
+    parts: Mapping[str, float]  # similarity, recency, importance, source: each 0 to 1
+    weights: Mapping[str, float]
+    created_at: datetime
+    memory: Memory | None = None  # set when the source is memory
+    agent_id: str | None = None  # owner or actor
+    document: Document | None = None  # set when the source is knowledge
+
+    @property
+    def title(self) -> str:
+        """Title of a passage's document; empty for other sources."""
+        return "" if self.document is None else self.document.title
+
+    @property
+    def heading(self) -> str:
+        """Headings above a passage, from the highest, without the title: "Fees > EU". Empty for other sources."""
+        return self._heading_line[0]
+
+    @property
+    def page(self) -> int | None:
+        """Page on which a passage of a PDF begins."""
+        return self._heading_line[1]
+
+    @property
+    def _heading_line(self) -> tuple[str, int | None]:
+        if self.document is None:
+            return "", None
+        # A passage begins with its line of headings, written by `policy.chunking`.
+        line = self.text.partition("\n\n")[0]
+        pages = _PAGES.search(line)
+        line = line if pages is None else line[: pages.start()]
+        title = " ".join(self.document.title.split())
+        below = line.removeprefix(title) if line.startswith(title) else "".join(line.partition(HEADING_SEPARATOR)[1:])
+        return below.removeprefix(HEADING_SEPARATOR), None if pages is None else int(pages[1])
+
+    @property
+    def explain(self) -> str:
+        """Score written as a sum of its weighted parts."""
+        terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
+        return f"{self.score:.3f} = " + " + ".join(terms)
+
+
+Json = dict[str, Any]
+"""A JSON object."""

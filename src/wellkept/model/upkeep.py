@@ -1,0 +1,395 @@
+"""Reports of background work, checks, consolidation, facts, erasure and transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from wellkept.lazy import dataclass
+from wellkept.model.activity import AuditHead
+from wellkept.model.records import Kind, Memory, Origin, Owner, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundStatus:
+    """One background thread and its queue, over all tenants."""
+
+    name: str
+    is_running: bool  # also True before the first job
+    waiting: int  # owners, keys or texts in the queue
+    oldest_seconds: float  # age of the oldest entry that is due
+    set_aside: int  # waiting entries that failed and are retried after the others
+    failures: int  # since the start
+    given_up: int  # since the start: entries the store refuses for good
+    last_error: str  # empty after a success
+    idle_seconds: float | None  # time since the last success; None before the first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceRun:
+    """Last maintenance of the whole store."""
+
+    at: datetime  # its end
+    counts: Mapping[str, int]
+    error: str = ""  # reason why it ended early, or why texts have no vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceStatus:
+    """Last and next maintenance of the whole store."""
+
+    last: MaintenanceRun | None = None  # None: none so far
+    next_at: datetime | None = None  # None: this process does not run it by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreReport:
+    """Size and contents of a whole store."""
+
+    bytes: int
+    waiting: int  # texts without a vector
+    memories: Mapping[tuple[Kind, State], int]  # as the last maintenance counted them; empty before the first
+    last: MaintenanceRun | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode:
+    """A worker of a Citus cluster."""
+
+    name: str
+    problem: str = ""  # why it does not answer; empty if it does
+    bytes: int = 0
+    damage: tuple[str, ...] = ()
+    shards: tuple[int, ...] = ()  # numbers of the shards of agents that it holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedText:
+    """A memory or passage that the embedder refuses. Recall finds it by words only."""
+
+    tenant: str
+    agent: str  # empty for a passage of a document
+    id: str
+    tries: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """Result of one check."""
+
+    name: str
+    is_ok: bool
+    says: str
+    advice: str = ""  # how to fix it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreState:
+    """Schema and durability of a database."""
+
+    engine: str  # sqlite or postgres
+    schema: int  # number of its newest migration
+    durability: str  # mechanism by which a committed write survives a power cut
+    is_durable: bool
+    lost: Sequence[str] = ()  # missing tables and columns
+    unmade: Mapping[str, str] = field(default_factory=dict)  # missing indexes and views, with their SQL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexGaps:
+    """Differences between a tenant's search index and its texts."""
+
+    missing: int  # texts without an entry
+    surplus: int  # entries without a text, or of an older text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongWords:
+    """An index entry whose words differ from its text."""
+
+    shelf: str  # memory, knowledge or workflow
+    agent: str  # owner of the memory; empty for shared shelves
+    seq: int
+    name: str  # as shown to people: atlas/m-7, d-0f34/2, refund-run/3
+
+
+class ProposalState(StrEnum):
+    """State of a proposal."""
+
+    OPEN = "open"
+    APPLIED = "applied"
+    REJECTED = "rejected"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedMemory:
+    """One memory that a proposal replaces, with its version before and after."""
+
+    id: str
+    version: int
+    ended_version: int | None = None  # version after applying; None if not applied
+    valid_to: datetime | None = None  # its value before applying
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One memory that could replace several."""
+
+    id: str = ""  # "p-3"; set by the store
+    owner: Owner
+    kind: Kind
+    text: str
+    tags: tuple[str, ...] = ()
+    folds: tuple[FoldedMemory, ...]
+    reason: str
+    origin: Origin  # of the new memory
+    state: ProposalState = ProposalState.OPEN
+    memory_id: str | None = None  # memory that applying created or found
+    is_new: bool = True  # False if the memory existed before, so undo keeps it
+    created_at: datetime
+    decided_at: datetime | None = None
+    user: str | None = None  # end user whose memories it folds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactStep:
+    """One change that `add` made, and the version that undoing it expects."""
+
+    change: Literal["added", "updated", "ended"]
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A memory that `add` stored, edited or ended."""
+
+    memory: Memory  # in a dry run as it would be stored, without an id if it is new
+    turn: int  # position of the message it comes from, counted from 0
+    replaces: str | None = None  # id of the memory it supersedes
+
+    @property
+    def id(self) -> str:
+        return self.memory.id
+
+    @property
+    def text(self) -> str:
+        return self.memory.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedFact:
+    """A statement or an operation of a model that `add` left out, without any secret it holds."""
+
+    text: str
+    turn: int | None  # None if a model named no turn of the conversation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFacts:
+    """Result of `add`."""
+
+    added: tuple[Fact, ...] = ()
+    updated: tuple[Fact, ...] = ()
+    superseded: tuple[Fact, ...] = ()  # new memories with `replaces`; without it, memories the user took back
+    dropped: tuple[DroppedFact, ...] = ()
+    source: Literal["rules", "model"] = "rules"
+    problem: str = ""  # why the configured model was not used; empty if it was, or if there is none
+    is_dry_run: bool = False
+    steps: tuple[FactStep, ...] = ()  # what `undo_add` takes
+    revert: Callable[[Sequence[FactStep]], None] = field(default=lambda steps: None, repr=False, compare=False)
+
+    def undo(self) -> None:
+        """Undo every change in one transaction. Raises: Conflict when one of the memories was changed since."""
+        self.revert(self.steps)
+
+
+Key = tuple[str | int, ...]
+
+
+class SubjectKind(StrEnum):
+    """Kind of subject to erase."""
+
+    TENANT = "tenant"
+    AGENT = "agent"
+    SESSION = "session"
+    USER = "user"
+    MEMORY = "memory"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """Subject of an erasure."""
+
+    kind: SubjectKind
+    agent: str = ""  # the agent, or the owner of the memory
+    id: str = ""  # of the session, the user or the memory
+    text: str = ""  # text to look for
+
+    @property
+    def name(self) -> str:
+        """Subject as a caller writes it; a text is never repeated."""
+        if self.kind is SubjectKind.MEMORY:
+            return f"memory:{self.agent}/{self.id}"
+        named = {SubjectKind.AGENT: self.agent, SubjectKind.SESSION: self.id, SubjectKind.USER: self.id}.get(self.kind)
+        return self.kind.value if named is None else f"{self.kind.value}:{named}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One row of a tenant, with every text in it."""
+
+    table: str
+    key: Key  # without tenant and agent
+    agent: str = ""  # owner; empty for rows of the tenant
+    belongs_to: str = ""  # session; for events the action, for passages the document and position
+    texts: tuple[str, ...] = ()
+    size: int = 0  # approximate characters of the row, also when `texts` is empty
+    made: str = ""  # when it was made, or another value that tells it from a row with the same text
+    mark: str = ""  # recognises the row in an import, see `policy.erasure.mark_row`
+    has_ids: bool = False  # ids in other columns are cleared as well as the text
+
+    @property
+    def id(self) -> str:
+        """Id of the row as shown to people."""
+        mark = {"memories": "m-", "proposals": "p-", "memory_versions": "m-", "audit_log": "a-"}.get(self.table, "")
+        return mark + "/".join(map(str, self.key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureFinding:
+    """One row that an erasure would remove or clear."""
+
+    table: str
+    agent: str
+    id: str
+    is_cleared: bool  # True if the row stays and its text is replaced by a mark
+    excerpt: str  # of its text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """Rows that an erasure removed and cleared, by table."""
+
+    removed: Mapping[str, int] = field(default_factory=dict)
+    cleared: Mapping[str, int] = field(default_factory=dict)
+    resealed_from: int | None = None  # first audit event with a new hash
+    head_before: AuditHead | None = None  # head of the audit log before the erasure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Receipt of an erasure. It contains nothing of the erased text."""
+
+    tenant: str
+    subject: str  # such as "agent:atlas"; a text is not repeated
+    subject_hash: str  # identifies the subject without naming it
+    at: datetime
+    is_dry_run: bool
+    removed: Mapping[str, int]  # rows by table
+    cleared: Mapping[str, int]  # rows whose text was replaced by a mark
+    found: tuple[ErasureFinding, ...] = ()  # only for a dry run
+    remains: tuple[str, ...] = ()  # data kept by design
+    remnants: tuple[str, ...] = ()  # places where bytes may remain, and until when
+    events: tuple[int, ...] = ()  # audit events about the erasure
+    hash: str = ""  # of the receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignMemory:
+    """A memory from another program's file, not checked yet."""
+
+    place: str  # in the file, as shown to people: "line 7", "conversation 3"
+    text: str
+    agent: str | None = None  # owner; None: the agent given for the import
+    kind: str = "note"
+    tags: tuple[str, ...] = ()
+    scope: str | None = None
+    role: str | None = None
+    session_id: str | None = None
+    importance: float | None = None
+    category: str | None = None
+    created_at: datetime | None = None  # None: now
+    valid_from: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    user: str | None = None  # end user it belongs to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignTurn:
+    """One turn of a conversation in another program. Turns of a session arrive in order."""
+
+    place: str
+    session_id: str  # stable between imports, so that a second import finds it
+    user: str
+    assistant: str
+    agent: str | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignValue:
+    """A value under a namespace and a key from another program's file, not checked yet."""
+
+    place: str
+    namespace: tuple[str, ...]
+    key: str
+    value: Any = field(hash=False)
+    agent: str | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    sliding_ttl: float | None = None  # seconds after the last reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedItem:
+    """An item that is not imported, and the reason. The reason never repeats the text."""
+
+    place: str
+    reason: str
+
+
+ForeignItem = ForeignMemory | ForeignTurn | ForeignValue | RefusedItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """Report of an export."""
+
+    tenant: str
+    counts: Mapping[str, int]  # by table
+    sha256: str  # of everything before the last line, uncompressed
+    is_signed: bool = False
+    problems: tuple[str, ...] = ()  # damaged texts that are missing from the file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupReport:
+    """Content of a backup."""
+
+    created_at: datetime
+    texts: int  # texts of details
+    bytes: int  # of everything inside, uncompressed
+    problems: tuple[str, ...] = ()  # damage of the store that the backup shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """Report of an import or of its dry run."""
+
+    format: str
+    is_dry_run: bool = False
+    added: Mapping[str, int] = field(default_factory=dict)  # by table
+    present: Mapping[str, int] = field(default_factory=dict)  # rows that existed already
+    refused: tuple[RefusedItem, ...] = ()  # the first ones
+    refused_count: int = 0
+    flagged: tuple[RefusedItem, ...] = ()  # the first rows that seem to hold a secret; they are imported
+    flagged_count: int = 0
+    problems: tuple[str, ...] = ()  # other remarks

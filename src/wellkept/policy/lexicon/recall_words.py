@@ -1,0 +1,21 @@
+"""Words that recall goes by in texts and questions, in English, German, French, Spanish, Italian and Portuguese.
+
+`recall.toml` lists them and says what they mean.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from wellkept.lazy import lazy_pattern
+
+_SOURCE = tomllib.loads(Path(__file__).with_name("recall.toml").read_text("utf-8"))
+
+SELF_WORDS = frozenset(_SOURCE["self_words"].split())
+TIME_WORDS = frozenset(_SOURCE["time_words"].split())
+NUMBER_WORDS = frozenset(_SOURCE["number_words"].split())
+NOUN_LANGUAGE_WORDS = frozenset(_SOURCE["noun_language_words"].split())
+LIGHT_WORDS: str = _SOURCE["light_words"]
+ASKS_TIME = lazy_pattern(_SOURCE["asks_time"])
+ASKS_NUMBER = lazy_pattern(_SOURCE["asks_number"])

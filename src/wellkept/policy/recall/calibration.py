@@ -1,0 +1,152 @@
+"""Relevance as a probability, and the weights of the features that records are ranked by.
+
+`tools/ranking/fit.py` fits all numbers on public conversations and on questions with and without an answer; they are
+read from `weights.json`. A relevance of 0.5 means: of matches like this one, a person called every second relevant.
+
+It is a product. The first factor is the chance that the best hits hold an answer at all: it depends on the question and
+on the best record alone. The second is a hit's share of that chance: it falls with the distance to the best.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from math import exp, log
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from wellkept.lazy import LazyModule, dataclass
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
+
+
+WEIGHTS_FILE = "weights.json"
+
+DEFAULT_WORDS_SHARE = 0.67
+"""Setting `similarity_words` at which the weights are used as fitted."""
+
+HIT_SHARE = 0.1
+"""Share of the floor that a hit must reach once the best hit of its source has reached the floor.
+
+A question often needs several memories, and all but the best are less certain.
+"""
+
+LARGE = log(1000)
+"""Logarithm of the number of records from which a source counts as large."""
+
+LOWEST_LOGIT = -50.0
+WORDS = frozenset({"own", "near", "around", "cover", "near_cover"})
+MEANING = frozenset({"meaning", "near_meaning", "talk_meaning"})
+
+Floats: TypeAlias = "NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestMatch:
+    """Properties of the best match that are comparable between questions, owners and embedders."""
+
+    values: Mapping[str, float]
+    records: int  # number of records it was chosen from
+    short: float  # 1 for short records and less, down to 0, the longer they are
+
+    def expand(self) -> list[tuple[str, tuple[float, float, float]]]:
+        """Return each value three times: for a small source, for a large one, and in addition for short records.
+
+        What a word or a cosine says depends on both, so that each has a weight of its own.
+        """
+        size = min(1.0, log(self.records) / LARGE)
+        return [(name, (value * (1 - size), value * size, value * self.short)) for name, value in self.values.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """Fitted function of one form of search."""
+
+    answered: Mapping[str, tuple[float, float, float]]  # by value of a match: its weights, see `BestMatch.expand`
+    share: Mapping[str, float]  # weights of a hit's share of the chance
+
+    def find_chance(self, match: BestMatch) -> float:
+        """Return the chance that the best hits hold an answer."""
+        logit = 0.0
+        for name, parts in match.expand():
+            weights = self.answered[name]
+            logit += weights[0] * parts[0] + weights[1] * parts[1] + weights[2] * parts[2]
+        return 1 / (1 + exp(-max(logit, LOWEST_LOGIT)))
+
+    def rate(self, match: BestMatch, below: Floats) -> NDArray[np.float64]:
+        """Return the relevance of hits that rank `below` the best by so many points."""
+        chance, share = self.find_chance(match), self.share
+        certain = share["constant"] + share["odds"] * log(chance / (1 - chance + 1e-9) + 1e-9)
+        # The second and third hit are often far less relevant than the first, the tenth little less than the ninth.
+        logits = certain - share["below"] * below - share["root_below"] * np.sqrt(below)
+        relevance: NDArray[np.float64] = chance / (1 + np.exp(-np.maximum(logits, LOWEST_LOGIT)))
+        return relevance
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Contents of `weights.json`."""
+
+    ranking: Mapping[str, tuple[float, float]]  # by feature: for long and for short records
+    with_meaning: Relevance
+    by_words: Relevance  # for a search without vectors
+    history: Mapping[str, float]  # logistic weights of a hit in the audit log or a workflow
+
+
+@cache
+def load_weights() -> Weights:
+    """Read the fitted weights."""
+    read = json.loads(Path(__file__).with_name(WEIGHTS_FILE).read_text("utf-8"))
+    return Weights(
+        ranking={name: (each[0], each[1]) for name, each in read["ranking"].items()},
+        with_meaning=Relevance(**read["with_meaning"]),
+        by_words=Relevance(**read["by_words"]),
+        history=read["history"],
+    )
+
+
+def describe_words(cover: float, terms: int) -> Mapping[str, float]:
+    """Return what is known of a record found by its words alone: their share, by rarity, and the question's length."""
+    return {"constant": 1.0, "cover": cover, "cover_of_terms": cover * log(1 + terms), "is_full": float(cover > 0.999)}
+
+
+def rate_words(cover: float, terms: int) -> float:
+    """Return the relevance of such a record.
+
+    >>> rate_words(0.9, terms=4) > 0.3 > rate_words(0.1, terms=4)
+    True
+    """
+    weights = load_weights().history
+    logit = sum(weights[name] * value for name, value in describe_words(cover, terms).items())
+    return 1 / (1 + exp(-logit))
+
+
+def keep_relevant(similarities: Sequence[float], *, floor: float, is_strict: bool) -> list[bool]:
+    """Tell which matches of one source to keep: none if the best is below the floor.
+
+    If it is not, others may be lower by `HIT_SHARE`, unless `is_strict`.
+
+    >>> keep_relevant([0.6, 0.1, 0.01], floor=0.5, is_strict=False)
+    [True, True, False]
+    >>> keep_relevant([0.4, 0.1], floor=0.5, is_strict=False), keep_relevant([0.6, 0.1], floor=0.5, is_strict=True)
+    ([False, False], [True, False])
+    """
+    is_any = max(similarities, default=0.0) >= floor
+    least = floor if is_strict else floor * HIT_SHARE
+    return [is_any and each >= least for each in similarities]
+
+
+def ranking_weight(name: str, *, shortness: float, words_share: float) -> float:
+    """Return the weight of a ranking feature; `words_share` tilts the fitted balance of words and meaning."""
+    long, short = load_weights().ranking.get(name, (0.0, 0.0))
+    weight = long * (1 - shortness) + short * shortness
+    if name in WORDS:
+        weight *= words_share / DEFAULT_WORDS_SHARE
+    elif name in MEANING:
+        weight *= (1 - words_share) / (1 - DEFAULT_WORDS_SHARE)
+    return weight

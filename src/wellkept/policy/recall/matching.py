@@ -1,0 +1,181 @@
+"""Find the records that match a question best, each with its relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log1p
+from typing import TYPE_CHECKING
+
+from wellkept.lazy import LazyModule
+from wellkept.policy.recall import calibration
+from wellkept.policy.recall.calibration import BestMatch
+from wellkept.policy.recall.features import compute_features, count_holders, merge_forms, shortness
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
+
+NO_MATCH = -1e6
+"""Score of a record without a vector that, like its neighbours, shares no word with the question."""
+
+UNSEEN = 100
+"""Records added to the store when its best match counts how rare a word is: in a small store every word is."""
+
+
+def find_best(
+    evidence: Evidence,
+    question: ParsedQuery,
+    *,
+    words_share: float,
+    limit: int,
+) -> dict[int, float]:
+    """Return the `limit` best records with their relevance; of equal ones the newest first.
+
+    Records outside `evidence.allowed` are not returned, but count as neighbours and for comparison.
+    """
+    if not len(evidence.seqs):
+        return {}
+    features = compute_features(evidence, question)
+    scores = score_records(evidence, features, words_share=words_share)
+    ranked = scores
+    if evidence.allowed is not None:
+        ranked = np.where(evidence.allowed, scores, NO_MATCH)
+    top = _top_positions(ranked, limit)
+    if not len(top):
+        return {}
+    top = top[np.lexsort((-evidence.seqs[top], -ranked[top]))[:limit]]
+    best = int(top[0])
+    weights = calibration.load_weights()
+    fitted = weights.by_words if "meaning" not in features else weights.with_meaning
+    match = describe_match(evidence, question, features, scores, best)
+    relevance = fitted.rate(match, ranked[best] - ranked[top])
+    return dict(zip(evidence.seqs[top].tolist(), relevance.tolist(), strict=True))
+
+
+def score_records(evidence: Evidence, features: dict[str, Floats], *, words_share: float) -> Floats:
+    """Weigh the features into one ranking score per record, comparable within a question only."""
+    short = shortness(evidence)
+    weights = {name: calibration.ranking_weight(name, shortness=short, words_share=words_share) for name in features}
+    return weigh_features(evidence, features, weights)
+
+
+def weigh_features(evidence: Evidence, features: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """Return the weighted sum of the features of each record."""
+    scores = np.zeros(len(evidence.seqs), np.float32)
+    for name, column in features.items():
+        if weights[name]:
+            scores += np.float32(weights[name]) * column
+    # Equal records must tie whatever their place in the arrays, so that the newest comes first.
+    scores = np.round(scores, 4)
+    if evidence.cosines is None or np.isnan(evidence.cosines).any():
+        has_word = features["near"] > 0
+        scores[~has_word if evidence.cosines is None else ~has_word & np.isnan(evidence.cosines)] = NO_MATCH
+    return scores
+
+
+def describe_match(
+    evidence: Evidence, question: ParsedQuery, features: Mapping[str, Floats], scores: Floats, best: int
+) -> BestMatch:
+    """Return the properties of the best record that are comparable between questions."""
+    # Records that match in no way say nothing about how far the best stands out.
+    rated = scores if scores.min() > NO_MATCH else scores[scores > NO_MATCH]
+    if evidence.population is not None:
+        sampled = scores[evidence.population.sample]
+        # By words alone, few records match, and perhaps none of the sample.
+        rated = sampled[sampled > NO_MATCH] if (sampled > NO_MATCH).any() else rated
+    values = {
+        "constant": 1.0,
+        "score": float(scores[best]),
+        "above_mean": float(scores[best]) - float(rated.mean()),
+        "cover": float(features["cover"][best]),
+        **_describe_words(evidence, question, best),
+    }
+    if (meaning := features.get("meaning")) is not None:
+        values |= {
+            "best_meaning": float(meaning.max()),
+            # Meaning without a word in common says something else.
+            "meaning": float(meaning[best]) * (1 - values["no_word"]),
+            "wordless_meaning": float(meaning[best]) * values["no_word"],
+            **{name: float(features[name][best]) for name in ("near_meaning", "talk_meaning")},
+        }
+    records = len(scores) if evidence.population is None else evidence.population.total
+    return BestMatch(values=values, records=records, short=shortness(evidence))
+
+
+def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Mapping[str, float]:
+    """Compare the question's words with the best record, its neighbours, its conversation and the whole store.
+
+    The sums are of rarity: a record with three rare words of the question is more than one with a single one.
+    """
+    population, far = evidence.population, len(evidence.seqs) + len(NEIGHBOURS)
+    frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
+    first = int(frame.talk_starts[frame.talk[best]])
+    last = int(np.searchsorted(frame.talk, frame.talk[best], side="right"))
+    held, around, unknown = 0.0, 0.0, 0.0
+    words = missing = missing_near = unknown_words = names_near = unknown_names = 0
+    merged = [rows for rows, _ in merge_forms(evidence.occurrences, question.forms)]
+    distances = _find_distances(merged, best, range(first, last), far)
+    if population is not None:
+        # Words far away in the conversation are not among the selected records.
+        of_talk = [int(frame.talk[best]) in talks for talks, _ in merge_forms(population.in_talks, question.forms)]
+        distances = [
+            far - 1 if is_held and distance == far else distance
+            for is_held, distance in zip(of_talk, distances, strict=True)
+        ]
+    total, holders = count_holders(evidence, question, [*map(len, merged)])
+    for share, is_name, holding, distance in zip(question.weights, question.is_name, holders, distances, strict=True):
+        weight = share * rarity(total + UNSEEN, holding)
+        is_near, is_unknown = distance <= len(NEIGHBOURS), not holding
+        held += weight * (not distance)
+        around += weight * (distance < far)
+        unknown += weight * is_unknown
+        names_near, unknown_names = names_near + (is_name and is_near), unknown_names + (is_name and is_unknown)
+        if share == 1:
+            words, missing, missing_near = words + 1, missing + (distance > 0), missing_near + (not is_near)
+            unknown_words += is_unknown
+    is_full = words > 0 and not missing
+    return {
+        "terms": log1p(words),
+        "is_bare": float(not words),
+        "no_word": float(not around),
+        "held_rarity": held,
+        "around_rarity": around,
+        "unknown_rarity": unknown,
+        "missing": float(missing),
+        "missing_near": float(missing_near),
+        "unknown_words": float(unknown_words),
+        "is_full": float(is_full),
+        # A question of one or two rare words that are all there is a search for just this.
+        "full_of_few": 1 / words if is_full else 0.0,
+        "full_rarity": held / words if is_full else 0.0,
+        "names_near": float(names_near),
+        "unknown_names": float(unknown_names),
+    }
+
+
+def _find_distances(words: Sequence[Numbers], best: int, talk: range, far: int) -> Sequence[int]:
+    """Return how near to the best record, within its conversation, each word occurs; `far` if it does not."""
+    if not any(map(len, words)):
+        return [far] * len(words)
+    rows = np.concatenate(words)
+    away = np.where((rows >= talk.start) & (rows < talk.stop), np.abs(rows - best), far)
+    starts = np.cumsum([0, *map(len, words)])
+    # A word without rows would be given the distance of the next one.
+    held = [place for place, rows in enumerate(words) if len(rows)]
+    distances = np.full(len(words), far)
+    distances[held] = np.minimum.reduceat(away, starts[held])
+    return distances.tolist()
+
+
+def _top_positions(scores: Floats, limit: int) -> Numbers:
+    """Return the positions of the `limit` best matches, including ties of the last."""
+    # Partitioning is slow if most are equal, as records that a filter leaves out are.
+    is_match = scores > NO_MATCH
+    if limit < len(scores) and is_match.all():
+        return np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
+    matches = is_match.nonzero()[0]
+    found = scores[matches]
+    return matches[found >= np.partition(found, -limit)[-limit]] if limit < len(found) else matches

@@ -1,0 +1,176 @@
+"""Secret rules, and tests that tell random keys from words, names and placeholders.
+
+Keys are random, so their characters often change class: upper case after lower case, digits next to letters. Words,
+CamelCase names, slugs and paths hardly ever do. Counting these changes is cheap and needs no tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from wellkept.lazy import dataclass, lazy_pattern
+
+MAX_EXAMINED_CHARS = 256
+"""Number of leading characters by which a run is judged; more would not change the result."""
+
+MAX_KEY_CHARS = 256
+"""Maximum length a pattern reads from one start, so that many starts in one long run stay cheap."""
+
+MIN_DISTINCT_CHARS = 5
+"""Minimum number of distinct characters; `xxxxxxxx`, `00000000` and `abababab` are masks."""
+
+REMOVED = "\ufffc"
+"""Replacement for a removed credential; no pattern reaches across it."""
+
+_OPEN_END = lazy_pattern(r"(\{\d+),\}")
+_CLASS_CHANGE = lazy_pattern(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
+_PLACEHOLDER = lazy_pattern(
+    r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
+    r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|00010203|00112233|0123456789abcdef|deadbeef|not[-_]?a[-_]?real"
+    r"|my[-_]?(?:[a-z]{1,12}[-_]?)?(?:password|secret|token|key|pass(?![a-z])|pw(?![a-z]))"
+    r"|(?:^|[-_.])(?:fake|todo|tbd|some|token|key|secret|password|demo)(?:$|[-_.])"
+)
+_STAND_INS = frozenset(
+    "user username admin root postgres mysql guest example test demo redis minioadmin tiger anonymous changeme pass123 "
+    "bar xxx passwort kennwort contrasena senha clave wachtwoord".split()
+) | {"open sesame"}
+_STAND_IN = lazy_pattern(
+    r"(?:(?:my|the|some|proxy|db|user|admin|super|top|very|long|strong)[-_ ]?){0,3}"
+    r"(?:secret|pass|password|passwd|pw|pwd|token|key)(?:[-_]?(?:password|pass|pw|pwd|key|token|value))?"
+)
+_VARIABLE = lazy_pattern(r"[<\[{%$*(]|.*(?:\$\{|\{\{|\*\*\*)|[A-Z][A-Z_]+$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Body of a key after its prefix, used to find keys that were split into pieces."""
+
+    prefixes: tuple[str, ...]  # lower case, without the dashes
+    chars: re.Pattern[str]  # one character of the body
+    least: int
+    size: int | None  # usual length; None: not fixed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretRule:
+    """One shape of credential. The last group of `pattern`, or all of it, is the credential.
+
+    Tests run `hits` and `misses`, in which `{36}` is replaced by 36 random letters and digits and `{hex:32}` by 32
+    hexadecimal digits, so that no file of this project contains anything another scanner would report as a key.
+    """
+
+    name: str
+    keys: tuple[str, ...]  # lower case; the pattern is tried where one occurs
+    pattern: re.Pattern[str]
+    check: Callable[[str], bool]
+    split: Split | None
+    hits: tuple[str, ...]
+    misses: tuple[str, ...]
+
+
+def count_class_changes(run: str) -> int:
+    """Count changes of character class.
+
+    >>> count_class_changes("AbstractProxyFactory"), count_class_changes("a7Xk2mPq9Lw4")
+    (2, 8)
+    """
+    return len(_CLASS_CHANGE.findall(run[:MAX_EXAMINED_CHARS]))
+
+
+def is_placeholder(value: str) -> bool:
+    """Return True if a value is a placeholder for a secret.
+
+    >>> is_placeholder("your-api-key-here"), is_placeholder("xxxxxxxx"), is_placeholder("a7Xk2mPq9Lw4")
+    (True, True, False)
+    """
+    head = value[:MAX_EXAMINED_CHARS].lower()
+    return len(set(head)) < MIN_DISTINCT_CHARS or _PLACEHOLDER.search(head) is not None
+
+
+def is_random(body: str) -> bool:
+    """Return True if the characters after a known prefix look random."""
+    head = body[:MAX_EXAMINED_CHARS]
+    return count_class_changes(head) >= max(3, 0.11 * len(head)) and not is_placeholder(head)
+
+
+def is_real(body: str) -> bool:
+    """Return True if a value of fixed shape is not a placeholder."""
+    return not is_placeholder(body)
+
+
+def is_variable(value: str) -> bool:
+    """Return True if a value is filled in elsewhere: `$PW`, `<token>`, `{{ key }}`, `PASSWORD`."""
+    return _VARIABLE.match(value) is not None
+
+
+def is_stated_password(value: str) -> bool:
+    """Return False for a stand-in of documentation where only a password can be: `user:password@`, `-u me:$PW`.
+
+    >>> is_stated_password("mysecretpw"), is_stated_password("$PW"), is_stated_password("Falcon77")
+    (False, False, True)
+    """
+    lower = value.lower()
+    is_stand_in = lower in _STAND_INS or _STAND_IN.fullmatch(lower) is not None
+    return not (is_stand_in or is_variable(value) or len(set(value)) < 3 or "…" in value)
+
+
+def always(body: str) -> bool:
+    """Accept any value, for shapes that need no further check."""
+    return True
+
+
+def prefix_rule(
+    name: str,
+    prefixes: str,
+    *,
+    hits: tuple[str, ...],
+    misses: tuple[str, ...],
+    chars: str = "A-Za-z0-9",
+    least: int = 16,
+    size: int | None = None,
+    check: Callable[[str], bool] = is_random,
+) -> SecretRule:
+    """Build a rule for keys that start with a prefix (in any case), then `least` or more of `chars`, usually `size`."""
+    keys = tuple(prefixes.lower().split())
+    starts = "|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True))
+    return SecretRule(
+        name=name,
+        keys=keys,
+        pattern=re.compile(rf"(?<![A-Za-z0-9])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"),
+        check=check,
+        split=Split(
+            prefixes=tuple(key.replace("-", "").replace(".", "") for key in keys),
+            chars=re.compile(rf"[{chars}]".replace(".", "").replace("-]", "]")),
+            least=max(least, 16),
+            size=size,
+        ),
+        hits=hits,
+        misses=misses,
+    )
+
+
+def shape_rule(
+    name: str,
+    keys: str,
+    pattern: str,
+    *,
+    hits: tuple[str, ...],
+    misses: tuple[str, ...],
+    check: Callable[[str], bool] = is_real,
+) -> SecretRule:
+    """Build a rule for credentials matched by `pattern`, which starts where one of `keys` occurs.
+
+    `[^\\n]` in the pattern also excludes removed credentials.
+    """
+    return SecretRule(
+        name=name,
+        keys=tuple(keys.lower().split("|")),
+        pattern=re.compile(
+            re.sub(r"(\{\d+),\}", rf"\1,{MAX_KEY_CHARS}}}", pattern.replace(r"[^\n]", rf"[^\n{REMOVED}]"))
+        ),
+        check=check,
+        split=None,
+        hits=hits,
+        misses=misses,
+    )

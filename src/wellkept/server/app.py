@@ -1,0 +1,290 @@
+"""The web application: routes, middlewares and error handlers for a `Wellkept` that the caller owns."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import Depends, FastAPI
+from fastapi.routing import APIRoute
+from starlette import routing as starlette_routing
+
+from wellkept import __version__
+from wellkept.api.wellkept import Wellkept
+from wellkept.runner import AgentRunner
+from wellkept.server import reference
+from wellkept.server.console import (
+    agent_forms,
+    bulk,
+    conversations,
+    home,
+    login_pages,
+    memory,
+    proposals,
+    seen,
+    tenant,
+    why,
+)
+from wellkept.server.console import knowledge as knowledge_pages
+from wellkept.server.console import memories as memory_pages
+from wellkept.server.console.agent_pages import details as detail_pages
+from wellkept.server.console.agent_pages import memory_map
+from wellkept.server.console.guard import ConsoleGuard
+from wellkept.server.console.pages import compile_frame
+from wellkept.server.console.tenant_pages import documents, history, users
+from wellkept.server.console.tenant_pages import upkeep as upkeep_pages
+from wellkept.server.http.addresses import Connections, KeyCheck
+from wellkept.server.http.auth import AuthMiddleware
+from wellkept.server.http.errors import add_error_handlers
+from wellkept.server.http.idempotency import IdempotencyMiddleware
+from wellkept.server.http.json_routes import JsonRoutes, reject_unknown_params
+from wellkept.server.http.limits import SPARE, BodyLimit, LongJobQueue, RequestLimit
+from wellkept.server.http.metrics import Metrics
+from wellkept.server.http.requests import (
+    DeadlineMiddleware,
+    Detour,
+    HostGuard,
+    RequestMiddleware,
+    has_idempotency_key,
+    leads_to_console,
+)
+from wellkept.server.http.routing import Route, RouteTable, check_scopes
+from wellkept.server.mcp import mounting
+from wellkept.server.openapi import complete_document
+from wellkept.server.rest import (
+    agent_runs,
+    agents,
+    audit,
+    batch,
+    consolidation,
+    context,
+    details,
+    erasure,
+    facts,
+    health,
+    items,
+    keys,
+    knowledge,
+    memories,
+    recall,
+    sessions,
+    transfer,
+    upkeep,
+    workflows,
+)
+from wellkept.server.rest.shapes import ErrorBody
+from wellkept.server.threads import BodyReader, Threads
+
+GROUPS = (
+    health,
+    agents,
+    memories,
+    items,
+    batch,
+    facts,
+    recall,
+    sessions,
+    details,
+    context,
+    audit,
+    upkeep,
+    erasure,
+    knowledge,
+    keys,
+    workflows,
+    consolidation,
+    agent_runs,
+    transfer,
+)
+"""The modules with the routes of the REST API."""
+
+PAGES = (
+    login_pages,
+    home,
+    memory_pages,
+    bulk,
+    memory,
+    agent_forms,
+    why,
+    seen,
+    conversations,
+    proposals,
+    detail_pages,
+    memory_map,
+    documents,
+    knowledge_pages,
+    history,
+    users,
+    tenant,
+    upkeep_pages,
+)
+"""The modules with the pages of the console."""
+
+REST: Sequence[Route] = [*(route for each in (reference, *GROUPS) for route in each.router.routes), mounting.ROUTE]
+CONSOLE: Sequence[Route] = [route for each in PAGES for route in each.router.routes]
+
+SWITCH_SECONDS = 0.001
+"""Switch interval of Python's threads. With the default of 5 ms a request that queries the database ten times waits up
+to ten times 5 ms for each thread that computes."""
+
+PUBLISH_SECONDS = 5.0
+"""Interval at which the state of background threads is published for scrapes that another process answers."""
+
+PREPARE_SECONDS = 0.5
+"""Time after the start at which the console is prepared; programs that wait for the server go first."""
+
+DESCRIPTION = """Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt.
+
+- **Start** with [Create Memory](#?route=post-/api/agents/-agent-/memories)
+  and [Recall](#?route=post-/api/agents/-agent-/recall).
+- **Keys:** send `Authorization: Bearer <key>`, unless the server runs with `--no-auth`. Each route names the scope
+  it needs.
+- **Errors** have a sentence for people (`error`) and a word for programs (`code`).
+- **Retries:** send the same `Idempotency-Key` with each try of a POST, and it is done once.
+"""
+
+NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
+"""The framework would write queries and refused bodies, which are content, to traces and logs."""
+
+
+def create_app(
+    wellkept: Wellkept,
+    *,
+    no_auth: bool = False,
+    hosts: Sequence[str] = (),
+    runner: AgentRunner | None = None,
+    shared: Path | None = None,
+) -> FastAPI:
+    """Return an application that serves `wellkept` to clients with a key; it never closes it.
+
+    With `no_auth` it requires no key and serves the tenant of the settings to every client that can reach it. `hosts`
+    are Host names it answers to besides those of this machine; a custom `runner` may give agents more tools. Server
+    processes that name the same folder `shared` count requests and wrong keys together.
+
+    Raises: Invalid.
+    """
+    app = FastAPI(
+        title="wellkept",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=_lifespan,
+        # `reference` serves the document and its page.
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+        telemetry=NO_TELEMETRY,
+        responses={"default": {"model": ErrorBody}},
+    )
+    app.state.wellkept = wellkept
+    app.state.runner = AgentRunner(wellkept) if runner is None else runner
+    # Fail now, not with the first request, if the tenant of the settings is invalid.
+    wellkept.tenant()
+    _add_routes(app, wellkept)
+    add_error_handlers(app)
+    complete_document(app, app.state.routes.scopes, no_auth=no_auth)
+    _add_middlewares(app, wellkept, no_auth=no_auth, hosts=hosts, shared=shared)
+    return app
+
+
+def _add_routes(app: FastAPI, wellkept: Wellkept) -> None:
+    """Add every route to the framework and to the table of scopes."""
+    app.state.routes = table = RouteTable([*REST, *CONSOLE])
+    for each in GROUPS:
+        app.include_router(each.router.api, dependencies=[Depends(reject_unknown_params)])
+    for each in (*PAGES, reference):
+        app.include_router(each.router.api)
+    for each in (*GROUPS, *PAGES, reference):
+        check_scopes(each.router.api, table.scopes)
+    app.state.reference = reference.ReferencePage(app)
+    app.state.mcp = mounting.create_endpoint(wellkept)
+    endpoint = starlette_routing.Route(mounting.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)
+    app.router.routes.append(endpoint)
+
+
+def _add_middlewares(
+    app: FastAPI, wellkept: Wellkept, *, no_auth: bool, hosts: Sequence[str], shared: Path | None
+) -> None:
+    """Add the middlewares."""
+    settings = wellkept.settings
+    app.state.logins = wellkept.logins
+    app.state.metrics = Metrics(wellkept, shared)
+    app.state.keys = KeyCheck(wellkept, app.state.metrics, shared and shared / "failures")
+    app.state.connections = Connections(
+        per_address=settings.max_connections, proxies=settings.trusted_proxies, metrics=app.state.metrics
+    )
+    app.state.store_checks = health.StoreChecks()
+    # One for each concurrent request: a tenant has a share of those, so its slow work leaves threads to others.
+    app.state.threads = Threads(most=settings.max_requests + SPARE)
+    app.state.reader = BodyReader()
+    # The last one added sees a request first.
+    app.add_middleware(JsonRoutes, routes=REST, threads=app.state.threads, reader=app.state.reader)
+    idempotent = partial(IdempotencyMiddleware, idempotency=wellkept.idempotency, threads=app.state.threads)
+    app.add_middleware(Detour, when=has_idempotency_key, through=idempotent)
+    app.add_middleware(LongJobQueue)
+    app.add_middleware(BodyLimit, reader=app.state.reader)
+    app.add_middleware(RequestLimit, most=settings.max_requests)
+    # Outside the limit above: watching the connection must not count as waiting for the body, which frees a slot.
+    app.add_middleware(DeadlineMiddleware, settings=settings)
+    app.add_middleware(
+        AuthMiddleware,
+        wellkept=wellkept,
+        keys=app.state.keys,
+        logins=app.state.logins,
+        table=app.state.routes,
+        no_auth=no_auth,
+        rates=shared and shared / "rates",
+    )
+    app.add_middleware(Detour, when=leads_to_console, through=ConsoleGuard)
+    app.add_middleware(HostGuard, hosts=[*hosts, *settings.public_hosts])
+    app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+    current_default_thread_limiter().total_tokens = app.state.wellkept.settings.max_requests + SPARE
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    # What is loaded stays. Looking for garbage among it would stop all requests for a tenth of a second at times.
+    gc.freeze()
+    app.state.wellkept.maintenance.start()
+    publishing = asyncio.create_task(_publish_metrics(app.state.metrics))
+    preparing = asyncio.create_task(_prepare_pages(app))
+    async with app.state.mcp.running():
+        yield {"connections": app.state.connections}
+    publishing.cancel()
+    preparing.cancel()
+    app.state.wellkept.maintenance.stop()
+    gc.unfreeze()
+    sys.setswitchinterval(interval)
+    app.state.threads.close()
+    app.state.reader.close()
+
+
+async def _prepare_pages(app: FastAPI) -> None:
+    """Build the routes and the frame of the console; otherwise, its first visitor would wait for them."""
+    await asyncio.sleep(PREPARE_SECONDS)
+    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in app.routes:
+        route.matches(scope)
+        # Requests go first.
+        await asyncio.sleep(0)
+    await asyncio.to_thread(compile_frame)
+
+
+async def _publish_metrics(metrics: Metrics) -> None:
+    while metrics.is_shared:
+        metrics.refresh_background()
+        await asyncio.sleep(PUBLISH_SECONDS)
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,254 @@
+"""Conversations of an agent as threads: each turn with its prompt and its memories; and chat with the agent."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import Form, Path, Query, Request
+from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from wellkept.errors import Forbidden, Invalid, NotFound, WellkeptError
+from wellkept.model import AgentQuestion, ContextCall, KeyScope, Memory, Message, Role, Session
+from wellkept.policy.filters.conditions import EXISTS, Comparison, Not
+from wellkept.policy.keys import is_allowed
+from wellkept.policy.names import is_session_id
+from wellkept.server.console.pages import fit_bytes, page, page_router, place
+from wellkept.server.http.auth import CurrentAgent, CurrentTenant
+from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.rest.agent_runs import CurrentRunner
+from wellkept.services.prompt.transcripts import MAX_MESSAGE_CHARS
+
+SESSIONS = 50
+MESSAGES = 50
+CALLS = 200
+"""Latest prompts of a conversation that are assigned to its turns."""
+
+MEMORIES = 500
+AFTERWARDS = timedelta(seconds=2)
+"""Time after a turn in which what is written still belongs to it."""
+
+SHOWN_BEFORE = 20
+"""Latest messages that the page shows after an answer."""
+
+NO_PAGE = "There is no such page; start with the first one."
+
+router = page_router("/agents/{agent}/sessions")
+
+
+@dataclass(slots=True)
+class Turn:
+    """A message, and around an answer: the prompts that made it, the memories in them, and those it wrote."""
+
+    message: Message
+    calls: list[ContextCall] = field(default_factory=list)
+    written: list[Memory] = field(default_factory=list)
+
+    used: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def add_call(self, call: ContextCall) -> None:
+        """Add a prompt, and the ids of what it showed and left out."""
+        self.calls.append(call)
+        items = [item for block in call.blocks for item in block.items if item.id.startswith(("m-", "d-"))]
+        shown = dict.fromkeys([*self.used, *(item.id for item in items if not item.left_out)])
+        left_out = dict.fromkeys([*self.left_out, *(item.id for item in items if item.left_out)])
+        self.used, self.left_out = list(shown), [id for id in left_out if id not in shown]
+
+
+@router.get("", scope=READ)
+def list_sessions(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    runner: CurrentRunner,
+    at: Annotated[str, Query()] = "",
+    id: Annotated[str, Query()] = "",
+) -> Response:
+    """Show the most recently used first; `at` and `id` are the end of the previous page."""
+    agent = tenant.get_agent(memory.owner.agent)
+    found = memory.sessions(before=_place(at, id) if at or id else None, limit=SESSIONS + 1)
+    listed = found[:SESSIONS]
+    older = listed[-1] if len(found) > SESSIONS else None
+    chat = find_chat(request, runner, memory)
+    return page(request, "sessions.html", agent=agent, sessions=listed, older=older, chat=chat)
+
+
+@router.get("/{id}", scope=READ)
+def show_session(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    runner: CurrentRunner,
+    id: Annotated[str, Path()],
+    after: Annotated[int, Query(ge=0, le=10**9)] = 0,
+) -> Response:
+    """Show the summary of a conversation and its messages, in order."""
+    return _session_page(request, tenant, memory, runner, memory.session(id), after=after)
+
+
+@router.post("", scope=WRITE)
+async def begin_chat(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    runner: CurrentRunner,
+    prompt: Annotated[str, Form()] = "",
+) -> Response:
+    """Ask the agent something in a new conversation."""
+    return await _ask(request, tenant, memory, runner, f"s-{uuid.uuid4().hex}", prompt)
+
+
+@router.post("/{id}", scope=WRITE)
+async def continue_chat(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    runner: CurrentRunner,
+    id: Annotated[str, Path()],
+    prompt: Annotated[str, Form()] = "",
+) -> Response:
+    """Ask the agent something in this conversation; a failed answer keeps what was typed."""
+    return await _ask(request, tenant, memory, runner, id, prompt)
+
+
+def find_chat(request: Request, runner: CurrentRunner, memory: CurrentAgent) -> str:
+    """Return the model that answers in the console; empty if there is none, or the key may not write."""
+    if not is_allowed(request.state.access.scope, KeyScope.WRITE):
+        return ""
+    try:
+        return runner.model_for(memory.owner)
+    except Invalid:
+        return ""
+
+
+async def _ask(
+    request: Request, tenant: CurrentTenant, memory: CurrentAgent, runner: CurrentRunner, id: str, prompt: str
+) -> Response:
+    said = prompt.replace("\r\n", "\n")
+    try:
+        answer = await runner.run(AgentQuestion(owner=memory.owner, prompt=said, session_id=id))
+    except Forbidden:
+        raise
+    except WellkeptError as error:
+        problem = str(error)
+        return await run_in_threadpool(_refused_page, request, tenant, memory, runner, id, said, problem)
+    session = await run_in_threadpool(memory.session, id)
+    # The page of a long conversation begins a few turns before the answer.
+    begin = max(0, session.message_count - SHOWN_BEFORE)
+    address = place("agents", memory.owner.agent, "sessions", answer.session_id, after=begin or None)
+    return RedirectResponse(f"{address}#turn-{session.message_count - 1}", status_code=303)
+
+
+def _refused_page(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    runner: CurrentRunner,
+    id: str,
+    prompt: str,
+    problem: str,
+) -> Response:
+    try:
+        session = memory.session(id)
+    except NotFound:
+        now = request.app.state.wellkept.now()
+        session = Session(id=id, owner=memory.owner, created_at=now, updated_at=now)
+    return _session_page(request, tenant, memory, runner, session, problem=problem, prompt=prompt)
+
+
+def _session_page(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    runner: CurrentRunner,
+    session: Session,
+    *,
+    after: int = 0,
+    problem: str = "",
+    prompt: str = "",
+) -> Response:
+    # One more than shown, and the one before them, whose time separates earlier prompts.
+    found = memory.messages(session.id, after=max(0, after - 1), limit=MESSAGES + 2) if session.message_count else ()
+    since = found[0].created_at if after and found else None
+    listed = fit_bytes(found[1 if after else 0 :][:MESSAGES], lambda each: each.content)
+    more = listed[-1].position if listed and listed[-1].position < session.message_count else 0
+    return page(
+        request,
+        "session.html",
+        status=400 if problem else 200,
+        agent=tenant.get_agent(memory.owner.agent),
+        session=session,
+        turns=find_turns(memory, session.id, listed, since),
+        more=more,
+        after=after,
+        chat=find_chat(request, runner, memory),
+        longest=MAX_MESSAGE_CHARS,
+        problem=problem,
+        prompt=prompt,
+    )
+
+
+def find_turns(memory: CurrentAgent, id: str, messages: Sequence[Message], since: datetime | None) -> list[Turn]:
+    """Return the messages with the prompts and memories that belong to each answer, by their times.
+
+    `since` is the time of the message before them.
+    """
+    turns = [Turn(each) for each in messages]
+    answers = [each for each in turns if each.message.role is Role.ASSISTANT]
+    if not answers:
+        return turns
+    last = answers[-1].message.created_at
+
+    def find_answer(at: datetime) -> Turn | None:
+        is_here = since is None or at > since
+        return next((each for each in answers if at <= each.message.created_at), None) if is_here else None
+
+    for call in _find_calls(memory, id, find_answer):
+        # A prompt precedes its answer.
+        if turn := find_answer(call.at):
+            turn.add_call(call)
+    for each in reversed(memory.list(session_id=id, state="all", until=last + AFTERWARDS, limit=MEMORIES)):
+        if turn := find_answer(each.created_at - AFTERWARDS):
+            turn.written.append(each)
+    _add_unnamed(memory, [turn for turn in answers if turn.calls])
+    return turns
+
+
+def _find_calls(memory: CurrentAgent, id: str, find_answer: Callable[[datetime], Turn | None]) -> list[ContextCall]:
+    """Return the prompts of answers, oldest first. Their items are large, so only those of the page are read."""
+    newer, found = "", []
+    for call in memory.context_calls(session_id=id, limit=CALLS, item=""):
+        if find_answer(call.at):
+            found.append(call)
+        elif not found:
+            newer = call.id
+    return [*reversed(memory.context_calls(session_id=id, before=newer, limit=len(found)))] if found else []
+
+
+def _add_unnamed(memory: CurrentAgent, answers: Sequence[Turn]) -> None:
+    """Add memories that name no conversation and were written between a prompt and its answer: those of tools."""
+    if not answers:
+        return
+    since, until = answers[0].calls[0].at, answers[-1].message.created_at
+    unnamed = Not(Comparison("session_id", EXISTS))
+    for each in reversed(memory.list(where=unnamed, state="all", since=since, until=until, limit=MEMORIES)):
+        for turn in answers:
+            if turn.calls[0].at <= each.created_at <= turn.message.created_at:
+                turn.written.append(each)
+                break
+
+
+def _place(at: str, id: str) -> tuple[datetime, str]:
+    """Raises: Invalid."""
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        raise Invalid(NO_PAGE) from None
+    if moment.tzinfo is None or not is_session_id(id):
+        raise Invalid(NO_PAGE)
+    return moment.astimezone(UTC), id

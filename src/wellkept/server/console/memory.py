@@ -1,0 +1,169 @@
+"""One memory: its life as a picture, its versions, corrections, near-duplicates and prompts; edit, approve, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import Form, Path, Request
+from fastapi.responses import RedirectResponse, Response
+
+from wellkept.api.agent import PAGE
+from wellkept.errors import Conflict, Invalid, NotFound
+from wellkept.model import BlockItem, ContextCall, Memory, MemoryVersion
+from wellkept.server.console.lifeline import Piece, compare_words, draw_life
+from wellkept.server.console.pages import page, page_router, place, render_value
+from wellkept.server.http.auth import CurrentAgent, CurrentTenant
+from wellkept.server.http.routing import ADMIN, READ, WRITE
+from wellkept.server.paging import fit_page
+
+MAX_CHAIN = 20
+CALLS = 20
+"""Latest prompts that are searched for a memory."""
+
+NEAR = timedelta(seconds=2)
+
+router = page_router()
+
+
+MemoryId = Annotated[str, Path()]
+
+
+@router.get("/agents/{agent}/memories/{id}", scope=READ)
+def show_memory(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: MemoryId) -> Response:
+    """Show a memory with all of its fields, its previous versions and similar memories."""
+    return _memory_page(request, tenant, memory, id)
+
+
+@router.post("/agents/{agent}/memories/{id}", scope=WRITE)
+def edit_memory(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    id: MemoryId,
+    text: Annotated[str, Form()] = "",
+    tags: Annotated[str, Form()] = "",
+    importance: Annotated[float | None, Form()] = None,
+    version: Annotated[int | None, Form()] = None,
+) -> Response:
+    """Edit a memory; the form shows a refusal and keeps the text."""
+    words = [word for each in tags.split(",") if (word := each.strip())]
+    try:
+        memory.update(id, text=_lines(text), tags=words, importance=importance, version=version)
+    except (Invalid, Conflict) as error:
+        return _memory_page(request, tenant, memory, id, problem=str(error), text=text, tags=tags)
+    return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
+
+
+@router.get("/agents/{agent}/memories/{id}/delete", scope=WRITE)
+def ask_to_delete(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: MemoryId) -> Response:
+    """Ask for confirmation."""
+    return page(request, "delete.html", agent=tenant.get_agent(memory.owner.agent), memory=memory.get(id))
+
+
+@router.post("/agents/{agent}/memories/{id}/delete", scope=WRITE)
+def delete_memory(memory: CurrentAgent, id: MemoryId) -> Response:
+    """Delete a memory and its history permanently."""
+    memory.forget(id)
+    return RedirectResponse(place("agents", memory.owner.agent), status_code=303)
+
+
+@router.post("/agents/{agent}/memories/{id}/approve", scope=ADMIN)
+def approve_memory(memory: CurrentAgent, id: MemoryId) -> Response:
+    """Approve a memory that is held or flagged."""
+    memory.approve(id)
+    return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
+
+
+@router.post("/agents/{agent}/memories/{id}/restore", scope=WRITE)
+def restore_memory(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: MemoryId) -> Response:
+    """Make an archived or expired memory live again."""
+    try:
+        memory.restore(id)
+    except Conflict as error:
+        return _memory_page(request, tenant, memory, id, problem=str(error))
+    return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
+
+
+def _memory_page(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    id: str,
+    *,
+    problem: str = "",
+    text: str | None = None,
+    tags: str | None = None,
+) -> Response:
+    record, now = memory.get(id), request.app.state.wellkept.now()
+    versions = fit_page(memory.history(id, limit=PAGE))
+    return page(
+        request,
+        "memory.html",
+        status=400 if problem else 200,
+        agent=tenant.get_agent(memory.owner.agent),
+        memory=record,
+        life=draw_life(record, versions, now),
+        changes=_compare_versions(record, versions),
+        versions=versions,
+        chain=_find_chain(memory, record),
+        similar=memory.similar(id),
+        prompts=_find_prompts(memory, id),
+        is_conversation=_is_conversation(memory, record.session_id),
+        problem=problem,
+        text=record.text if text is None else text,
+        tags=", ".join(record.tags) if tags is None else tags,
+    )
+
+
+def _find_chain(memory: CurrentAgent, record: Memory) -> list[Memory]:
+    """Return the memories that corrected each other, oldest first, with the given one; empty if there are no others."""
+    chain = [record]
+    while chain[0].supersedes and len(chain) < MAX_CHAIN:
+        try:
+            chain.insert(0, memory.get(chain[0].supersedes))
+        except NotFound:
+            break
+    while (ended := chain[-1].valid_to) is not None and len(chain) < MAX_CHAIN:
+        # A correction is written when the corrected one ends, unless it says another time.
+        near = memory.list(state="all", since=ended - NEAR, until=ended + NEAR, limit=PAGE)
+        found = [each for each in near if each.supersedes == chain[-1].id]
+        if not found:
+            break
+        chain.append(found[0])
+    return chain if len(chain) > 1 else []
+
+
+def _find_prompts(memory: CurrentAgent, id: str) -> list[tuple[ContextCall, str, BlockItem]]:
+    """Return the latest prompts that considered a memory, with the block that showed it or left it out."""
+    found = []
+    for call in memory.context_calls(limit=CALLS, item=id):
+        places = [(call, block.name, item) for block in call.blocks for item in block.items]
+        # Several blocks may consider it; the one that shows it counts.
+        found += sorted(places, key=lambda place: bool(place[2].left_out))[:1]
+    return found
+
+
+def _compare_versions(record: Memory, versions: Sequence[MemoryVersion]) -> list[tuple[MemoryVersion, list[Piece]]]:
+    """Return each former version with its changes to the next one, newest first."""
+    is_item, found = record.item_key is not None, []
+    later = render_value(record) if is_item else record.text
+    for each in versions:
+        text = render_value(each) if is_item else each.text
+        found.append((each, compare_words(text, later)))
+        later = text
+    return found
+
+
+def _is_conversation(memory: CurrentAgent, id: str | None) -> bool:
+    """Return True if the session exists: a memory may name one that was never logged, or was deleted."""
+    try:
+        return id is not None and memory.session(id) is not None
+    except NotFound:
+        return False
+
+
+def _lines(text: str) -> str:
+    """Convert the line ends of browsers (CR LF)."""
+    return text.replace("\r\n", "\n")

@@ -1,0 +1,155 @@
+"""End users with their records, and erasure: a preview first, then the receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from fastapi import Form, Query, Request
+from fastapi.responses import Response
+from pydantic import ValidationError
+
+from wellkept.api.agent import MAX_PAGE
+from wellkept.api.wellkept import Wellkept
+from wellkept.caller import current_caller
+from wellkept.errors import Conflict, Forbidden, Invalid, NotFound
+from wellkept.model import Agent, Memory, Receipt
+from wellkept.policy.filters.conditions import EQUAL, Comparison
+from wellkept.server.console.pages import page, page_router
+from wellkept.server.http.auth import CurrentTenant
+from wellkept.server.http.routing import ADMIN, READ
+from wellkept.server.rest.erasure import ReceiptBody
+
+USERS = 100
+AGENTS = 15
+"""Agents whose memories of a user are shown."""
+
+MEMORIES = 10
+"""Newest memories of a user shown for each agent."""
+
+SESSIONS = 20
+FOUND = 200
+"""Findings shown in a preview."""
+
+KINDS: Mapping[str, str] = {
+    "user": "an end user",
+    "text": "everything that mentions some words",
+    "agent": "an agent",
+    "session": "a conversation",
+    "memory": "a memory (AGENT/ID)",
+    "tenant": "this whole tenant",
+}
+NOT_A_RECEIPT = "This is no receipt, or it was changed."
+
+router = page_router()
+
+
+@router.get("/users", scope=READ)
+def list_users(request: Request, tenant: CurrentTenant, after: Annotated[str, Query()] = "") -> Response:
+    """Show end users by id."""
+    found = tenant.list_users(after=after, limit=USERS + 1)
+    more = found[USERS - 1].user if len(found) > USERS else ""
+    return page(request, "users.html", users=found[:USERS], more=more, is_first=not after)
+
+
+@router.get("/user", scope=READ)
+def show_user(request: Request, tenant: CurrentTenant, id: Annotated[str, Query()]) -> Response:
+    """Show the newest memories of a user for each agent, and the conversations."""
+    shown: list[tuple[Agent, Sequence[Memory], bool]] = []
+    for agent in tenant.list_agents(limit=MAX_PAGE):
+        if len(shown) == AGENTS:
+            break
+        memory = tenant.agent(agent.id).for_user(id, shared=False)
+        found = memory.list(state="all", limit=MEMORIES + 1)
+        if found:
+            shown.append((agent, found[:MEMORIES], len(found) > MEMORIES))
+    sessions = tenant.sessions(where=Comparison("user", EQUAL, id), limit=SESSIONS)
+    if not shown and not sessions:
+        raise NotFound("There is nothing of such a user.")
+    return page(request, "user.html", user=id, shown=shown, sessions=sessions)
+
+
+@router.get("/erasure", scope=ADMIN)
+def show_erasure(
+    request: Request, kind: Annotated[str, Query()] = "user", id: Annotated[str, Query()] = ""
+) -> Response:
+    """Show the form. Raises: Forbidden when the key is limited to agents or a user."""
+    current_caller().check_whole_tenant()
+    return _erasure_page(request, kind, id)
+
+
+@router.post("/erasure/preview", scope=ADMIN)
+def preview_erasure(
+    request: Request,
+    tenant: CurrentTenant,
+    kind: Annotated[str, Form()] = "text",
+    id: Annotated[str, Form()] = "",
+    with_agents: Annotated[str, Form()] = "",
+) -> Response:
+    """Show what an erasure would remove; change nothing."""
+    return _erase(request, tenant, kind, id, with_agents, is_dry_run=True)
+
+
+@router.post("/erasure", scope=ADMIN)
+def erase(
+    request: Request,
+    tenant: CurrentTenant,
+    kind: Annotated[str, Form()] = "text",
+    id: Annotated[str, Form()] = "",
+    with_agents: Annotated[str, Form()] = "",
+) -> Response:
+    """Erase a subject permanently and show the receipt."""
+    return _erase(request, tenant, kind, id, with_agents, is_dry_run=False)
+
+
+@router.post("/erasure/receipt", scope=ADMIN)
+def download_receipt(receipt: Annotated[str, Form()] = "") -> Response:
+    """Return the receipt that the page shows as a file. Raises: Invalid."""
+    try:
+        body = ReceiptBody.model_validate_json(receipt)
+    except ValidationError:
+        raise Invalid(NOT_A_RECEIPT) from None
+    if not Wellkept.verify_receipt(body.model_dump()):
+        raise Invalid(NOT_A_RECEIPT)
+    headers = {"Content-Disposition": f'attachment; filename="erasure-{body.at:%Y-%m-%d-%H%M%S}.json"'}
+    return Response(body.model_dump_json(indent=2), media_type="application/json", headers=headers)
+
+
+def _erase(
+    request: Request, tenant: CurrentTenant, kind: str, id: str, with_agents: str, *, is_dry_run: bool
+) -> Response:
+    subject = f"{kind}:{tenant.id if kind == 'tenant' else id.strip()}"
+    try:
+        if kind not in KINDS:
+            raise Invalid(f"Choose what to erase: {', '.join(KINDS)}.")
+        receipt = tenant.erase(subject, dry_run=is_dry_run, with_agents=True if with_agents else None)
+    except (Invalid, NotFound, Conflict, Forbidden) as error:
+        return _erasure_page(request, kind, id, problem=str(error))
+    return _erasure_page(request, kind, id, with_agents=with_agents, receipt=receipt)
+
+
+def _erasure_page(
+    request: Request,
+    kind: str,
+    id: str,
+    *,
+    with_agents: str = "",
+    problem: str = "",
+    receipt: Receipt | None = None,
+) -> Response:
+    as_json = (
+        "" if receipt is None or receipt.is_dry_run else ReceiptBody.model_validate(receipt).model_dump_json(indent=2)
+    )
+    return page(
+        request,
+        "erasure.html",
+        status=400 if problem else 200,
+        kinds_of_subjects=KINDS,
+        kind=kind,
+        id=id,
+        with_agents=with_agents,
+        problem=problem,
+        receipt=receipt,
+        found=() if receipt is None else receipt.found[:FOUND],
+        json=as_json,
+    )

@@ -1,0 +1,340 @@
+"""Steps that every request passes first: its id and metrics, the check of its Host and Origin, and its deadline.
+
+A foreign page can make a browser send requests to 127.0.0.1 and, by pointing its own name there (DNS rebinding), even
+read the answers. The first shows in the Origin header, the second in the Host header; a page can forge neither.
+
+Routes run in threads and check their deadline as they go (see `wellkept.deadline`). It also ends when the client hangs
+up; the connection is watched only for requests that take longer than `MOMENT`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import os
+import re
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
+from urllib.parse import parse_qsl, urlsplit
+
+import prometheus_client
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wellkept.deadline import DEADLINE, Deadline
+from wellkept.meter import METER
+from wellkept.server.http.errors import METHODS, error_response
+from wellkept.server.http.metrics import Metrics
+from wellkept.server.http.routing import UNKNOWN, is_console
+from wellkept.settings import Settings
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+PROTECTION: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""Headers that keep answers out of caches and browsers from guessing their type."""
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+EVERYWHERE = frozenset({"0.0.0.0", "::"})
+"""Addresses of all interfaces. With them, any IP address is accepted as Host, because DNS rebinding needs a name."""
+
+TWO_HOSTS = "The request has more than one Host header; send it once."
+
+LONG_ROUTES = frozenset({"/api/import", "/api/export", "/admin/import", "/admin/export"})
+
+AGENT_ROUTES = "/agent/"
+MOMENT = 0.25
+"""Seconds after which the connection of a request is watched."""
+
+
+def add_protection(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer, with those of `PROTECTION` that it lacks.
+
+    >>> add_protection([(b"cache-control", b"max-age=3600")])
+    [(b'cache-control', b'max-age=3600'), (b'x-content-type-options', b'nosniff')]
+    """
+    existing = list(headers)
+    names = {name.lower() for name, _ in existing}
+    return existing + [each for each in PROTECTION if each[0] not in names]
+
+
+USER_HEADER, USER = b"x-wellkept-user", "user"
+"""Header and query parameter that name the end user a request acts for."""
+
+
+def parse_query(scope: Scope) -> list[tuple[str, str]]:
+    """Return the names and values of the query parameters."""
+    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """Return the first header of this name (lower case).
+
+    >>> header({"headers": [(b"host", b"localhost:8077")]}, b"host")
+    'localhost:8077'
+    """
+    for each, value in scope["headers"]:
+        if each == name:
+            return str(value, "latin-1")
+    return None
+
+
+def has_json(scope: Scope) -> bool:
+    """Return True if the Content-Type is JSON.
+
+    >>> has_json({"headers": [(b"content-type", b"application/merge-patch+json; charset=utf-8")]})
+    True
+    """
+    main, _, kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower().partition("/")
+    return main == "application" and "/" not in kind and (kind == "json" or kind.endswith("+json"))
+
+
+def has_body(scope: Scope) -> bool:
+    """Return True if the request announces a body."""
+    return header(scope, b"content-length") not in (None, "0") or header(scope, b"transfer-encoding") is not None
+
+
+IDEMPOTENCY_KEY = b"idempotency-key"
+HEADER = "X-Request-Id"
+_NAME = HEADER.lower().encode()
+_ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+log = logging.getLogger("wellkept.server")
+
+
+class RequestMiddleware:
+    """Outermost middleware: gives each request an id, counts and times it, and answers 500 to unexpected errors.
+
+    The id links an answer to its lines in the log.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._counters: dict[tuple[str, str, int], tuple[prometheus_client.Counter, prometheus_client.Histogram]] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # White space around a value is not part of it (RFC 9110, 5.5), but the parser keeps what follows.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        sent_id = header(scope, _NAME) or ""
+        request_id = sent_id if _ACCEPTABLE.fullmatch(sent_id) else os.urandom(8).hex()
+        scope.setdefault("state", {})["request_id"] = request_id
+        clock, status, has_started = asyncio.get_running_loop().time, 500, False
+        started_at = clock()
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal has_started, status
+            if message["type"] == "http.response.start":
+                has_started = True
+                status = message["status"]
+                message["headers"] = [*add_protection(message.get("headers", ())), (_NAME, request_id.encode())]
+            await send(message)
+
+        self._metrics.under_way.inc()
+        token = METER.set(self._metrics)
+        try:
+            await self._app(scope, receive, send_with_id)
+        # No other middleware can answer: log unexpected errors here.
+        except Exception:
+            log.exception("%s %s broke (request %s)", scope["method"], scope["path"], request_id)
+            if has_started:
+                raise
+            sentence = f"Something went wrong here; the server's log has it under {request_id}."
+            await error_response(500, sentence)(scope, receive, send_with_id)
+        finally:
+            METER.reset(token)
+            self._metrics.under_way.dec()
+            self._count(scope, status, clock() - started_at)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        state = scope["state"]
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        key = method, state.get("route", UNKNOWN).path, status
+        # Looking a counter up takes longer than counting.
+        found = self._counters.get(key)
+        if found is None:
+            found = self._counters[key] = (
+                self._metrics.requests.labels(method, key[1], str(status)),
+                self._metrics.seconds.labels(method, key[1]),
+            )
+        requests, histogram = found
+        requests.inc()
+        histogram.observe(seconds)
+        if "refused" in state:
+            self._metrics.refused.labels(state["refused"]).inc()
+
+
+class Detour:
+    """Leads some requests through another middleware, which the others do not pass."""
+
+    def __init__(self, app: ASGIApp, *, when: Callable[[Scope], bool], through: Callable[[ASGIApp], ASGIApp]) -> None:
+        self._app = app
+        self._when = when
+        self._through = through(app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._through if scope["type"] == "http" and self._when(scope) else self._app
+        await app(scope, receive, send)
+
+
+def leads_to_console(scope: Scope) -> bool:
+    return is_console(scope["path"])
+
+
+def has_idempotency_key(scope: Scope) -> bool:
+    return scope["method"] == "POST" and header(scope, IDEMPOTENCY_KEY) is not None
+
+
+class HostGuard:
+    """Refuses requests with a foreign Host or Origin header."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
+        self._app = app
+        self._hosts = LOOPBACK_HOSTS.union(host.lower().strip("[]") for host in hosts)
+        self._is_everywhere = not self._hosts.isdisjoint(EVERYWHERE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            await error_response(400 if refusal is TWO_HOSTS else 403, refusal)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> str | None:
+        # A proxy may have checked the other one.
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            return TWO_HOSTS
+        host = (header(scope, b"host") or "").lower()
+        name = host_name(host)
+        if name not in self._hosts and not (self._is_everywhere and is_address(name)):
+            return (
+                "This server does not answer to that Host name; use the address it was started on, "
+                "or start it with --public-host and this name."
+            )
+        origin = header(scope, b"origin")
+        if origin is not None and _parse_origin(origin) != host:
+            return "Requests from web pages of another origin are refused."
+        return None
+
+
+# Nearly all requests have the same Host.
+@lru_cache(maxsize=256)
+def host_name(host: str) -> str:
+    """Return a Host header without its port; empty if it is invalid.
+
+    >>> host_name("localhost:8077"), host_name("[::1]:8077"), host_name("127.0.0.1"), host_name("a@b:c")
+    ('localhost', '::1', '127.0.0.1', '')
+    """
+    try:
+        parts = urlsplit(f"//{host}")
+        # Raises ValueError if it is not a number.
+        _ = parts.port
+    except ValueError:
+        return ""
+    return parts.hostname or "" if parts.netloc == host and "@" not in host else ""
+
+
+def is_address(name: str) -> bool:
+    """Return True if a host name is an IP address.
+
+    >>> is_address("192.168.1.7"), is_address("fe80::1"), is_address("evil.example")
+    (True, True, False)
+    """
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse_origin(origin: str) -> str:
+    """Return the `host:port` of an Origin header; empty for "null"."""
+    try:
+        return urlsplit(origin.lower()).netloc
+    except ValueError:
+        return ""
+
+
+class DeadlineMiddleware:
+    """Sets the deadline of each request. The time to receive its body does not count."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        watch = _Watch(scope, receive, Deadline(self._seconds(scope["path"])))
+        token = DEADLINE.set(watch.deadline)
+        try:
+            await self._app(scope, watch.receive, send)
+        finally:
+            watch.end()
+            DEADLINE.reset(token)
+
+    def _seconds(self, path: str) -> float:
+        if path.startswith(AGENT_ROUTES):
+            return self._settings.agent_timeout + self._settings.request_timeout
+        return self._settings.transfer_timeout if path in LONG_ROUTES else self._settings.request_timeout
+
+
+class _Watch:
+    """Watches the connection of one request without consuming the body the application reads."""
+
+    def __init__(self, scope: Scope, receive: Receive, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self._receive = receive
+        self._has_body = header(scope, b"content-length") not in (None, "0") or bool(
+            header(scope, b"transfer-encoding")
+        )
+        self._is_whole = False
+        self._unread: Message | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(MOMENT, self._begin)
+
+    async def receive(self) -> Message:
+        """Return the next message to the application."""
+        if self._unread is not None:
+            message, self._unread = self._unread, None
+            return message
+        # The application waits for a body, whatever the headers announced.
+        self._has_body = True
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.deadline.cancel()
+        elif not message.get("more_body"):
+            self._is_whole = True
+            self.deadline.restart()
+        return message
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        # Do not consume a body that the application has yet to read.
+        if self._has_body and not self._is_whole:
+            self._timer = loop.call_later(MOMENT, self._begin)
+        else:
+            self._task = loop.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        # Keep the empty body for the application, which may still read it.
+        if not self._is_whole:
+            message = await self._receive()
+            self._is_whole = True
+            if message["type"] == "http.request":
+                self._unread = message
+            else:
+                self.deadline.cancel()
+                return
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.deadline.cancel()

@@ -1,0 +1,242 @@
+"""Resources: texts that a host may add to a prompt, and completions for their addresses.
+
+The set `journal` offers the private memory of an agent and `details` its stored texts; skills are always offered. The
+addresses of other agents are answered like missing ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from mcp.types import (
+    Annotations,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    ResourceTemplateReference,
+    TextResourceContents,
+)
+
+from wellkept.errors import Invalid, NotFound
+from wellkept.model import Detail, DetailPage
+from wellkept.policy.names import encode_cursor
+from wellkept.policy.prompt.escaping import wrap_block
+from wellkept.server.mcp.client import ClientContext
+from wellkept.server.paging import decode_place
+from wellkept.tools.bounds import MAX_CHARS
+
+SCHEME = "wellkept"
+PRIVATE_MEMORY, DETAILS, SKILLS = "private-memory", "details", "skills"
+PLAIN, MARKDOWN = "text/plain", "text/markdown"
+PAGE = 50
+MISSING = "There is no such resource here; list the resources to see what there is."
+NUMBERS = ("offset", "limit", "head", "tail", "context")
+WORDS = ("lines", "grep", "json_path")
+TEMPLATES: Mapping[str, ResourceTemplate] = {
+    each.name: each
+    for each in (
+        ResourceTemplate(
+            name=PRIVATE_MEMORY,
+            title="Private memory",
+            uri_template=f"{SCHEME}://agent/{{agent}}/{PRIVATE_MEMORY}",
+            description="What the agent always knows about itself, and its journal of the last days.",
+            mime_type=MARKDOWN,
+        ),
+        ResourceTemplate(
+            name=DETAILS,
+            title="A stored text",
+            uri_template=f"{SCHEME}://agent/{{agent}}/{DETAILS}/{{key}}{{?{','.join((*NUMBERS, *WORDS))}}}",
+            description=(
+                "The text behind a reference such as [MemoryRef: key - description]: a page from offset on, or lines, "
+                "head, tail, grep or json_path."
+            ),
+            mime_type=PLAIN,
+        ),
+        ResourceTemplate(
+            name=SKILLS,
+            title="A skill",
+            uri_template=f"{SCHEME}://agent/{{agent}}/{SKILLS}/{{name}}",
+            description="What the agent is taught by a file, word for word.",
+            mime_type=MARKDOWN,
+        ),
+    )
+}
+SETS: Mapping[str, str] = {PRIVATE_MEMORY: "journal", DETAILS: "details"}
+"""The set that offers a kind of resource; kinds without one are always offered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceAddress:
+    """The parts of a resource's address."""
+
+    kind: str
+    agent: str
+    name: str = ""  # of a stored text or a skill
+    part: Mapping[str, str]  # what follows the question mark
+
+
+def list_resources(client: ClientContext, cursor: str | None) -> ListResourcesResult:
+    """List all resources: the private memory and the skills, then stored texts, newest first. Raises: Invalid."""
+    found = [] if cursor else [*_permanent(client)]
+    if not is_offered(client, DETAILS):
+        return ListResourcesResult(resources=found)
+    stored = client.memory.list_details(before=decode_place(DETAILS, cursor) if cursor else None, limit=PAGE + 1)
+    found += [_detail(client, each) for each in stored[:PAGE]]
+    last = stored[PAGE - 1] if len(stored) > PAGE else None
+    next_cursor = None if last is None else encode_cursor(DETAILS, (last.created_at, last.key))
+    return ListResourcesResult(resources=found, next_cursor=next_cursor)
+
+
+def list_templates(client: ClientContext) -> ListResourceTemplatesResult:
+    """List the templates of addresses."""
+    offered = [each for kind, each in TEMPLATES.items() if is_offered(client, kind)]
+    return ListResourceTemplatesResult(resource_templates=offered)
+
+
+def read(client: ClientContext, uri: str) -> ReadResourceResult:
+    """Return the text at an address.
+
+    A stored text is cut to fit a prompt; if more follows, a second text says how much, at the address of the next page.
+
+    Raises: NotFound, Invalid, StoreError.
+    """
+    address = _parse_address(uri)
+    if address is None or address.agent != client.memory.owner.agent or not is_offered(client, address.kind):
+        raise NotFound(MISSING)
+    if address.kind == PRIVATE_MEMORY:
+        block = client.memory.private_memory()
+        return _text(uri, "" if block is None else wrap_block(block, "private_memory"), MARKDOWN)
+    if address.kind == SKILLS:
+        for skill in client.memory.skills():
+            if skill.name == address.name:
+                return _text(uri, skill.body, MARKDOWN)
+        raise NotFound(MISSING)
+    part = _parse_part(address.part)
+    page = client.memory.read_detail(address.name, **{**part, "limit": min(part.get("limit", MAX_CHARS), MAX_CHARS)})
+    return _page(uri, address, page)
+
+
+def is_offered(client: ClientContext, kind: str) -> bool:
+    """Return True if the sets offer resources of this kind."""
+    return kind not in SETS or SETS[kind] in client.sets
+
+
+def _page(uri: str, address: ResourceAddress, page: DetailPage) -> ReadResourceResult:
+    contents = [TextResourceContents(uri=uri, mime_type=PLAIN, text=page.content)]
+    if page.next_offset is not None:
+        query = urlencode({**address.part, "offset": page.next_offset})
+        following = f"{_uri(address.agent, DETAILS, address.name)}?{query}"
+        contents.append(TextResourceContents(uri=following, mime_type=PLAIN, text=page.remaining))
+    return ReadResourceResult(contents=[*contents])
+
+
+def _text(uri: str, text: str, mime_type: str) -> ReadResourceResult:
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=mime_type, text=text)])
+
+
+def _permanent(client: ClientContext) -> Iterator[Resource]:
+    agent = client.memory.owner.agent
+    if is_offered(client, PRIVATE_MEMORY):
+        described = TEMPLATES[PRIVATE_MEMORY]
+        yield Resource(
+            name=PRIVATE_MEMORY,
+            title=described.title,
+            uri=_uri(agent, PRIVATE_MEMORY),
+            description=described.description,
+            mime_type=MARKDOWN,
+            annotations=Annotations(audience=["assistant"], priority=1.0),
+        )
+    for skill in client.memory.skills():
+        yield Resource(
+            name=skill.name,
+            uri=_uri(agent, SKILLS, skill.name),
+            description=skill.description,
+            mime_type=MARKDOWN,
+            size=len(skill.body.encode()),
+        )
+
+
+def _detail(client: ClientContext, detail: Detail) -> Resource:
+    return Resource(
+        name=detail.key,
+        title=detail.description or None,
+        uri=_uri(client.memory.owner.agent, DETAILS, detail.key),
+        description=detail.summary or None,
+        mime_type=PLAIN,
+        size=detail.size,
+        annotations=Annotations(last_modified=detail.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")),
+    )
+
+
+def _uri(agent: str, *path: str) -> str:
+    return f"{SCHEME}://agent/" + "/".join(quote(each, safe="@:+") for each in (agent, *path))
+
+
+def _parse_address(uri: str) -> ResourceAddress | None:
+    """Return the parts of an address; None if it is not one of ours.
+
+    >>> _parse_address("wellkept://agent/atlas/details/npm-install-x7k2m9qp?tail=20").part
+    {'tail': '20'}
+    >>> _parse_address("wellkept://agent/atlas/secrets/one") is None
+    True
+    """
+    try:
+        parts = urlsplit(uri)
+        part = dict(parse_qsl(parts.query, keep_blank_values=True, max_num_fields=20))
+    except ValueError:
+        return None
+    path = [unquote(each) for each in parts.path.split("/")[1:]]
+    if parts.scheme != SCHEME or parts.netloc != "agent" or parts.fragment or len(path) < 2:
+        return None
+    agent, kind, *rest = path
+    if kind not in TEMPLATES or len(rest) != (kind != PRIVATE_MEMORY):
+        return None
+    return ResourceAddress(kind=kind, agent=agent, name="".join(rest), part=part)
+
+
+def _parse_part(part: Mapping[str, str]) -> dict[str, Any]:
+    """Raises: Invalid."""
+    checked: dict[str, Any] = {}
+    for name, value in part.items():
+        if name in WORDS:
+            checked[name] = value
+        elif name not in NUMBERS:
+            raise Invalid(f"There is no parameter {name[:40]!r}; use {', '.join((*NUMBERS, *WORDS))}.")
+        elif value.isascii() and value.isdecimal() and len(value) < 19:
+            checked[name] = int(value)
+        else:
+            raise Invalid(f"{name} is a number.")
+    return checked
+
+
+MOST = 50
+
+
+def complete(client: ClientContext, params: CompleteRequestParams) -> CompleteResult:
+    """Return values that contain what was typed so far, newest first; none for free text such as a question."""
+    typed = params.argument.value
+    values = [value for value in _values(client, params) if typed.casefold() in value.casefold()]
+    completion = Completion(values=values[:MOST], has_more=len(values) > MOST)
+    return CompleteResult(completion=completion)
+
+
+def _values(client: ClientContext, params: CompleteRequestParams) -> Sequence[str]:
+    uri = params.ref.uri if isinstance(params.ref, ResourceTemplateReference) else ""
+    kind = next((name for name, each in TEMPLATES.items() if each.uri_template == uri), "")
+    if not kind or not is_offered(client, kind):
+        return []
+    if params.argument.name == "agent":
+        return [client.memory.owner.agent]
+    if (kind, params.argument.name) == (SKILLS, "name"):
+        return [skill.name for skill in client.memory.skills()]
+    if (kind, params.argument.name) == (DETAILS, "key"):
+        return [detail.key for detail in client.memory.search_details(limit=10 * MOST)]
+    return []

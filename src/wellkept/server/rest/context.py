@@ -1,0 +1,181 @@
+"""Working memory: `/api/agents/{agent}/context`, and the log of earlier prompts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
+
+from fastapi import Path, Query
+from pydantic import Field, Strict
+
+from wellkept.api.agent import CALLS_PAGE, MAX_CALLS
+from wellkept.policy.numbers import MAX_TOKENS
+from wellkept.policy.prompt.window import Layout
+from wellkept.server.http.auth import CurrentAgent
+from wellkept.server.http.routing import READ, WRITE, Router
+from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
+from wellkept.server.rest.shapes import MinScore, Page, RecordBody, RequestBody, UserName, Where
+from wellkept.services.recall.recall import check_limit
+
+LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
+
+
+class ToolResultBody(RequestBody):
+    """The result of a tool."""
+
+    content: str
+    name: Annotated[str, Field(description="The tool, or the command.", examples=["npm install"])] = ""
+
+
+class ContextRequest(RequestBody):
+    """The prompt to build."""
+
+    session_id: Annotated[str, Field(examples=["s-1"])]
+    message: Annotated[str, Field(description="The user's new message; empty: none.")] = ""
+    system_prompt: Annotated[str | None, Field(description="null: the agent's own.")] = None
+    budget: Annotated[
+        int | None,
+        Strict(),
+        Field(
+            description="Tokens of all messages together; null: from the settings.",
+            json_schema_extra={"minimum": 1, "maximum": MAX_TOKENS},
+        ),
+    ] = None
+    layout: Annotated[LayoutName | None, Field(description="null: from the settings.")] = None
+    tool_results: Annotated[
+        list[str | ToolResultBody] | None,
+        Field(description="Results of tools in this session; null: the stored messages with that role."),
+    ] = None
+    min_score: MinScore = None
+    where: Where = None
+    user: Annotated[UserName | None, Field(description="The reader of the prompt; null: the user of the session.")] = (
+        None
+    )
+
+
+class CallFilter(RequestBody):
+    """Filter for calls."""
+
+    is_query: ClassVar[bool] = True
+    session_id: Annotated[str, Field(description="Only calls of this session.")] = ""
+    limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_CALLS})] = CALLS_PAGE
+    cursor: Annotated[str, Field(description="The `next_cursor` of the previous page.")] = ""
+    item: Annotated[str | None, Field(description="List only this id in the blocks; empty: no items.")] = None
+
+
+class ItemBody(RecordBody):
+    """An item that a block shows, or left out."""
+
+    id: str
+    source: str
+    score: float | None
+    digest: Annotated[str, Field(description="Digest of the text.")]
+    left_out: Annotated[
+        str, Field(description="Reason it is not shown: budget, folded, moved, below_threshold, or its place.")
+    ]
+
+
+class SeenItemBody(ItemBody):
+    """An item of an earlier prompt, with its current text."""
+
+    text: Annotated[str | None, Field(description="The current text; null: it is deleted, or was never stored.")]
+    since: Annotated[str, Field(description="Change since that call: changed, gone, or empty.")]
+
+
+class BlockBody(RecordBody):
+    """A part of a prompt."""
+
+    name: str
+    tokens: int
+    items: list[ItemBody]
+
+
+class SeenBlockBody(RecordBody):
+    """A part of an earlier prompt, with current texts."""
+
+    name: str
+    tokens: int
+    items: list[SeenItemBody]
+
+
+class TruncationBody(RecordBody):
+    """A step that made a prompt fit its budget."""
+
+    step: Annotated[str, Field(examples=["fold", "drop", "reference"])]
+    block: str
+    tokens_removed: int
+    sources: Annotated[list[str], Field(description="Items it affected.")]
+    message: str
+    references: Annotated[list[str], Field(description="Keys of the texts that were moved.")]
+    dropped_references: Annotated[list[str], Field(description="Keys the prompt no longer mentions.")]
+
+
+class ContextBody(RecordBody):
+    """A prompt for a model."""
+
+    id: str
+    messages: list[dict[str, Any]]
+    tokens: int
+    budget: int
+    layout: Layout
+    stable_messages: Annotated[int, Field(description="Number of first messages that the next prompt shares.")]
+    blocks: list[BlockBody]
+    truncations: list[TruncationBody]
+
+
+class _Call(RecordBody):
+    id: str
+    session_id: str
+    user: Annotated[str | None, Field(description="The end user it was for; null: none.")]
+    at: datetime
+    layout: Layout
+    budget: int
+    tokens: int
+    truncations: list[TruncationBody]
+
+
+class CallBody(_Call):
+    """An earlier prompt, by ids and digests."""
+
+    blocks: list[BlockBody]
+
+
+class SeenCallBody(_Call):
+    """An earlier prompt, with current texts."""
+
+    blocks: list[SeenBlockBody]
+
+
+class CallPage(Page[CallBody]):
+    """Calls, newest first."""
+
+
+LISTING = PagedList("context-calls", decode_cursor, "", READ_LARGE_AT_ONCE)
+
+router = Router(prefix="/api/agents/{agent}", tags=["working memory"])
+
+
+# Not READ: texts that do not fit are stored.
+@router.post("/context", scope=WRITE)
+def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
+    """Build the prompt for a message: chat messages that fit the budget."""
+    return ContextBody.of(memory.context(**body.model_dump()))
+
+
+@router.get("/context-calls", scope=READ)
+def list_context_calls(memory: CurrentAgent, filters: Annotated[CallFilter, Query()]) -> CallPage:
+    """List the latest prompts of the agent, newest first, by ids and digests."""
+    check_limit(filters.limit, most=MAX_CALLS)
+    listed = partial(memory.context_calls, session_id=filters.session_id, item=filters.item)
+    found, cursor = LISTING.read(lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), filters)
+    return CallPage(items=[CallBody.of(each) for each in found], next_cursor=cursor)
+
+
+@router.get("/context-calls/{id}", scope=READ)
+def get_context_call(
+    memory: CurrentAgent, id: Annotated[str, Path(description="The id that the context returned.")]
+) -> SeenCallBody:
+    """Return an earlier prompt, with what was left out and why; texts are current."""
+    return SeenCallBody.of(memory.context_call(id))

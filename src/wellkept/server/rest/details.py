@@ -1,0 +1,221 @@
+"""Big texts that prompts only refer to: `/api/agents/{agent}/details` and `/capture`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from operator import attrgetter, itemgetter
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import Path, Query
+from pydantic import BaseModel, Field, Strict
+
+from wellkept.api.wellkept import AgentMemory
+from wellkept.model import Detail
+from wellkept.policy.details.keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
+from wellkept.policy.details.references import reference
+from wellkept.policy.numbers import MAX_SECONDS
+from wellkept.ports import Place
+from wellkept.server.http.auth import CurrentAgent
+from wellkept.server.http.routing import READ, WRITE, Router
+from wellkept.server.paging import PagedList, decode_number, decode_place
+from wellkept.server.rest.shapes import Number, Page, Paging, Patch, RecordBody, RequestBody
+from wellkept.services.details.capture import COMMAND_OUTPUT
+
+
+class NewDetail(RequestBody):
+    """A new big text."""
+
+    content: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["added 212 packages\n"])]
+    description: Annotated[
+        str,
+        Field(
+            description="One line for the reference; empty: derived from the text.",
+            json_schema_extra={"maxLength": MAX_DESCRIPTION_CHARS},
+            examples=["npm install"],
+        ),
+    ] = ""
+    type: Annotated[str, Field(description="command_output, file_content, api_response …")] = "text"
+    session_id: str | None = None
+    metadata: Annotated[
+        dict[str, Any] | None,
+        Field(description="Such as source, status, duration.", examples=[{"source": "npm install"}]),
+    ] = None
+
+
+class DetailPatch(Patch):
+    """Visibility of a detail."""
+
+    is_active: Annotated[bool, Strict()] = True
+
+
+class DetailFilter(Paging):
+    """Filter for details."""
+
+    q: Annotated[str, Field(description="Words; details with most of them come first.")] = ""
+    visible: Annotated[Literal["shown", "hidden", "all"], Field(description="With `q`, only those that are shown.")] = (
+        "shown"
+    )
+    session_id: Annotated[str | None, Field(description="Only those of this session.")] = None
+
+
+class PartFilter(RequestBody):
+    """The part of a text to return; besides offset and limit, use at most one of them."""
+
+    is_query: ClassVar[bool] = True
+    offset: Annotated[int, Field(description="From this character on.", json_schema_extra={"minimum": 0})] = 0
+    limit: Annotated[
+        int | None,
+        Field(
+            description=f"Characters at most; default {PAGE_CHARS:,}, with one of the others {PART_CHARS:,}.",
+            json_schema_extra={"minimum": 1, "maximum": MAX_CHARS},
+        ),
+    ] = None
+    lines: Annotated[str | None, Field(description="Such as 120-180, 120 or 120-.", examples=["120-180"])] = None
+    head: Annotated[int | None, Field(description="Number of first lines.")] = None
+    tail: Annotated[int | None, Field(description="Number of last lines.")] = None
+    grep: Annotated[
+        str | None, Field(description="Lines with this text, ignoring case; between slashes, a regular expression.")
+    ] = None
+    context: Annotated[
+        int,
+        Field(
+            description="Lines shown around each match.", json_schema_extra={"minimum": 0, "maximum": MAX_CONTEXT_LINES}
+        ),
+    ] = 2
+    json_path: Annotated[str | None, Field(description="RFC 9535.", examples=["$.items[*].name"])] = None
+
+
+class DetailBody(RecordBody):
+    """A big text, without its content."""
+
+    memory_key: str
+    reference: Annotated[str, Field(description="The reference to use in a prompt.")]
+    type: str
+    description: str
+    summary: str
+    session_id: str | None
+    metadata: dict[str, Any]
+    size: Annotated[int, Field(description="Bytes as UTF-8.")]
+    chars: int
+    lines: int
+    content_hash: str
+    is_active: bool
+    created_at: datetime
+    user: Annotated[str | None, Field(description="The end user it belongs to; null: none.")]
+
+
+class DetailList(Page[DetailBody]):
+    """Details: by relevance if words were given, otherwise newest first."""
+
+
+class PartBody(RecordBody):
+    """A part of a big text."""
+
+    memory_key: str
+    content: str
+    offset: Annotated[int, Field(description="Start of the part, in characters.")]
+    total: Annotated[int, Field(description="Characters of the text; with json_path, of the answer.")]
+    next_offset: Annotated[int | None, Field(description="Offset of the next part; null: there is none.")]
+    first_line: Annotated[
+        int | None, Field(description="First line of the content, from 1; null: it is no range of lines.")
+    ]
+    last_line: int | None
+    total_lines: int
+    matches: Annotated[int | None, Field(description="With grep and json_path, the number of matches in the content.")]
+    remaining: Annotated[str, Field(description="What follows, and how to read it.")]
+
+
+class CaptureBody(RequestBody):
+    """The output of a command or tool."""
+
+    output: Annotated[str, Field(description="The whole output.")]
+    source: Annotated[str, Field(description="The command or tool.", examples=["npm install"])] = ""
+    status: Annotated[str, Field(description="How it ended.", examples=["success"])] = ""
+    type: Annotated[str, Field(description="A short word for its kind.")] = COMMAND_OUTPUT
+    session_id: Annotated[str | None, Field(description="The conversation it belongs to.")] = None
+    duration: Annotated[
+        Number | None, Field(description="Seconds it took.", json_schema_extra={"minimum": 0, "maximum": MAX_SECONDS})
+    ] = None
+    metadata: Annotated[dict[str, Any] | None, Field(description="Further data to keep with it.")] = None
+
+
+class CapturedBody(BaseModel):
+    """The text for the prompt."""
+
+    text: Annotated[str, Field(description="The output if it is short, otherwise a reference to it.")]
+    captured: Annotated[bool, Field(description="True if the output was stored.")]
+    memory_key: Annotated[str | None, Field(description="Key of the stored output; null: `text` is all of it.")]
+
+
+VISIBLE = {"shown": True, "hidden": False, "all": None}
+LISTING = PagedList[Place | None]("details", decode_place, None)
+SEARCH = PagedList("found details", decode_number, 0)
+
+router = Router(prefix="/api/agents/{agent}", tags=["details"])
+Key = Annotated[str, Path(description="The detail's key.", examples=["npm-install-x7k2m9qp"])]
+
+
+@router.post("/details", scope=WRITE, status_code=201)
+def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
+    """Store a big text. When this route answers, it is on disk. The text is stored unchanged; credentials are removed
+    from its description and metadata."""
+    return _body(memory.store_detail(**dict(body)))
+
+
+def _body(detail: Detail) -> DetailBody:
+    return DetailBody.of(detail, memory_key=detail.key, reference=reference(detail.key, detail.description))
+
+
+@router.get("/details", scope=READ)
+def list_details(memory: CurrentAgent, filters: Annotated[DetailFilter, Query()]) -> DetailList:
+    """List details, newest first; with `q`, by the number of its words they have."""
+    if filters.q.strip():
+        return _search(memory, filters)
+    listed = partial(memory.list_details, session_id=filters.session_id, is_active=VISIBLE[filters.visible])
+    found, cursor = LISTING.read(
+        lambda before, limit: listed(before=before, limit=limit), attrgetter("created_at", "key"), filters
+    )
+    return DetailList(items=[_body(each) for each in found], next_cursor=cursor)
+
+
+def _search(memory: AgentMemory, filters: DetailFilter) -> DetailList:
+    """Return a page of a search; the cursor counts the items before it."""
+    search = partial(memory.search_details, filters.q, session_id=filters.session_id)
+    found, cursor = SEARCH.read(
+        lambda start, limit: enumerate(search(offset=start, limit=limit), start + 1), itemgetter(0), filters
+    )
+    return DetailList(items=[_body(each) for _, each in found], next_cursor=cursor)
+
+
+@router.get("/details/{key}", scope=READ)
+def read_detail(memory: CurrentAgent, key: Key, filters: Annotated[PartFilter, Query()]) -> PartBody:
+    """Return a part of a big text: a range of characters or lines, its head or tail, matches, or values of its JSON."""
+    return PartBody.of(memory.read_detail(key, **dict(filters)), memory_key=key)
+
+
+@router.get("/details/{key}/record", scope=READ)
+def get_detail(memory: CurrentAgent, key: Key) -> DetailBody:
+    """Return what is known about a big text, even a hidden one, without its content."""
+    return _body(memory.get_detail(key))
+
+
+@router.patch("/details/{key}", scope=WRITE)
+def hide_detail(memory: CurrentAgent, key: Key, body: DetailPatch) -> DetailBody:
+    """Hide a big text, so that it is neither found nor read, or show it again."""
+    if "is_active" not in body.model_fields_set:
+        return _body(memory.get_detail(key))
+    return _body(memory.hide_detail(key, is_hidden=not body.is_active))
+
+
+@router.delete("/details/{key}", scope=WRITE, status_code=204)
+def delete_detail(memory: CurrentAgent, key: Key) -> None:
+    """Delete a big text permanently."""
+    memory.delete_detail(key)
+
+
+@router.post("/capture", scope=WRITE)
+def capture(memory: CurrentAgent, body: CaptureBody) -> CapturedBody:
+    """Store an output that is too long for a prompt. When this route answers, it is on disk."""
+    kept = memory.capture_output(**dict(body))
+    return CapturedBody(text=kept.text, captured=kept.is_captured, memory_key=kept.memory_key)

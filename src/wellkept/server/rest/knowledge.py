@@ -1,0 +1,332 @@
+"""Documents of a tenant, `/api/kb`, and skills, `/api/skills`.
+
+A document is sent as JSON or as an uploaded file (`multipart/form-data` with the field `file` and optionally `title`,
+`category` and `is_published`), on the same route.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from fastapi import Depends, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
+from starlette.datastructures import UploadFile
+
+from wellkept.errors import Invalid
+from wellkept.model import Hit, Source
+from wellkept.policy.documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
+from wellkept.server.http.auth import CurrentTenant, CurrentWellkept, readable_agent
+from wellkept.server.http.errors import located
+from wellkept.server.http.routing import READ, WRITE, Router
+from wellkept.server.paging import PagedList, decode_cursor
+from wellkept.server.rest.shapes import (
+    FILE_FIELD,
+    FLAG_FIELD,
+    NO_FILE,
+    TEXT_FIELD,
+    Metadata,
+    Page,
+    Paging,
+    Patch,
+    RecordBody,
+    RequestBody,
+    Where,
+    WhereText,
+    describe_form,
+    is_form,
+)
+from wellkept.server.threads import BodyReader
+from wellkept.services.knowledge.report import Change, IngestReport
+from wellkept.services.recall.recall import MAX_LIMIT
+
+Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_TITLE_CHARS})]
+Category = Annotated[str, Field(json_schema_extra={"maxLength": MAX_CATEGORY_CHARS}, examples=["policy"])]
+
+
+class NewDocument(RequestBody):
+    """A new document: Markdown or plain text. It replaces the document of the same title."""
+
+    text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["Refunds are paid within 14 days."])]
+    title: Annotated[Title | None, Field(description="null: its first heading, or its first words")] = None
+    category: Category | None = None
+    is_published: Annotated[bool, Strict()] | None = None
+    metadata: Metadata | None = None
+    secrets: Annotated[
+        Literal["redact", "reject"] | None,
+        Field(description="Handling of what seems to be a secret: store the document without it (default), or refuse."),
+    ] = None
+
+
+class DocumentFilter(Paging):
+    """Filter for documents."""
+
+    category: Annotated[str, Field(description="Only documents of this category; empty: all.")] = ""
+    where: WhereText = ""
+
+
+class DocumentPatch(Patch):
+    """Changes to a document; omitted fields stay."""
+
+    title: Title = ""
+    category: Category = ""
+    is_published: Annotated[bool, Strict(), Field(description="Only published documents are found.")] = True
+    metadata: Annotated[Metadata, Field(description="Replaces all of its metadata.")] = {}
+
+
+class KnowledgeQuestion(RequestBody):
+    """A search in the documents."""
+
+    query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["refund policy"])]
+    categories: Annotated[tuple[str, ...], Field(description="Only documents of these; empty: all.")] = ()
+    agent: Annotated[str, Field(description="Only documents that this agent may read; empty: all.")] = ""
+    records: Annotated[bool, Field(description="Also return the document of each passage.")] = False
+    where: Where = None
+    limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
+    min_score: Annotated[
+        float | None,
+        Field(description="Lowest score to return; null: the default.", json_schema_extra={"minimum": 0, "maximum": 1}),
+    ] = None
+
+
+class DocumentBody(RecordBody):
+    """A document, without its text."""
+
+    id: Annotated[str, Field(examples=["d-0f343b0931126a20"])]
+    title: str
+    category: str
+    source: Annotated[str, Field(description="Path or file name; empty: it was sent as text.")]
+    content_hash: str
+    is_published: bool
+    created_at: datetime
+    updated_at: datetime
+    flag: Annotated[str | None, Field(description="Reason for a review.")]
+    metadata: dict[str, Any]
+
+
+class RemovedSecretBody(RecordBody):
+    """A secret that was removed from a document."""
+
+    place: Annotated[str, Field(examples=["line 6"])]
+    rule: Annotated[str, Field(examples=["aws-access-key"])]
+
+
+class IngestedBody(DocumentBody):
+    """A document that was ingested."""
+
+    change: Annotated[Change, Field(description="unchanged: the same document existed.")]
+    passages: Annotated[int, Field(description="Number of passages.")]
+    removed_secrets: Annotated[list[RemovedSecretBody], Field(description="What was replaced by a mark.")]
+
+
+class PassageBody(RecordBody):
+    """A passage, with the headings above it."""
+
+    position: Annotated[int, Field(description="0 is the first.")]
+    text: str
+
+
+class WholeDocument(DocumentBody):
+    """A document with its passages, in order."""
+
+    passages: list[PassageBody]
+
+
+class DocumentPage(Page[DocumentBody]):
+    """Documents by id."""
+
+
+class PassageHit(BaseModel):
+    """A passage that matches a search."""
+
+    source: Source
+    id: Annotated[str, Field(description="The document's id and the passage's position.")]
+    text: str
+    score: Annotated[float, Field(description="Probability that a person would call the passage relevant, 0 to 1.")]
+    parts: dict[str, float]
+    document_id: str
+    title: str
+    heading: Annotated[str, Field(description="Headings above the passage, without the title.", examples=["Fees > EU"])]
+    page: Annotated[int | None, Field(description="Page of a PDF on which the passage begins.")]
+    category: str
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        assert hit.document is not None
+        document: dict[str, Any] = {"document_id": hit.document.id, "category": hit.document.category}
+        document["document"] = DocumentBody.of(hit.document)
+        return cls.model_validate(document | {n: getattr(hit, n) for n in cls.model_fields if n not in document})
+
+
+class WholePassage(PassageHit):
+    """A passage with its document, for requests with `records`."""
+
+    weights: dict[str, float]
+    created_at: datetime
+    document: DocumentBody
+
+
+class SearchAnswer(BaseModel):
+    """Matching passages, best first."""
+
+    hits: list[WholePassage | PassageHit]
+
+
+class SkillFilter(RequestBody):
+    """Filter for skills."""
+
+    is_query: ClassVar[bool] = True
+    agent: Annotated[str, Field(description="Only skills of this agent.", examples=["atlas"])] = ""
+
+
+class SkillBody(RecordBody):
+    """A skill: instructions from one file."""
+
+    name: str
+    description: str
+    body: Annotated[str, Field(description="The whole text: a skill is never cut.")]
+    agents: Annotated[list[str], Field(description="Its agents; empty: all.")]
+    meta: Annotated[dict[str, Any], Field(description="Further fields of the front matter.")]
+
+
+class SkillPage(Page[SkillBody]):
+    """Skills by name."""
+
+    problems: Annotated[list[str], Field(description="Problems of the files; the last valid versions stay in use.")]
+
+
+LISTING = PagedList("documents", decode_cursor, "")
+FORM_FIELDS = ("file", "title", "category", "is_published", "metadata", "secrets")
+
+router = Router(prefix="/api", tags=["knowledge"])
+DocumentId = Annotated[str, Path(description="The document's id.", examples=["d-0f343b0931126a20"])]
+_BODY = describe_form(
+    {
+        "file": FILE_FIELD,
+        "title": TEXT_FIELD,
+        "category": TEXT_FIELD,
+        "is_published": FLAG_FIELD,
+        "metadata": {**TEXT_FIELD, "description": "A JSON object."},
+        "secrets": {**TEXT_FIELD, "enum": ["redact", "reject"]},
+    },
+    ["file"],
+    {"application/json": {"schema": NewDocument.model_json_schema()}},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An uploaded file, with its name and the other fields of the form."""
+
+    content: bytes
+    name: str
+    fields: dict[str, Any]
+
+
+async def _parse_request(request: Request) -> NewDocument | Upload:
+    """Return the document of a request. Raises: Invalid, RequestValidationError."""
+    if is_form(request):
+        async with request.form(max_files=1, max_fields=len(FORM_FIELDS)) as form:
+            return await _parse_form(dict(form))
+    try:
+        body = await request.body()
+        reader: BodyReader = request.app.state.reader
+        return await reader.read(body, partial(NewDocument.model_validate_json, body))
+    except ValidationError as error:
+        raise RequestValidationError(located(error)) from error
+
+
+async def _parse_form(form: dict[str, Any]) -> Upload:
+    for name in form:
+        if name not in FORM_FIELDS:
+            raise Invalid(f"There is no field {name[:40]!r}; there are: {', '.join(FORM_FIELDS)}.")
+    file = form.pop("file", None)
+    if not isinstance(file, UploadFile) or not file.filename:
+        raise Invalid(NO_FILE)
+    if not all(isinstance(value, str) for value in form.values()):
+        raise Invalid("Only the field `file` is a file.")
+    if "is_published" in form:
+        try:
+            form["is_published"] = TypeAdapter(bool).validate_python(form["is_published"])
+        except ValidationError as error:
+            raise Invalid("is_published is true or false.") from error
+    if "metadata" in form:
+        try:
+            form["metadata"] = json.loads(form["metadata"])
+        except (ValueError, RecursionError) as error:
+            raise Invalid("metadata is a JSON object, as text.") from error
+    return Upload(await file.read(), file.filename, form)
+
+
+@router.post(
+    "/kb/documents",
+    scope=WRITE,
+    is_json=False,
+    status_code=201,
+    response_model=IngestedBody,
+    responses={200: {"model": IngestedBody, "description": "The document existed."}},
+    openapi_extra=_BODY,
+)
+def create_document(
+    tenant: CurrentTenant, response: Response, submitted: Annotated[Any, Depends(_parse_request)]
+) -> IngestedBody:
+    """Ingest a document: Markdown or text as JSON, or an uploaded file (Markdown, text, HTML, PDF). A document with the
+    same file name, or as JSON the same title, is replaced (200); an identical one changes nothing (200)."""
+    ingested = _ingest(tenant, submitted).documents[0]
+    if ingested.change != "added":
+        response.status_code = 200
+    return IngestedBody.of(ingested, **dict(DocumentBody.of(ingested.document)))
+
+
+def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestReport:
+    if isinstance(submitted, Upload):
+        return tenant.ingest_bytes(submitted.content, submitted.name, **submitted.fields)
+    return tenant.ingest_text(**dict(submitted))
+
+
+@router.get("/kb/documents", scope=READ)
+def list_documents(tenant: CurrentTenant, filters: Annotated[DocumentFilter, Query()]) -> DocumentPage:
+    """List documents, by id."""
+    listed = partial(tenant.list_documents, category=filters.category, where=filters.where)
+    found, cursor = LISTING.read(lambda after, limit: listed(after=after, limit=limit), attrgetter("id"), filters)
+    return DocumentPage(items=[DocumentBody.of(each) for each in found], next_cursor=cursor)
+
+
+@router.get("/kb/documents/{id}", scope=READ)
+def get_document(tenant: CurrentTenant, id: DocumentId) -> WholeDocument:
+    """Return a document with its passages."""
+    return WholeDocument.of(tenant.get_document(id), passages=tenant.list_passages(id))
+
+
+@router.patch("/kb/documents/{id}", scope=WRITE)
+def update_document(tenant: CurrentTenant, id: DocumentId, body: DocumentPatch) -> DocumentBody:
+    """Change the title, category or metadata of a document, publish or unpublish it."""
+    return DocumentBody.of(tenant.update_document(id, **body.model_dump(exclude_unset=True)))
+
+
+@router.delete("/kb/documents/{id}", scope=WRITE, status_code=204)
+def delete_document(tenant: CurrentTenant, id: DocumentId) -> None:
+    """Delete a document and its passages permanently."""
+    tenant.delete_document(id)
+
+
+@router.post("/kb/search", scope=READ)
+def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> SearchAnswer:
+    """Search the passages of published documents, by words and by meaning."""
+    view = readable_agent(tenant, body.agent) if body.agent else tenant
+    hits = view.search_knowledge(**{name: value for name, value in body if name not in ("agent", "records")})
+    return SearchAnswer(hits=[(WholePassage if body.records else PassageHit).of(hit) for hit in hits])
+
+
+@router.get("/skills", scope=READ)
+def list_skills(
+    wellkept: CurrentWellkept, tenant: CurrentTenant, filters: Annotated[SkillFilter, Query()]
+) -> SkillPage:
+    """List all skills by name, with their text; with `agent`, those of this agent. Changed files are read again."""
+    found = readable_agent(tenant, filters.agent).skills() if filters.agent else wellkept.skills()
+    return SkillPage(items=[SkillBody.of(each) for each in found], problems=list(wellkept.skill_problems()))

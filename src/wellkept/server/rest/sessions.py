@@ -1,0 +1,223 @@
+"""Conversations: `/api/chat/sessions`. Session ids are unique in a tenant, so no route names the agent.
+
+`summarizedCount` is the one name in camel case.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import Path, Query
+from pydantic import BaseModel, Field, Strict
+
+from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.errors import Invalid
+from wellkept.model import Role, Session
+from wellkept.policy.names import MAX_SESSION_CHARS
+from wellkept.ports import Place, place_of
+from wellkept.server.http.auth import CurrentTenant, readable_agent
+from wellkept.server.http.routing import READ, WRITE, Router
+from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_number, decode_place
+from wellkept.server.rest.shapes import Metadata, Moment, Page, Paging, RecordBody, RequestBody, UserName, WhereText
+from wellkept.services.prompt.transcripts import MAX_MESSAGE_CHARS
+
+SummarizedCount = Annotated[
+    int, Field(serialization_alias="summarizedCount", description="Number of first messages that the summary covers.")
+]
+Said = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS})]
+
+
+class SessionFilter(Paging):
+    """Filter for conversations."""
+
+    agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
+    where: WhereText = ""
+    user: UserName | None = None
+
+
+class SessionOwner(RequestBody):
+    """The agent of a conversation."""
+
+    is_query: ClassVar[bool] = True
+    agent: Annotated[str, Field(description="Only a conversation of this agent; empty: of any.")] = ""
+
+
+class ConversationParameters(SessionOwner):
+    """Options of a conversation."""
+
+    records: Annotated[bool, Field(description="Also return the messages as they are stored.")] = False
+    limit: Annotated[
+        int | None, Field(description="Only the newest messages after the summary, at most this many.", ge=1)
+    ] = None
+
+
+class NewSession(RequestBody):
+    """A new conversation."""
+
+    agent_id: Annotated[str, Field(description="Its agent, which is created if necessary.", examples=["atlas"])]
+    id: Annotated[
+        str | None,
+        Field(
+            description="Printable characters without a slash; null: a generated id.",
+            json_schema_extra={"minLength": 1, "maxLength": MAX_SESSION_CHARS},
+        ),
+    ] = None
+    metadata: Metadata | None = None
+    user: UserName | None = None
+
+
+class NewTurn(RequestBody):
+    """A user's prompt and the final answer to it."""
+
+    user: Said
+    assistant: Said
+    remember: Annotated[
+        Annotated[bool, Strict()] | None, Field(description="Also store both as episodes; null: from the settings.")
+    ] = None
+    category: Annotated[str | None, Field(description="Category of the episodes; null: by their texts.")] = None
+    expires_at: Annotated[Moment | None, Field(description="End of the episodes; null: by their category.")] = None
+    agent_id: Annotated[
+        str | None, Field(description="Starts the session for this agent if it does not exist; null: 404.")
+    ] = None
+    user_id: Annotated[UserName | None, Field(description="The end user a session that is started belongs to.")] = None
+
+
+class SessionBody(RecordBody):
+    """A conversation."""
+
+    id: str
+    agent_id: str
+    summary: Annotated[str, Field(description="Summary of the first messages; empty: none.")]
+    summarized_count: SummarizedCount
+    message_count: int
+    created_at: datetime
+    updated_at: Annotated[datetime, Field(description="Time of the last turn.")]
+    user: Annotated[str | None, Field(description="The end user who talks; null: nobody in particular.")]
+    metadata: dict[str, Any]
+
+
+class SessionPage(Page[SessionBody]):
+    """Conversations, most recently used first."""
+
+
+class MessageBody(RecordBody):
+    """A message."""
+
+    session_id: str
+    position: Annotated[int, Field(description="1 is the first of its session.")]
+    role: Literal[Role.USER, Role.ASSISTANT]
+    content: str
+    created_at: datetime
+
+
+class MessagePage(Page[MessageBody]):
+    """Messages, in order."""
+
+
+class PromptMessage(BaseModel):
+    """A message for a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class ConversationBody(RecordBody):
+    """The part of a conversation for the next model call."""
+
+    session_id: str
+    summary: str
+    summarized_count: SummarizedCount
+    omitted_count: Annotated[
+        int, Field(description="Messages between the summary and the first of `messages`, left out by `limit`.")
+    ]
+    messages: Annotated[
+        list[PromptMessage], Field(description="A system message with the summary, if any, and the messages after it.")
+    ]
+
+
+class WholeConversation(ConversationBody):
+    """A conversation with its messages as they are stored, for requests with `records`."""
+
+    turns: list[MessageBody]
+
+
+SESSIONS = PagedList[Place | None]("sessions", decode_place, None)
+MESSAGES = PagedList("messages", decode_number, 0, READ_LARGE_AT_ONCE)
+
+router = Router(prefix="/api/chat/sessions", tags=["conversations"])
+SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"])]
+SessionOf = Annotated[SessionOwner, Query()]
+
+
+@router.get("", scope=READ)
+def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query()]) -> SessionPage:
+    """List conversations, most recently used first."""
+    if filters.user is not None and not filters.agent:
+        raise Invalid("The conversations of a user are those with one agent; name the agent.")
+    listed = tenant.sessions
+    if filters.agent:
+        agent = readable_agent(tenant, filters.agent)
+        listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions
+    found, cursor = SESSIONS.read(
+        lambda before, limit: listed(where=filters.where, before=before, limit=limit), place_of, filters
+    )
+    return SessionPage(items=[_body(each) for each in found], next_cursor=cursor)
+
+
+def _body(session: Session) -> SessionBody:
+    return SessionBody.of(session, agent_id=session.owner.agent)
+
+
+@router.post("", scope=WRITE, status_code=201)
+def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
+    """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
+    return _body(tenant.agent(body.agent_id).add_session(body.id, user=body.user, metadata=body.metadata))
+
+
+@router.get("/{id}", scope=READ)
+def get_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> SessionBody:
+    """Return a conversation, with its running summary and the number of messages that covers."""
+    return _body((readable_agent(tenant, of.agent) if of.agent else tenant).session(id))
+
+
+@router.delete("/{id}", scope=WRITE, status_code=204)
+def delete_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> None:
+    """Delete a conversation and its messages permanently. Memories of it stay."""
+    _owner(tenant, id, of.agent).delete_session(id)
+
+
+@router.get("/{id}/messages", scope=READ)
+def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[SessionFilter, Query()]) -> MessagePage:
+    """List messages, in order."""
+    owner = _owner(tenant, id, paging.agent)
+    found, cursor = MESSAGES.read(
+        lambda after, limit: owner.messages(id, after=after, limit=limit), attrgetter("position"), paging
+    )
+    return MessagePage(items=[MessageBody.of(each) for each in found], next_cursor=cursor)
+
+
+@router.post("/{id}/messages", scope=WRITE, status_code=201)
+def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage:
+    """Store a turn: a user's prompt and the final answer to it. When this route answers, both are on disk. Secrets in
+    them are replaced by a mark."""
+    agent = tenant.agent(body.agent_id) if body.agent_id is not None else _owner(tenant, id)
+    logged = agent.log_turn(id, **body.model_dump(exclude={"agent_id"}))
+    return MessagePage(items=[MessageBody.of(each) for each in logged])
+
+
+@router.post("/{id}/conversation", scope=WRITE)
+def get_conversation(
+    tenant: CurrentTenant, id: SessionId, options: Annotated[ConversationParameters, Query()]
+) -> WholeConversation | ConversationBody:
+    """Return the summary of a conversation and the messages after it, ready for the next model call. If the settings
+    say so and it has become too long, a model call first folds its oldest turns into the summary. With `agent`, an
+    unknown conversation is empty."""
+    conversation = _owner(tenant, id, options.agent).conversation(id, limit=options.limit)
+    return (WholeConversation if options.records else ConversationBody).of(conversation)
+
+
+def _owner(tenant: TenantMemory, id: str, agent: str = "") -> AgentMemory:
+    """Return the agent of a conversation, if no other is named. Raises: NotFound."""
+    return readable_agent(tenant, agent) if agent else tenant.agent(tenant.session(id).owner.agent)

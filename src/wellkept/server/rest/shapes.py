@@ -1,0 +1,207 @@
+"""Shapes that several groups of routes share.
+
+Shapes check types; the library checks rules, because it explains refusals best. The limits and choices in the OpenAPI
+document come from the library's own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
+from pydantic_core import PydanticCustomError
+from starlette.requests import Request
+
+from wellkept.api.agent import ANY_STATE, MAX_PAGE, PAGE
+from wellkept.caller import current_caller
+from wellkept.model import KeyScope, Kind, Origin, Role, Scope, State
+from wellkept.policy.memories.trust import check_claim
+from wellkept.policy.names import MAX_USER_CHARS
+from wellkept.policy.prompt.relevance import InjectMode
+from wellkept.policy.recall.purposes import PURPOSES
+
+
+def one_of(values: Iterable[str]) -> Any:
+    """Return a field that documents the choices; the library refuses others."""
+    return Field(json_schema_extra={"enum": [*values]})
+
+
+def _iso_text(value: object) -> object:
+    if not isinstance(value, str) or "T" not in value.upper():
+        raise ValueError("must be a time such as 2026-01-31T12:00:00Z")
+    return value
+
+
+Moment = Annotated[datetime, BeforeValidator(_iso_text)]
+Number = Annotated[float, Strict()]
+MinScore = Annotated[
+    Number | None,
+    Field(
+        description="Least similarity of each hit; null: by the settings; 0: no limit.",
+        json_schema_extra={"minimum": 0, "maximum": 1},
+    ),
+]
+KindName = Annotated[str, one_of(Kind)]
+ScopeName = Annotated[str, one_of(Scope)]
+RoleName = Annotated[str, one_of(Role)]
+OriginName = Annotated[str, one_of(Origin)]
+StateName = Annotated[str, one_of([*State, ANY_STATE])]
+KeyScopeName = Annotated[str, one_of(KeyScope)]
+PurposeName = Annotated[str, one_of(PURPOSES)]
+ModeName = Annotated[str, one_of(InjectMode)]
+
+
+Body = TypeVar("Body")
+FORM = "multipart/form-data"
+NO_FILE = "The form has no file; send it as the field `file`, with its name."
+
+
+def is_form(request: Request) -> bool:
+    """Return True if the body is a form."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
+
+
+TEXT_FIELD, FLAG_FIELD = {"type": "string"}, {"type": "boolean"}
+FILE_FIELD = {"type": "string", "format": "binary"}
+
+
+def describe_form(fields: Mapping[str, Any], required: Sequence[str], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a body that is a form with these fields, or of another media type."""
+    form = {"type": "object", "required": required, "properties": fields}
+    return {"requestBody": {"required": True, "content": {**other, FORM: {"schema": form}}}}
+
+
+class RequestBody(BaseModel):
+    """A body or query. Unknown fields are refused, so that typing mistakes are never ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+    is_query: ClassVar[bool] = False
+    other_names: ClassVar[Mapping[str, str]] = {}  # aliases of fields
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        for also, name in cls.other_names.items():
+            if also in values and name not in values:
+                values = {name if key == also else key: value for key, value in values.items()}
+        for name in values:
+            if name not in cls.model_fields:
+                # Its own fields first, then those of its base.
+                known = dict.fromkeys((*cls.__annotations__, *cls.model_fields))
+                raise PydanticCustomError(
+                    "unknown_field",
+                    "There is no {what} {name}; there are: {known}.",
+                    {
+                        "what": "parameter" if cls.is_query else "field",
+                        "name": repr(name[:40]),
+                        "known": ", ".join(each for each in known if each in cls.model_fields),
+                    },
+                )
+        return values
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
+class Patch(RequestBody):
+    """Changes to a record. Defaults are never used: omitted fields stay."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+
+UserName = Annotated[
+    str,
+    Field(
+        description="The end user it acts for, as in X-Wellkept-User; null: the user of the key, or none.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_USER_CHARS},
+        examples=["u-7"],
+    ),
+]
+
+
+class Paging(RequestBody):
+    """Size and start of a page."""
+
+    is_query: ClassVar[bool] = True
+    limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PAGE})] = PAGE
+    cursor: Annotated[str, Field(description="The `next_cursor` of the previous page.")] = ""
+
+
+WHERE_EXAMPLE = "tags = food and metadata.city = 'Oslo' and created_at > 2026-10-01"
+WhereText = Annotated[str, Field(description="A filter (docs/filters.md).", examples=[WHERE_EXAMPLE])]
+Where = Annotated[
+    str | dict[str, Any] | None,
+    Field(description="A filter as text or JSON (docs/filters.md); null: none.", examples=[WHERE_EXAMPLE]),
+]
+Metadata = Annotated[
+    dict[str, Any],
+    Field(description="A JSON object of at most 8 KB, for your own fields.", examples=[{"city": "Oslo", "stars": 4}]),
+]
+
+
+class Page(BaseModel, Generic[Body]):
+    """A part of a list."""
+
+    # Answers always have a cursor, so their schema requires it.
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    items: list[Body]
+    next_cursor: str | None = None
+
+
+class FilterFields(RequestBody):
+    """Filters of memories, which all have to hold. `where` is a text in a query, and a text or JSON in a body."""
+
+    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
+    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
+    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
+    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
+    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
+    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters that are set."""
+        return {name: value for name in ("where", *FilterFields.model_fields) if (value := getattr(self, name))}
+
+
+class RecordBody(BaseModel):
+    """An answer with the fields of a record, by the same names."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, record: object, **computed: Any) -> Self:
+        """Return the body of a record; `computed` are the fields that it has not."""
+        if not computed:
+            return cls.model_validate(record)
+        names, read = _fields(cls, *computed)
+        return cls(**dict(zip(names, read(record), strict=True)), **computed)
+
+
+@cache
+def _fields(shape: type[BaseModel], *computed: str) -> tuple[Sequence[str], Callable[[object], Sequence[Any]]]:
+    """Return the names of the fields copied from a record, and a getter for them."""
+    names = tuple(name for name in shape.model_fields if name not in computed)
+    return names, attrgetter(*names)
+
+
+def check_origin(origin: str | None) -> None:
+    """Check the origin that a body names. Raises: Forbidden when it is trusted more than the key."""
+    if origin is not None and origin in [*Origin]:
+        check_claim(Origin(origin), current_caller().trust)
+
+
+class ErrorBody(BaseModel):
+    """A refusal or failure."""
+
+    ok: Literal[False] = False
+    error: Annotated[str, Field(description="A sentence for people.")]
+    code: Annotated[str, Field(description="A stable word for programs.", examples=["not_found"])]

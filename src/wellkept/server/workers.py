@@ -1,0 +1,94 @@
+"""Several server processes on one listening socket.
+
+Each worker opens the store by itself. They share logins, idempotency keys and caches' revisions through the store, and
+counts of requests and wrong keys, and the metrics, through a folder that the supervisor's process makes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from wellkept.api.wellkept import Wellkept
+from wellkept.errors import WellkeptError
+from wellkept.providers.otlp import export_spans
+from wellkept.server.app import create_app
+from wellkept.server.http.addresses import raise_open_file_limit
+from wellkept.server.supervisor import Supervisor, send_beats
+from wellkept.settings import Settings, share_heaps, share_metrics
+from wellkept.store import IN_MEMORY, is_postgres, sqlite_path
+
+MOST_BY_DEFAULT = 4
+log = logging.getLogger("wellkept.server")
+
+
+def count_workers(settings: Settings) -> int:
+    """Return how many processes serve these settings."""
+    is_in_memory = not is_postgres(settings.store_url) and sqlite_path(settings.store_url) == IN_MEMORY
+    if is_in_memory or sys.platform == "win32":
+        return 1
+    return settings.workers or min(os.cpu_count() or 1, MOST_BY_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerApp:
+    """Makes the application of one worker, which owns its store; sent to the worker's process."""
+
+    settings: Settings
+    no_auth: bool
+    shared: Path
+
+    def __call__(self) -> FastAPI:
+        raise_open_file_limit()
+        share_heaps()
+        with ExitStack() as stack:
+            stack.enter_context(export_spans(self.settings.otel_endpoint))
+            wellkept = stack.enter_context(Wellkept(settings=self.settings))
+            app = create_app(wellkept, no_auth=self.no_auth, hosts=[self.settings.host], shared=self.shared)
+            opened = stack.pop_all()
+        lifespan = app.router.lifespan_context
+
+        @asynccontextmanager
+        async def close_store_at_end(app: FastAPI) -> AsyncIterator[Any]:
+            # Running requests have ended by then.
+            with opened:
+                async with lifespan(app) as state:
+                    yield state
+
+        app.router.lifespan_context = close_store_at_end
+        return app
+
+
+def run_workers(
+    count: int, listener: socket.socket, settings: Settings, *, no_auth: bool, options: dict[str, Any]
+) -> None:
+    """Serve with `count` processes until SIGINT or SIGTERM. Raises: StoreError when none starts."""
+    with TemporaryDirectory(prefix="wellkept-") as folder:
+        shared = Path(folder)
+        share_metrics(shared)
+        app = WorkerApp(settings=settings, no_auth=no_auth, shared=shared)
+        Supervisor(partial(run_worker, app, options, listener), count).run()
+
+
+def run_worker(app: WorkerApp, options: dict[str, Any], listener: socket.socket, beats: Connection) -> None:
+    """Serve in this process until SIGTERM, or until the supervisor is gone."""
+    server = uvicorn.Server(uvicorn.Config(app, factory=True, **options))
+    send_beats(beats, lambda: server.started)
+    try:
+        server.run(sockets=[listener])
+    except WellkeptError as error:
+        log.error("A worker process could not start: %s", error)
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""Services: the operations of wellkept, independent of SQL, sockets and user interfaces."""

@@ -1,0 +1,396 @@
+"""Vectors for texts, computed without delaying writes.
+
+A local embedder answers at once. A remote or failing one does not delay a write: the memory is stored without its
+vector and found by its words, and a thread adds the vector later. A remote embedder is registered in the store with its
+first vectors, so it may be unreachable when the store is opened.
+
+When a batch fails, a short probe distinguishes a failing embedder, which is paused, from a text it refuses. A refused
+text is located by bisection and skipped; all others get their vectors.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+from wellkept.errors import ModelError, ModelRefused, SchemaMismatch, StoreError, WellkeptError
+from wellkept.model import BackgroundStatus, RefusedText
+from wellkept.ports import Clock, Embedder, Store, Unembedded, Vector
+from wellkept.services.background.refusals import Key, Refusals, text_key
+from wellkept.services.background.resting import CircuitBreaker
+from wellkept.services.background.vector_queue import VectorQueue
+
+BATCH = 64
+"""Number of texts per call of the embedder."""
+
+MAX_RECENT = 64
+FIRST_RETRY = 1.0
+LONGEST_RETRY = 300.0
+"""Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
+
+PATIENCE = 30.0
+"""Seconds without progress after which maintenance stops waiting for the thread."""
+
+PROBE = "wellkept"
+"""Text that no embedder has a reason to refuse."""
+
+MAX_EXAMINED = 20
+"""Number of waiting texts that `find_refused` tries, and of refused texts that are logged."""
+
+STORE_FAILURES = 2
+"""Number of tenants that may fail in the store before a pass ends; each may have waited for a timeout."""
+
+EMBEDDER_HANGS = "The embedder has not answered for a while; waiting texts are embedded in the background once it does."
+
+CLOSE_PATIENCE = 1.0
+"""Seconds that `close` waits for a running batch; unfinished texts are embedded in the next run."""
+
+log = logging.getLogger("wellkept")
+
+
+class Embedding:
+    """Embedder of one store, if any, and the background thread that fills in missing vectors."""
+
+    def __init__(self, store: Store, embedder: Embedder | None, now: Clock) -> None:
+        """Set up; a local embedder is already registered in the store, a remote one is with its first vectors."""
+        self._store = store
+        self._embedder = embedder
+        self.is_remote = bool(getattr(embedder, "is_remote", False))
+        self.may_hang = embedder is not None and not getattr(embedder, "is_builtin", False)
+        self._is_used = not self.is_remote
+        # Vectors of the texts written last, so that comparing a new memory with others embeds nothing.
+        self._recent: OrderedDict[str, Vector] = OrderedDict()
+        # Searches skip a remote embedder that failed recently.
+        self._breaker = CircuitBreaker(now)
+        self._wakeup = threading.Event()
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._use_lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        # Ends the pause after a failure.
+        self._hurry = threading.Event()
+        self._pid = os.getpid()
+        self._refusals = Refusals()
+        self.queue = VectorQueue(store, self._refusals, now)
+        # Tenants that failed in the last pass.
+        self._failed: set[str] = set()
+        # Notified after each batch and at the end of a pass.
+        self._changed = threading.Condition()
+        # Numbers of passes the thread has started and finished, and the error of the last one.
+        self._passes_started = self._passes_ended = 0
+        self._error: Exception | None = None
+        # Time of the last progress while texts are waiting; None when none are.
+        self._behind_since: float | None = None
+        self._in_hand = 0
+        self._failures = 0
+        self._last_error = ""
+        self._success_at: float | None = None
+        # Sentence that describes the failure of the last call; empty after a success.
+        self.problem = ""
+
+    def of_texts(self, texts: Sequence[str]) -> Sequence[Vector | None]:
+        """Return a vector for each text, or None for each if they come later: store the texts, then call `wake`."""
+        if self._embedder is not None and not self.is_remote:
+            try:
+                vectors = list(self._embed(texts))
+                with self._lock:
+                    self._recent.update(zip(texts[-MAX_RECENT:], vectors[-MAX_RECENT:], strict=True))
+                    while len(self._recent) > MAX_RECENT:
+                        self._recent.popitem(last=False)
+                return vectors
+            except ModelError as error:
+                log.warning("Stored without vectors; embedding is retried later: %s", error)
+        return [None] * len(texts)
+
+    def of_local(self, text: str) -> Vector | None:
+        """Return the vector of a text, known from its write or computed now; None if only a remote embedder could."""
+        if self.is_remote:
+            return None
+        known = self._recent.get(text)
+        return self.of_texts([text])[0] if known is None else known
+
+    def forget(self, tenant: str) -> None:
+        """Drop the texts and vectors of the latest writes. They are few, and kept without their tenant."""
+        with self._lock:
+            self._recent.clear()
+
+    def of_query(self, text: str) -> Vector | None:
+        """Return the vector of a query; None, for a search by words alone, without an embedder or when it fails.
+
+        Raises: SchemaMismatch when a remote embedder turns out not to be the one the stored vectors come from.
+        """
+        if self._embedder is None or not self._breaker.allows():
+            return None
+        embed_query: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
+        try:
+            vector = self._embed([text])[0] if embed_query is None else self._track(lambda: embed_query(text))
+            self._register()
+        except ModelRefused as error:
+            log.warning("Searched by words alone: %s", error)
+            self._breaker.reset()
+            return None
+        except ModelError as error:
+            log.warning("Searched by words alone: %s", error)
+            if self.is_remote:
+                self._breaker.trip(str(error))
+            return None
+        self._breaker.reset()
+        return cast("Vector", vector)
+
+    def embed_waiting(self, tenant: str | None = None) -> int:
+        """Embed all waiting texts of one tenant or of all, also those refused before; return the number embedded.
+
+        Raises: ModelError when the embedder itself fails; StoreError.
+        """
+        return 0 if self._embedder is None else self._embed_all([tenant] if tenant else None, is_eager=True)
+
+    def catch_up(self, tenant: str | None = None) -> int:
+        """Have the thread embed the waiting texts, and return the number embedded.
+
+        Stops waiting after `PATIENCE` seconds without progress.
+
+        Raises: ModelError; StoreError.
+        """
+        if self._embedder is None:
+            return 0
+        if problem := self._breaker.problem:
+            raise ModelError(problem)
+        before = self.queue.count(tenant)
+        with self._changed:
+            awaited = self._passes_started + 1
+        self.wake()
+        self._hurry.set()
+        with self._changed:
+            while self._passes_ended < awaited and self._changed.wait(PATIENCE):
+                pass
+            error = self._error if self._passes_ended >= awaited else ModelError(EMBEDDER_HANGS)
+        if isinstance(error, ModelError | StoreError):
+            raise error
+        return max(0, before - self.queue.count(tenant))
+
+    def find_refused(self) -> Sequence[RefusedText]:
+        """Embed some waiting texts without storing the vectors, and return all refused texts.
+
+        Raises: ModelError; StoreError.
+        """
+        left = 0 if self._embedder is None else MAX_EXAMINED
+        for tenant in self.queue.list_tenants() if left else ():
+            texts = self._store.list_unembedded(tenant, limit=left) if left else ()
+            self._try_each(texts, lambda texts, vectors: 0)
+            left -= len(texts)
+        return self._refusals.list()
+
+    def refused(self, tenant: str | None = None) -> Sequence[RefusedText]:
+        """Return the texts that the embedder has refused so far."""
+        return self._refusals.list(tenant)
+
+    def status(self) -> BackgroundStatus:
+        """Return the state of the thread; restart it if it died."""
+        with self._lock:
+            if self._thread is not None and not self._thread.is_alive() and not self._closed.is_set():
+                self._start()
+        now, refused = time.monotonic(), len(self._refusals)
+        return BackgroundStatus(
+            name="embedding",
+            is_running=self._thread is None or self._thread.is_alive() or self._closed.is_set(),
+            waiting=refused + self._in_hand,
+            oldest_seconds=0.0 if self._behind_since is None else now - self._behind_since,
+            set_aside=refused,
+            failures=self._failures,
+            given_up=0,
+            last_error=self._last_error,
+            idle_seconds=None if self._success_at is None else now - self._success_at,
+        )
+
+    def close(self) -> None:
+        """Stop the thread, without waiting long for an embedder that does not answer."""
+        self._closed.set()
+        self._wakeup.set()
+        self._hurry.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_PATIENCE)
+
+    def _register(self) -> None:
+        """Register the embedder in the store, once, and wake the thread for texts of an earlier run."""
+        if self._is_used:
+            return
+        embedder = cast("Embedder", self._embedder)
+        with self._use_lock:
+            if not self._is_used:
+                self._store.use_embedder(embedder.name, embedder.dimensions)
+                self._is_used = True
+                self.wake()
+
+    def _embed_all(self, tenants: Sequence[str] | None, *, is_eager: bool) -> int:
+        """Embed the waiting texts of each tenant; a failure in one does not stop the others.
+
+        With `is_eager`, also embed texts that are not yet due, or that another process is about to embed.
+        """
+        done, errors = 0, list[Exception]()
+        if tenants is None:
+            tenants = self.queue.begin_pass(is_eager=is_eager)
+        # Tenants that failed last time come last, so that they cannot end every pass before the others.
+        for tenant in sorted(tenants, key=self._failed.__contains__):
+            self._failed.discard(tenant)
+            try:
+                with self.queue.hold(tenant, is_eager=is_eager) as is_held:
+                    done += self._embed_tenant(tenant, is_eager=is_eager) if is_held else 0
+            except (ModelError, SchemaMismatch):
+                raise
+            except Exception as error:  # noqa: BLE001  raised again after the other tenants
+                errors.append(error)
+                self._failed.add(tenant)
+                if sum(isinstance(each, StoreError) for each in errors) == STORE_FAILURES:
+                    break
+        if errors:
+            raise errors[0]
+        return done
+
+    def _embed_tenant(self, tenant: str, *, is_eager: bool) -> int:
+        done, before, seen = 0, self._refusals.keys(tenant), set[Key]()
+
+        def store(texts: Sequence[Unembedded], vectors: Vector) -> int:
+            self._register()
+            return (
+                0 if self._closed.is_set() else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
+            )
+
+        for number, page in enumerate(self._pages(tenant)):
+            if number and not is_eager:
+                self.queue.renew(tenant)
+            done += self._try_each([text for text in page if text_key(text) not in before], store)
+            seen.update(before.intersection(map(text_key, page)))
+        if self._closed.is_set():
+            return done
+        self._refusals.remove(before - seen)
+        # Retry refused texts last and one by one, so that they cannot make a batch fail again.
+        for text in (text for page in (self._pages(tenant) if seen else ()) for text in page):
+            if text_key(text) in seen and (is_eager or not self._refusals.is_resting(text)):
+                done += self._try_each([text], store)
+        return done
+
+    def _pages(self, tenant: str) -> Iterator[Sequence[Unembedded]]:
+        """Yield the waiting texts of a tenant in batches, until closed."""
+        after = None
+        while not self._closed.is_set() and (page := self._store.list_unembedded(tenant, after=after, limit=BATCH)):
+            yield page
+            after = page[-1]
+
+    def _try_each(self, texts: Sequence[Unembedded], store: Callable[[Sequence[Unembedded], Vector], int]) -> int:
+        """Embed texts; if that fails though the embedder works, bisect to find the refused ones.
+
+        Raises: ModelError when the embedder itself fails; StoreError.
+        """
+        if not texts or self._closed.is_set():
+            return 0
+        self._in_hand = len(texts)
+        try:
+            done = store(texts, self._embed([text.text for text in texts]))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  a foreign embedder may fail in any way
+            if self._closed.is_set():
+                return 0
+            self._probe()
+            if len(texts) == 1:
+                problem = str(error) if isinstance(error, WellkeptError) else f"a fault ({type(error).__name__})"
+                if self._refusals.add(texts[0], problem) == 1 and len(self._refusals) <= MAX_EXAMINED:
+                    log.warning("The embedder refused a text; it is retried later: %s", problem)
+                return 0
+            middle = len(texts) // 2
+            return self._try_each(texts[:middle], store) + self._try_each(texts[middle:], store)
+        finally:
+            self._in_hand = 0
+            with self._changed:
+                self._changed.notify_all()
+        self._refusals.remove(map(text_key, texts))
+        self._success_at = time.monotonic()
+        self._behind_since = None if self._behind_since is None else self._success_at
+        return done
+
+    def _probe(self) -> None:
+        """Probe the embedder with a short text. Raises: ModelError when it fails."""
+        embedder = self._embedder
+        assert embedder is not None
+        embed_query: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)
+        try:
+            self._track(lambda: embedder.embed([PROBE]) if embed_query is None else embed_query(PROBE))
+        except ModelError as error:
+            if self.is_remote:
+                self._breaker.trip(str(error))
+            raise
+
+    def _embed(self, texts: Sequence[str]) -> Vector:
+        embed = cast("Embedder", self._embedder).embed
+        return self._track(lambda: embed(texts))
+
+    def _track(self, call: Callable[[], Vector]) -> Vector:
+        """Call the embedder and update `problem`."""
+        try:
+            vectors = call()
+        except ModelError as error:
+            self.problem = str(error)
+            raise
+        self.problem = ""
+        return vectors
+
+    def wake(self) -> None:
+        """Have the thread embed texts that were stored without a vector."""
+        if self._embedder is None:
+            return
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._start()
+        if self._behind_since is None:
+            self._behind_since = time.monotonic()
+        self._wakeup.set()
+
+    def _start(self) -> None:
+        """Start the thread. The lock must be held; a forked child cannot use the store and gets no thread."""
+        if os.getpid() == self._pid:
+            self._wakeup.set()
+            self._thread = threading.Thread(target=self._run, name="wellkept-embedding", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        pause = FIRST_RETRY
+        while True:
+            self._wakeup.wait(self.queue.seconds_to_next())
+            self._wakeup.clear()
+            if self._closed.is_set():
+                return
+            if (error := self._run_pass()) is None:
+                pause = FIRST_RETRY
+                continue
+            if self._closed.is_set():
+                return
+            self._last_error = str(error) if isinstance(error, WellkeptError) else f"a fault ({type(error).__name__})"
+            log.warning("Embedding failed; retrying in %.0f s: %s", pause, self._last_error)
+            self._hurry.wait(pause)
+            pause = min(2 * pause, LONGEST_RETRY)
+            self._wakeup.set()
+
+    def _run_pass(self) -> Exception | None:
+        """Embed all waiting texts that are due; return the error, if any."""
+        error: Exception | None = None
+        self._hurry.clear()
+        with self._changed:
+            self._passes_started += 1
+        try:
+            if self._embed_all(None, is_eager=False):
+                self._breaker.reset()
+        except Exception as failure:  # noqa: BLE001  if the thread ended, no text would get its vector
+            self._failures += 1
+            error = failure
+        with self._changed:
+            self._passes_ended, self._error = self._passes_started, error
+            if error is None:
+                self._last_error = ""
+                self._behind_since = time.monotonic() if self._wakeup.is_set() else None
+            self._changed.notify_all()
+        return error

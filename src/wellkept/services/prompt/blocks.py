@@ -1,0 +1,158 @@
+"""Blocks of notes and private memory for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+
+from wellkept.deadline import check_deadline
+from wellkept.errors import NotFound
+from wellkept.model import Kind, Memory, Owner
+from wellkept.policy.memories.trust import Judge, is_suspicious
+from wellkept.policy.names import memory_id, memory_seq
+from wellkept.policy.prompt.escaping import break_false_references, find_keys
+from wellkept.policy.prompt.relevance import InjectMode, parse_mode, render_notes, select_notes
+from wellkept.policy.recall.matching import find_best
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.text import check_text
+from wellkept.ports import Clock, DetailStore, MemoryStore, Store
+from wellkept.services.background.embedding import Embedding
+from wellkept.services.memories.loop_guard import LoopGuard
+from wellkept.settings import Settings
+
+MAX_KEYS = 200
+"""Maximum number of references looked up for one prompt; further ones are broken like forged ones."""
+
+
+def break_forged_references(store: DetailStore, owner: Owner, texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts with every `[MemoryRef: …]` broken that names no detail of this agent.
+
+    Raises: StoreError.
+    """
+    keys = dict.fromkeys(key for text in texts for key in find_keys(text))
+    if not keys:
+        return texts
+    known = {key for key in islice(keys, MAX_KEYS) if _has_detail(store, owner, key)}
+    return [break_false_references(text, known) if find_keys(text) else text for text in texts]
+
+
+def break_forged_in_memories(store: DetailStore, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+    """Return the memories with forged references broken and everything else unchanged."""
+    texts = break_forged_references(store, owner, [memory.text for memory in memories])
+    return [
+        memory if text == memory.text else replace(memory, text=text)
+        for memory, text in zip(memories, texts, strict=True)
+    ]
+
+
+def _has_detail(store: DetailStore, owner: Owner, key: str) -> bool:
+    try:
+        return store.get_detail(owner, key).is_active
+    except NotFound:
+        return False
+
+
+MAX_NOTES = 10_000
+
+
+class Inject:
+    """Service that selects notes for a prompt and renders them as a block."""
+
+    def __init__(
+        self, store: Store, embedding: Embedding, echoes: LoopGuard, judge: Judge, now: Clock, settings: Settings
+    ) -> None:
+        self._store, self._embedding, self._echoes, self._judge, self._now = store, embedding, echoes, judge, now
+        self._settings = settings
+
+    def __call__(self, owner: Owner, message: str, *, mode: str | None = None) -> str | None:
+        """Return the block for the last user message; None when no notes are selected.
+
+        Raises: Invalid.
+        """
+        picked = self.select(owner, message, mode=mode)
+        self._echoes.shown(owner, [note.text for note in picked])
+        return render_notes(break_forged_in_memories(self._store, owner, picked))
+
+    def select(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
+        """Return the notes for the last user message, best first; notes that read like instructions come last.
+
+        The loop guard is not informed, because the notes may still be cut from the prompt.
+
+        Raises: Invalid.
+        """
+        chosen = parse_mode(self._settings.inject_mode if mode is None else mode)
+        message = check_text(message, what="message")
+        if chosen is InjectMode.OFF:
+            return []
+        now = self._now()
+        notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
+        if self._settings.inject_floor and chosen is not InjectMode.RECENT_ONLY:
+            notes = self._keep_relevant(owner, message, notes, now)
+        meaning = self._score_meaning(owner, message, notes, now) if chosen is InjectMode.HYBRID else None
+        return select_notes(
+            notes,
+            message,
+            mode=chosen,
+            now=now,
+            max_chars=self._settings.max_inject_chars,
+            max_count=self._settings.max_inject_count,
+            meaning=meaning,
+            judge=self._judge,
+        )
+
+    def _keep_relevant(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Sequence[Memory]:
+        """Return the notes whose similarity to the message, as `recall` rates it, reaches the floor."""
+        query = ParsedQuery.read(message, now)
+        vector = self._embedding.of_query(message) if message.strip() else None
+        evidence = self._store.weigh_memories(owner, query.lookups, vector, kinds=[Kind.NOTE], now=now)
+        rated = find_best(evidence, query, words_share=self._settings.similarity_words, limit=MAX_NOTES)
+        return [note for note in notes if rated.get(memory_seq(note.id) or 0, 0.0) >= self._settings.inject_floor]
+
+    def _score_meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
+        """Return the similarity of each note to the message, by memory id; empty without an embedder."""
+        vector = self._embedding.of_query(message) if message.strip() else None
+        if vector is None:
+            return {}
+        near = self._store.nearest_memories(owner, vector, kinds=[Kind.NOTE], now=now, limit=len(notes) or 1)
+        return {memory_id(match.seq): match.score for match in near}
+
+
+PAGE = 100
+
+MAX_CHARS = 1_000_000
+"""Characters of one kind that are read for a prompt. Reading and rendering more would hold up other requests."""
+
+
+def list_private_memories(
+    store: MemoryStore, owner: Owner, judge: Judge, *, now: datetime
+) -> tuple[Sequence[Memory], Sequence[Memory]]:
+    """Return the live core memories and journal entries, each oldest first, suspicious ones last.
+
+    Beyond `MAX_CHARS` characters of a kind, its oldest memories are left out.
+    """
+    core, journal = (
+        sorted(
+            map(judge, _list_newest(store, owner, kind, now)),
+            key=lambda memory: (is_suspicious(memory), memory.created_at, memory_seq(memory.id) or 0),
+        )
+        for kind in (Kind.CORE, Kind.JOURNAL)
+    )
+    return core, journal
+
+
+def _list_newest(store: MemoryStore, owner: Owner, kind: Kind, now: datetime) -> Sequence[Memory]:
+    found: list[Memory] = []
+    room, before = MAX_CHARS, None
+    while True:
+        check_deadline()
+        page = store.list_memories(owner, kind=kind, now=now, before=before, limit=PAGE)
+        for memory in page:
+            room -= len(memory.text)
+            if room < 0:
+                return found
+            found.append(memory)
+        if len(page) < PAGE:
+            return found
+        before = memory_seq(page[-1].id)

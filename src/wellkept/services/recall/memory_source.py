@@ -1,0 +1,99 @@
+"""Recall source for the memories of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from wellkept.model import Owner, Source
+from wellkept.policy.memories.trust import Judge, is_suspicious
+from wellkept.policy.names import memory_id, memory_seq
+from wellkept.policy.recall.matching import find_best
+from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.recall.similarity import Evidence
+from wellkept.policy.text import is_part_of_term
+from wellkept.ports import MemoryStore, MemorySummary
+from wellkept.services.recall.question import Candidate, Question, SourceAnswer
+
+CANDIDATES = 20
+"""Minimum number of memories to rank by recency and importance as well."""
+
+STEP, MOST = 4, 2000
+"""Suspicious memories rank last, so more are read to replace them.
+
+The number read grows by the factor `STEP` until enough others are found or it has reached `MOST`.
+"""
+
+
+class MemorySource:
+    """Memories of an agent, searched by words, meaning, conversation, speaker and date."""
+
+    name = Source.MEMORY
+
+    def __init__(self, store: MemoryStore, judge: Judge, *, words_share: float) -> None:
+        self._store = store
+        self._judge = judge
+        self._words_share = words_share
+
+    def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
+        query = ParsedQuery.read(question.text, question.now)
+        evidence = self._store.weigh_memories(
+            question.owner,
+            query.lookups,
+            question.vector,
+            kinds=question.kinds,
+            now=question.now,
+            is_past=question.is_past,
+            where=question.where,
+        )
+        if any(map(is_part_of_term, query.terms)):
+            evidence = self._add_parts(evidence, query, question)
+        limit = max(CANDIDATES, question.limit) * depth
+        while True:
+            similarities = find_best(evidence, query, words_share=self._words_share, limit=limit)
+            candidates = self._make_candidates(question, similarities)
+            if len(similarities) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
+                break
+            limit *= STEP
+        return SourceAnswer(candidates=candidates)
+
+    def _add_parts(self, evidence: Evidence, query: ParsedQuery, question: Question) -> Evidence:
+        """Add the memories that hold a single character of the question inside a longer term, which is not indexed."""
+        for place, term in enumerate(query.terms):
+            if is_part_of_term(term):
+                found = self._store.list_memories(question.owner, needle=term, now=question.now, limit=MOST)
+                evidence = evidence.with_holders(place, [memory_seq(each.id) or 0 for each in found])
+        return evidence
+
+    def _make_candidates(self, question: Question, similarities: Mapping[int, float]) -> Sequence[Candidate]:
+        summaries = self._store.find_summaries(question.owner, list(similarities))
+        # The index compares times in whole seconds, so compare the exact time here.
+        return [
+            _make_candidate(question.owner, summary, each)
+            for seq, each in similarities.items()
+            if (summary := summaries.get(seq)) is not None and (not question.is_past or summary.since <= question.now)
+        ]
+
+    def _has_enough(self, candidates: Iterable[Candidate], needed: int) -> bool:
+        """Return True if at least `needed` candidates are not suspicious, or if none is suspicious."""
+        unflagged, is_any_flagged = 0, False
+        for each in candidates:
+            memory = each.memory
+            if memory is not None and is_suspicious(self._judge(memory)):
+                is_any_flagged = True
+            elif (unflagged := unflagged + 1) == needed:
+                return True
+        return not is_any_flagged
+
+
+def _make_candidate(owner: Owner, summary: MemorySummary, similarity: float) -> Candidate:
+    return Candidate(
+        source=Source.MEMORY,
+        id=memory_id(summary.seq),
+        text=summary.text,
+        similarity=similarity,
+        importance=summary.importance,
+        created_at=summary.created_at,
+        seq=summary.seq,
+        whole=summary.whole,
+        agent_id=owner.agent,
+    )

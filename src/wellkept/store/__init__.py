@@ -1,0 +1,144 @@
+"""Store over two database engines, selected by URL. Only this package contains SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, cast
+from urllib.parse import unquote, urlsplit
+
+from wellkept.errors import Invalid
+from wellkept.model import BackupReport
+from wellkept.policy.audit import check_key
+from wellkept.ports import Store
+from wellkept.store.engine import Engine
+from wellkept.store.sqlstore import SqlStore
+
+MEGABYTE = 1024 * 1024
+IN_MEMORY = ":memory:"
+
+
+PREPARE_AFTER = 5
+"""Executions after which a statement is prepared on a connection to PostgreSQL, by default."""
+
+
+def open_store(
+    url: str,
+    *,
+    busy_timeout: float,
+    pool_size: int,
+    index_cache_mb: int,
+    audit_key: str = "",
+    prepare_threshold: int = PREPARE_AFTER,
+    owner_url: str = "",
+) -> SqlStore:
+    """Open the store at `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`.
+
+    With an `audit_key`, the hashes of the audit log are keyed. PostgreSQL prepares statements after `prepare_threshold`
+    executions; 0: never, for poolers that give each transaction another connection. `owner_url` is the role that owns
+    the tables of PostgreSQL and upgrades them, if the one in `url` does not.
+
+    Raises: Invalid, StoreError, SchemaMismatch.
+    """
+    audit_key = check_key(audit_key, "audit_key")
+    if is_postgres(url):
+        engine = _open_postgres(
+            url,
+            busy_timeout=busy_timeout,
+            pool_size=pool_size,
+            prepare_threshold=prepare_threshold,
+            index_cache_bytes=index_cache_mb * MEGABYTE,
+            owner_url=owner_url,
+        )
+    else:
+        # Import late: this imports NumPy, which takes longer than the rest of wellkept.
+        sqlite = import_module("wellkept.store.sqlite.engine")
+        engine = sqlite.SqliteEngine(
+            sqlite_path(url), busy_timeout=busy_timeout, index_cache_bytes=index_cache_mb * MEGABYTE
+        )
+    with ExitStack() as on_error:
+        on_error.callback(engine.close)
+        store = SqlStore(engine)
+        on_error.pop_all()
+    store.audit_key = audit_key
+    return store
+
+
+def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicious: str = "last") -> Store:
+    """Route the notes of the agent that claims the workspace to the file in it, and everything else to `store`.
+
+    Raises: Invalid when the workspace is not a folder; `store` is then closed.
+    """
+    # Import late: this imports NumPy, and most programs have no workspace.
+    router = import_module("wellkept.store.notes.router")
+    try:
+        return cast(Store, router.route_notes(store, workspace, max_notes=max_notes, suspicious=suspicious))
+    except Invalid:
+        store.close()
+        raise
+
+
+def restore_store(file: IO[bytes], url: str, *, progress: Callable[[], None] | None = None) -> BackupReport:
+    """Restore a backup to `url`, the address of a SQLite file that does not exist yet.
+
+    Raises: Invalid, StoreError.
+    """
+    path = IN_MEMORY if is_postgres(url) else sqlite_path(url)
+    if path == IN_MEMORY:
+        raise Invalid("A backup is restored to a SQLite file: name it as sqlite:///file.db.")
+    report: BackupReport = import_module("wellkept.store.sqlite.backup").restore_backup(
+        file, Path(path), progress=progress
+    )
+    return report
+
+
+def is_backup(file: IO[bytes]) -> bool:
+    """Return True if a stream begins like a backup."""
+    return bool(import_module("wellkept.store.sqlite.backup").is_backup(file))
+
+
+def check_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None] | None = None) -> BackupReport:
+    """Check every part of a backup, with temporary files in `scratch`.
+
+    Raises: Invalid, which names the damage.
+    """
+    report: BackupReport = import_module("wellkept.store.sqlite.backup").verify_backup(
+        file, scratch=scratch, progress=progress
+    )
+    return report
+
+
+def _open_postgres(url: str, **options: Any) -> Engine:
+    # Import late: psycopg is optional and slow to import.
+    try:
+        postgres = import_module("wellkept.store.postgres.engine")
+    except ModuleNotFoundError as error:
+        raise Invalid("PostgreSQL needs its driver; run: pip install 'wellkept[postgres]'") from error
+    return cast(Engine, postgres.PostgresEngine(url, **options))
+
+
+def is_postgres(url: str) -> bool:
+    return url.startswith(("postgresql://", "postgres://"))
+
+
+def sqlite_path(url: str) -> str:
+    """Return the path of the file that a URL names.
+
+    >>> sqlite_path("sqlite:///notes.db"), sqlite_path("sqlite:////var/lib/notes.db"), sqlite_path(":memory:")
+    ('notes.db', '/var/lib/notes.db', ':memory:')
+
+    Raises: Invalid.
+    """
+    if url in (IN_MEMORY, "sqlite://", "sqlite:///:memory:"):
+        return IN_MEMORY
+    if "://" not in url:
+        return str(Path(url).expanduser())
+    parts = urlsplit(url)
+    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2 or parts.query:
+        raise Invalid(
+            "A store's address is sqlite:///file.db (four slashes for an absolute path), :memory: or "
+            "postgresql://user@host/database."
+        )
+    return str(Path(unquote(parts.path[1:])).expanduser())

@@ -1,0 +1,181 @@
+"""Disk calls of the notes file, its paths, and the translation of OSError into StoreError.
+
+The order of these calls decides what a crash leaves behind, so tests record and interrupt them through `Disk`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from wellkept.errors import DiskFull, StoreError
+from wellkept.lazy import dataclass
+
+if sys.platform != "win32":
+    import fcntl
+
+FOLDERS = (".aegis", "memory")
+FILE_NAME = "memories.jsonl"
+LOCK_NAME = "memories.lock"
+CLAIM = "memories.agent"
+
+OWNER_ONLY_FILE = 0o600
+OWNER_ONLY_FOLDER = 0o700
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@dataclass(frozen=True, slots=True)
+class NotesPaths:
+    """Paths of the notes file, its lock file and its temporary file. None of them goes through a symbolic link."""
+
+    file: Path
+    lock: Path
+    temp: Path
+    # Folders that may have to be created, innermost first, then the workspace itself.
+    folders: tuple[Path, ...]
+
+    @property
+    def folder(self) -> Path:
+        return self.file.parent
+
+
+def find_paths(workspace: Path) -> NotesPaths:
+    """Return the paths of a workspace's notes. The workspace itself may be reached through a link.
+
+    Raises: OSError (ELOOP) if a folder inside the workspace is a symbolic link: a cloned repository could point it at
+    any file of its user.
+    """
+    top = Path(os.path.realpath(workspace))
+    folder = top
+    for name in FOLDERS:
+        folder /= name
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    file = folder / FILE_NAME
+    return NotesPaths(file, folder / LOCK_NAME, folder / f"{FILE_NAME}.tmp", (folder, folder.parent, top))
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder and its missing parents with access for the owner only. Raises: OSError."""
+    # `mkdir(parents=True)` would give the outer folders default permissions.
+    for each in (*reversed(folder.parents), folder):
+        each.mkdir(OWNER_ONLY_FOLDER, exist_ok=True)
+
+
+class Disk:
+    """Every call that changes a file or a name, or makes a change durable."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """Open a file without passing it to child processes, following a link, or blocking on a pipe."""
+        return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, OWNER_ONLY_FILE)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def write(self, fd: int, content: bytes) -> int:
+        """Return the number of bytes written, which is smaller than the content on a full disk."""
+        return os.write(fd, content)
+
+    def overwrite(self, fd: int, content: bytes) -> int:
+        """Write at the start of the file and return the number of bytes written."""
+        return os.pwrite(fd, content, 0)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        if sys.platform == "darwin":
+            # On macOS, fsync only reaches the cache of the drive.
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        else:
+            os.fsync(fd)
+
+    def sync_content(self, fd: int) -> None:
+        """Sync the content without times and permissions, which is cheaper while the size stays the same."""
+        if sys.platform == "darwin":
+            self.sync(fd)
+        else:
+            os.fdatasync(fd)
+
+    def sync_folder(self, path: Path) -> None:
+        """Make names durable that were created, renamed or removed in this folder."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            # Some network file systems cannot sync a folder, and do not need to.
+            if error.errno != errno.EINVAL:
+                raise
+        finally:
+            os.close(fd)
+
+    def make_folder(self, path: Path) -> None:
+        os.mkdir(path, OWNER_ONLY_FOLDER)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.rename(old, new)
+
+    def remove(self, path: Path) -> None:
+        os.unlink(path)
+
+
+def write_all(disk: Disk, fd: int, content: bytes) -> None:
+    """Write all of `content`. Raises: OSError when the disk is full."""
+    if disk.write(fd, content) != len(content):
+        raise disk_full_error()
+
+
+def read_all(fd: int) -> bytes:
+    """Read the whole file, up to the size it had at the start."""
+    size, parts = check_regular(fd).st_size, []
+    at = 0
+    while at < size and (part := os.pread(fd, size - at, at)):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+def check_regular(fd: int) -> os.stat_result:
+    """Return the status of an open regular file. Raises: OSError for a folder, a pipe or a device."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return status
+
+
+def is_at(fd: int, path: Path) -> bool:
+    """Return True if `path` still names the open file."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def disk_full_error() -> OSError:
+    """Return the error of a full disk, for writes that were cut short without one."""
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextlib.contextmanager
+def translate_os_errors(path: Path, *, action: str) -> Iterator[None]:
+    """Turn every OSError into a StoreError that names the file and the fix. Raises: StoreError."""
+    try:
+        yield
+    except OSError as error:
+        kind: type[StoreError] = StoreError
+        if error.errno in _FULL:
+            kind, advice = DiskFull, "The disk is full; free some space and try again."
+        elif error.errno == errno.ELOOP:
+            advice = "It, or its folder, is a symbolic link, and links inside a workspace are not followed. Replace it."
+        elif error.errno in _FORBIDDEN:
+            advice = "Give this user access to it and to its folder."
+        else:
+            advice = f"The system says: {error.strerror or error}."
+        raise kind(f"The notes file {path} cannot be {action}. {advice}") from error

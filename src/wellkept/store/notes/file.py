@@ -1,0 +1,348 @@
+"""Notes of one agent as a file in its workspace, which other programs read and write at the same time.
+
+`.aegis/memory/memories.jsonl` holds one note per line and nothing else. Reading needs no lock: the file is read again
+when it has changed, and only new lines are parsed. Lines that hold no note are reported, and stay in the file whatever
+happens to the others. `docs/notes-file.md` says what other programs can rely on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+from wellkept.errors import Invalid, NotFound, StoreError
+from wellkept.model import Kind, Memory, Owner
+from wellkept.policy.filters.conditions import Condition, is_matching
+from wellkept.policy.names import memory_id, memory_seq
+from wellkept.policy.text import fold
+from wellkept.store.notes.disk import FILE_NAME, FOLDERS, Disk, find_paths, read_all, translate_os_errors
+from wellkept.store.notes.lines import (
+    MAX_SEQ,
+    DamagedLine,
+    Flaw,
+    Note,
+    ParsedFile,
+    append_lines,
+    format_line,
+    parse_file,
+    parse_line,
+)
+from wellkept.store.notes.lock import hold_lock, read_highest
+from wellkept.store.notes.trust import NoteTrust, mark_as_import
+from wellkept.store.notes.writer import NotesWriter, ReplacedFile
+from wellkept.store.tables.memories import NO_SUCH_MEMORY
+
+MAX_REPLACED = 8
+"""Number of replaced files that are watched for late lines. A program slower than eight rewrites loses its lines."""
+
+BUSY_TIMEOUT = 10.0
+ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+"""Time for filters: a note of the file never ends, so its state is always the same."""
+
+Stamp = tuple[int, ...]
+"""Device, inode, size and both times of a file: changes whenever the file does."""
+
+
+class NotesFile:
+    """The notes of one agent in its workspace. Safe to use from several threads and processes."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        owner: Owner,
+        *,
+        disk: Disk | None = None,
+        busy_timeout: float = BUSY_TIMEOUT,
+        suspicious: str = "last",
+    ) -> None:
+        """Open the notes of a workspace; nothing is created before the first note. `suspicious` is the setting.
+
+        Raises: Invalid when the workspace is not a folder, or the system has no file locks.
+        """
+        refuse_without_locks(sys.platform)
+        if not workspace.is_dir():
+            raise Invalid(f"The workspace {workspace} is not a folder; make it, or correct the setting.")
+        self._workspace = workspace.absolute()
+        self._path = self._workspace.joinpath(*FOLDERS, FILE_NAME)
+        self._owner = owner
+        self._disk = disk or Disk()
+        self._busy_timeout = busy_timeout
+        self._suspicious = suspicious
+        self._known: tuple[Stamp | None, ParsedFile] = (None, ParsedFile())
+        self._replaced: list[ReplacedFile] = []
+        # Guards the list above. Never wait for the lock file while holding it.
+        self._guard = threading.Lock()
+        self.trust = NoteTrust()
+        # By number: a note, the reason why it is an import, and the note marked as one.
+        self._imports: dict[int, tuple[Memory, str, Memory]] = {}
+
+    def add_memories(
+        self, memories: Sequence[Memory], *, keep: int, floor: int = 0, replacing: Collection[int] = ()
+    ) -> Sequence[Memory]:
+        """Add all notes or none, with ids above `floor` and above every id ever seen here, and remove the notes they
+        are `replacing` in the same step. Then drop the oldest beyond `keep`. Fields that a line has no place for come
+        back as their defaults.
+
+        Raises: Invalid, StoreError; NotFound when a note to replace is missing.
+        """
+        if not memories:
+            return []
+        self._check(memories)
+        with self._writing() as writer:
+            known = self._parse(writer.read())
+            if len(memories) == 1 and len(known.notes) < keep and not replacing:
+                added = self._number(memories, writer, known, floor)
+                writer.append(format_line(added[0]))
+                return added
+
+            def change(content: bytes) -> bytes:
+                nonlocal added
+                parsed = self._parse(content)
+                _check_present(parsed, replacing)
+                added = self._number(memories, writer, parsed, floor)
+                lines = append_lines(parsed.without(replacing), b"".join(map(format_line, added)))
+                changed = parse_file(lines, self._owner, parsed)
+                return changed.without(list(changed.notes)[max(keep, 0) :])
+
+            # A power cut could leave the first few of several appended lines, or a correction beside the note it
+            # replaces. A rename is all or nothing.
+            self._watch(writer.rewrite(change), writer)
+            return added
+
+    def get_memory(self, id: str) -> Memory:
+        """Raises: NotFound, StoreError."""
+        note = self._read().notes.get(memory_seq(id) or 0)
+        if note is None:
+            raise NotFound(NO_SUCH_MEMORY)
+        return self._apply_trust(note)
+
+    def find_memories(self, seqs: Sequence[int]) -> Mapping[int, Memory]:
+        """Return the notes that exist, by number."""
+        notes = self._read().notes
+        return {seq: self._apply_trust(notes[seq]) for seq in seqs if seq in notes}
+
+    def list_memories(
+        self,
+        *,
+        needle: str = "",
+        where: Condition | None = None,
+        is_held: bool | None = None,
+        before: int | None = None,
+        hidden: Collection[int] = (),
+        limit: int = 20,
+    ) -> Sequence[Memory]:
+        """List notes that meet `where`, newest first. `needle` matches anywhere in the text, ignoring case;
+        `is_held` None lists held notes and others; only numbers below `before`, and none of `hidden`, are listed."""
+        folded_needle = fold(needle)
+        found = (
+            self._apply_trust(note)
+            for seq, note in self._read().notes.items()
+            if (before is None or seq < before) and seq not in hidden and folded_needle in note.folded
+        )
+        in_state = (memory for memory in found if is_held is None or (memory.held_at is not None) is is_held)
+        return list(islice((each for each in in_state if is_matching(where, each, ANY_TIME)), max(limit, 0)))
+
+    def all(self) -> Sequence[Memory]:
+        """Return every note, newest first."""
+        return [self._apply_trust(note) for note in self._read().notes.values()]
+
+    def seqs(self) -> Collection[int]:
+        """Return the numbers of all notes."""
+        return self._read().notes.keys()
+
+    def live(self) -> Sequence[Memory]:
+        """Return every note that is not held, newest first."""
+        return [memory for memory in self.all() if memory.held_at is None]
+
+    def last_seq(self) -> int:
+        """Return the highest number ever given or seen; 0 if there was none."""
+        with translate_os_errors(self._path, action="read"):
+            reserved = read_highest(find_paths(self._workspace))
+        return max(reserved, self._read().highest)
+
+    def damaged(self) -> Sequence[DamagedLine]:
+        """Return the lines that hold no usable note, with the reasons."""
+        return self._read().damaged
+
+    def delete_memory(self, id: str) -> None:
+        """Remove every line with this id. Raises: NotFound, StoreError."""
+        self.delete_memories([memory_seq(id) or 0])
+
+    def delete_memories(self, seqs: Collection[int], *, is_missing_ok: bool = False) -> None:
+        """Remove every line of these notes in one step.
+
+        Raises: NotFound when one of them is missing, unless `is_missing_ok`; StoreError.
+        """
+
+        def change(content: bytes) -> bytes:
+            parsed = self._parse(content)
+            if not is_missing_ok:
+                _check_present(parsed, seqs)
+            # An id given by another program must stay used when its line is gone.
+            writer.lock.reserve(parsed.highest)
+            return parsed.without(seqs)
+
+        with self._writing() as writer:
+            self._watch(writer.rewrite(change), writer)
+
+    def note_texts(self) -> Mapping[int, Sequence[str]]:
+        """Return all lines of each note as text, by number."""
+        return self._read().note_texts()
+
+    def damaged_texts(self) -> Mapping[str, str]:
+        """Return the text of each damaged line, by the name `erase` takes."""
+        return self._read().damaged_texts()
+
+    def erase(self, seqs: Collection[int], lines: Collection[str]) -> int:
+        """Remove these notes and damaged lines, and close replaced files; return how many of the notes existed.
+
+        Raises: StoreError.
+        """
+        count = 0
+
+        def change(content: bytes) -> bytes:
+            nonlocal count
+            parsed = self._parse(content)
+            count = len({*seqs} & {*parsed.notes})
+            writer.lock.reserve(parsed.highest)
+            return parsed.without_lines(seqs, lines)
+
+        with self._writing() as writer:
+            self._watch(writer.rewrite(change), writer)
+        self.close()
+        self._known = (None, ParsedFile())
+        self._imports.clear()
+        return count
+
+    def close(self) -> None:
+        """Collect late lines of other programs from replaced files a last time, and close those files."""
+        self._carry_over(is_last_call=True)
+        with self._guard:
+            self._replaced.clear()
+
+    def _check(self, memories: Sequence[Memory]) -> None:
+        """Check that each note can be parsed once written; otherwise a stored note would be a damaged line.
+
+        Raises: Invalid.
+        """
+        for memory in memories:
+            if memory.owner != self._owner or memory.kind is not Kind.NOTE:
+                raise Invalid("This file holds only the notes of one agent.")
+            if memory.created_at.tzinfo is None:
+                raise Invalid("created_at needs a time zone, for example 2026-01-31T12:00:00Z.")
+            try:
+                line = format_line(replace(memory, id=memory_id(1)))
+            except UnicodeEncodeError:
+                raise Invalid("The text or a tag holds half a surrogate pair; send whole ones.") from None
+            if isinstance(flaw := parse_line(line, self._owner), Flaw):
+                raise Invalid(flaw.reason)
+
+    def _number(self, memories: Sequence[Memory], writer: NotesWriter, known: ParsedFile, floor: int) -> list[Memory]:
+        """Return the notes as they will be read, with ids that are never given again."""
+        last = max(writer.lock.highest, known.highest, floor)
+        if last + len(memories) > MAX_SEQ:
+            raise StoreError(f"The ids are used up: one in {self._path} is {memory_id(last)}; give it a lower number.")
+        writer.lock.reserve(last + len(memories))
+        lines = [format_line(replace(memory, id=memory_id(seq))) for seq, memory in enumerate(memories, last + 1)]
+        return [note.memory for line in lines if (note := parse_line(line, self._owner)) and not isinstance(note, Flaw)]
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[NotesWriter]:
+        with translate_os_errors(self._path, action="written"):
+            paths = find_paths(self._workspace)
+            with hold_lock(paths, self._disk, timeout=self._busy_timeout) as lock:
+                writer = NotesWriter(self._disk, paths, lock)
+                # If this fails, the next call tries again.
+                with contextlib.suppress(OSError):
+                    self._carry_over_with(writer)
+                yield writer
+
+    def _read(self) -> ParsedFile:
+        """Return the current file, read again only if it has changed."""
+        # Reading works without this; the next call tries again.
+        with contextlib.suppress(StoreError):
+            self._carry_over()
+        with translate_os_errors(self._path, action="read"):
+            try:
+                path = find_paths(self._workspace).file
+                # Read the attribute once: another thread may replace it.
+                known_stamp, known = self._known
+                if _stamp(os.lstat(path)) == known_stamp:
+                    return known
+                fd = self._disk.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                return ParsedFile()
+            try:
+                stamp = _stamp(os.fstat(fd))
+                parsed = self._parse(read_all(fd))
+            finally:
+                self._disk.close(fd)
+        self._known = stamp, parsed
+        return parsed
+
+    def _apply_trust(self, note: Note) -> Memory:
+        """Return the note, marked as an import while it waits for approval."""
+        reason = self.trust.find_reason(note.seq, note.digest)
+        if reason is None:
+            return note.memory
+        known = self._imports.get(note.seq)
+        if known is None or known[0] is not note.memory or known[1] != reason:
+            made = mark_as_import(note.memory, self._suspicious, reason)
+            known = self._imports[note.seq] = note.memory, reason, made
+        return known[2]
+
+    def _parse(self, content: bytes) -> ParsedFile:
+        """Parse the content, or reuse the last result. Writers compare bytes, because clocks may be too coarse."""
+        known = self._known[1]
+        if known.content == content:
+            return known
+        parsed = parse_file(content, self._owner, known)
+        # Without a stamp, so that the next reader looks at the file itself.
+        self._known = None, parsed
+        return parsed
+
+    def _watch(self, replaced: ReplacedFile | None, writer: NotesWriter) -> None:
+        """Watch a file that was just replaced for late lines, starting with those appended until now."""
+        if replaced is not None:
+            replaced.content = b""
+            with self._guard:
+                self._replaced = [*self._replaced, replaced][-MAX_REPLACED:]
+            # The change itself is done; the next call tries this again.
+            with contextlib.suppress(OSError):
+                self._carry_over_with(writer)
+
+    def _carry_over(self, *, is_last_call: bool = False) -> None:
+        """Copy lines that programs without the lock appended to replaced files into the current file."""
+        with self._guard:
+            is_needed = any(replaced.has_grown() for replaced in self._replaced)
+        if is_needed:
+            with self._writing() as writer:
+                self._carry_over_with(writer, is_last_call=is_last_call)
+
+    def _carry_over_with(self, writer: NotesWriter, *, is_last_call: bool = False) -> None:
+        with self._guard:
+            for replaced in self._replaced:
+                replaced.carry_over(writer, is_last_call=is_last_call)
+
+
+def _check_present(parsed: ParsedFile, seqs: Collection[int]) -> None:
+    """Raises: NotFound."""
+    if not parsed.notes.keys() >= set(seqs):
+        raise NotFound(NO_SUCH_MEMORY)
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def refuse_without_locks(platform: str) -> None:
+    """Refuse systems without POSIX file locks. Raises: Invalid."""
+    if platform == "win32":
+        raise Invalid("Notes in a file need a POSIX system (Linux, macOS); leave the workspace unset on Windows.")

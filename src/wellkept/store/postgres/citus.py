@@ -1,0 +1,141 @@
+"""Distribution of the tables by tenant over a Citus cluster.
+
+The rows of a tenant share a shard, and every statement on them names the tenant, so it goes to one node. Only the
+registry of embedders is copied to every node. `leases`, `token_buckets` and `schema_migrations` stay on the
+coordinator. Schema and statements stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wellkept.errors import Invalid
+from wellkept.store.postgres.failures import translate_admin_errors
+from wellkept.store.postgres.link import Connection, connect_once
+
+FIRST = "agents"
+"""Table with which the others are colocated."""
+
+REGISTRIES = ("embedders",)
+"""Tables that are copied to every node, so that a write to them needs all nodes."""
+
+FORMER_REGISTRIES = ("tenants",)
+"""Tables that earlier versions copied to every node."""
+
+HAS_CITUS = "SELECT 1 FROM pg_extension WHERE extname = 'citus'"
+
+FIND_HIDDEN = (
+    "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname = ANY(%s) "
+    "AND relrowsecurity AND relforcerowsecurity AND pg_relation_size(oid) > 0 ORDER BY relname"
+)
+"""Tables with rows that Citus cannot copy."""
+
+FIND_COPIED = "SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'n' AND logicalrelid::text = ANY(%s)"
+"""Reference tables among those named."""
+
+FIND_LEFT_BEHIND = (
+    "SELECT logicalrelid::text FROM pg_dist_partition JOIN pg_class ON pg_class.oid = logicalrelid "
+    "WHERE relnamespace = current_schema()::regnamespace AND pg_relation_size(logicalrelid) > 0 ORDER BY 1"
+)
+"""Distributed tables whose former rows are still in the coordinator's own table, where no query sees them."""
+
+
+def distribute(url: str) -> Sequence[str]:
+    """Distribute the tables that are not distributed yet; return their names in order.
+
+    Raises: Invalid when the database has no Citus; StoreError.
+    """
+    with translate_admin_errors(), connect_once(url) as connection:
+        if not connection.execute(HAS_CITUS).fetchone():
+            raise Invalid(
+                "This database has no Citus. On the coordinator of a cluster run CREATE EXTENSION citus, add the "
+                "workers with citus_add_node, and try again."
+            )
+        return distribute_pending(connection)
+
+
+def is_distributed(connection: Connection) -> bool:
+    """Return True if the tables of this database are distributed, though perhaps not all of them."""
+    if not connection.execute(HAS_CITUS).fetchone():
+        return False
+    return FIRST in _distributed(connection)
+
+
+def distribute_pending(connection: Connection) -> Sequence[str]:
+    """Distribute the tables that are not distributed yet, and remove the rows that stay on the coordinator.
+
+    Both can be run again after an interruption. Raises: Invalid when row-level security hides rows from their owner.
+    """
+    distributed = _distributed(connection)
+    for (name,) in connection.execute(FIND_COPIED, [list(FORMER_REGISTRIES)]).fetchall():
+        # Together, so that no server finds it half done.
+        with connection.transaction():
+            connection.execute(f"SELECT undistribute_table('{name}')")
+            connection.execute(statement_for(name))
+    pending = [name for name in (*REGISTRIES, *tenant_tables(connection)) if name not in distributed]
+    _check_readable(connection, pending)
+    for name in pending:
+        connection.execute(statement_for(name))
+    # After the last one: a table cannot be emptied while a local table refers to it.
+    for (name,) in connection.execute(FIND_LEFT_BEHIND).fetchall():
+        connection.execute(truncate_statement_for(name))
+    return pending
+
+
+def _distributed(connection: Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT logicalrelid::text FROM pg_dist_partition").fetchall()}
+
+
+def _check_readable(connection: Connection, tables: Sequence[str]) -> None:
+    """Check that the rows of these tables can be copied to the nodes. Raises: Invalid."""
+    hidden = connection.execute(FIND_HIDDEN, [list(tables)]).fetchall()
+    if hidden:
+        raise Invalid(
+            f"Row-level security is forced on {', '.join(name for (name,) in hidden)}, which hold rows, so not even "
+            "their owner can copy them to the nodes. Run `wellkept db init` first, then distribute as the owner."
+        )
+
+
+def tenant_tables(connection: Connection) -> Sequence[str]:
+    """List all tables of tenants, referenced tables before those that refer to them."""
+    names = {
+        name
+        for (name,) in connection.execute(
+            "SELECT table_name FROM information_schema.columns JOIN information_schema.tables USING (table_name, "
+            "table_schema) WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' "
+            "AND column_name = 'tenant_id'"
+        ).fetchall()
+    } - set(REGISTRIES)
+    references = connection.execute(
+        "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'"
+    ).fetchall()
+    ordered: list[str] = []
+    while remaining := names - set(ordered):
+        ready = {
+            name
+            for name in remaining
+            if all(target in ordered for source, target in references if source == name and target != name)
+        }
+        ordered += sorted(ready, key=lambda name: (name != FIRST, name))
+    return ordered
+
+
+def statement_for(table: str) -> str:
+    """Return the statement that distributes a table.
+
+    >>> statement_for("memories")
+    "SELECT create_distributed_table('memories', 'tenant_id', colocate_with => 'agents')"
+    """
+    if table in REGISTRIES:
+        return f"SELECT create_reference_table('{table}')"
+    colocated = "default" if table == FIRST else FIRST
+    return f"SELECT create_distributed_table('{table}', 'tenant_id', colocate_with => '{colocated}')"
+
+
+def truncate_statement_for(table: str) -> str:
+    """Return the statement that removes the rows of a distributed table from the coordinator's own table.
+
+    >>> truncate_statement_for("memories")
+    "SELECT truncate_local_data_after_distributing_table('memories')"
+    """
+    return f"SELECT truncate_local_data_after_distributing_table('{table}')"

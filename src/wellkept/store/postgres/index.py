@@ -1,0 +1,342 @@
+"""Search on PostgreSQL: in the database, and in memory for owners that are asked repeatedly.
+
+An owner without an index in memory is searched in the database (`store.postgres.weighing`). A
+thread loads the indexes of owners that are asked repeatedly, so no search waits for one. A tenant's shared shelf is
+searched in memory, unless it is too large.
+
+Words are split and stemmed here and stored as a tsvector. Vectors are stored in half precision. A search inside the
+database uses the same BM25 as in memory, and an approximate index (HNSW) for vectors. With a filter, such an index
+silently returns too few rows. So the scan continues until it has enough, and if it still falls short, the search is
+repeated exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wellkept.meter import METER
+from wellkept.model import Match
+from wellkept.policy.filters.conditions import Condition
+from wellkept.policy.passages import PassageEvidence
+from wellkept.policy.recall.ranking import BM25_B, BM25_K1
+from wellkept.policy.recall.similarity import Evidence
+from wellkept.ports import Vector
+from wellkept.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter
+from wellkept.store.engine import Row, Unit
+from wellkept.store.postgres.weighing import nearest_evidence, quote_lexeme, search_evidence, weigh_entries
+from wellkept.store.queries import load_queries
+from wellkept.store.search.encoding import (
+    MAX_BYTE,
+    Bytes,
+    Codes,
+    Encoding,
+    Floats,
+    Numbers,
+    decode_rows,
+    single_word_code,
+    word_code,
+)
+from wellkept.store.search.index import OwnerIndex
+from wellkept.store.search.index_cache import IndexKey, Read
+from wellkept.store.search.index_rows import ALWAYS, RowFilter
+from wellkept.store.search.loader import Demand, IndexLoader
+from wellkept.store.search.memory_search import MemorySearch
+
+EXACT_BELOW = 20_000
+"""Number of passages below which vectors are compared exactly, which is fast enough and finds everything."""
+
+MAX_INDEXED_DIMENSIONS = 4000
+"""Limit of pgvector for indexes of half-precision vectors; longer ones are searched exactly."""
+
+MAX_POSITIONS = 255
+"""Maximum number of positions of one word in a tsvector."""
+
+DEPTH = 500
+"""Passages that a search inside the database finds by words, and by meaning."""
+
+SAMPLE = 500
+"""Passages from which the average cosine is estimated."""
+
+SHELF_SHARE = 0.5
+"""Share of the memory for indexes that one tenant's shelf may take."""
+
+ENTRY_BYTES = 110
+"""Approximate bytes of memory of the index entry of a memory of fifteen words, without its vector."""
+
+CHUNK_BYTES = 700
+"""Approximate bytes of memory of a passage of eighty words, without its vector."""
+
+
+class PostgresIndex(MemorySearch):
+    """Implementation of `engine.SearchIndex` in memory and in SQL."""
+
+    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
+        super().__init__("postgres", read, encoding=SENT, numbers=numbers, max_bytes=max_bytes, keeps_last=False)
+        self._max_bytes = max_bytes
+        self._demand = Demand()
+        self._loader = IndexLoader(self._indexes.load)
+
+    def close(self) -> None:
+        self._loader.close()
+
+    def _find(self, key: IndexKey) -> OwnerIndex | None:
+        """Return the index of an owner if it is in memory, and count the question."""
+        self._demand.count(key)
+        return self._indexes.find(key)
+
+    def _search_part(self, key: IndexKey, terms: Sequence[str], row_filter: RowFilter, limit: int) -> Sequence[Match]:
+        index = self._find(key)
+        if index is not None:
+            return index.search(terms, row_filter, limit)
+        return search_evidence(self._weigh_entries(key, list(dict.fromkeys(terms)), None, row_filter), limit)
+
+    def _search_nearest(self, key: IndexKey, vector: Vector, row_filter: RowFilter, limit: int) -> Sequence[Match]:
+        index = self._find(key)
+        if index is not None:
+            return index.nearest(vector, row_filter, limit)
+        return nearest_evidence(self._weigh_entries(key, (), vector, row_filter), limit)
+
+    def _sample_part(self, key: IndexKey, limit: int) -> tuple[Numbers, Floats]:
+        index = self._find(key)
+        if index is None:
+            index, values = OwnerIndex(self._embedder, SENT), {"embedder_id": self._embedder.id, "limit": limit}
+            index.append(self._read(key.tenant, lambda unit: unit.all("sample_entries", **key.owner, **values)))
+        return index.sample(limit)
+
+    def _weigh_part(
+        self,
+        key: IndexKey,
+        terms: Sequence[str],
+        vector: Vector | None,
+        row_filter: RowFilter,
+        where: Condition | None,
+        is_whole: bool,
+    ) -> Evidence:
+        index = self._find(key)
+        if index is None:
+            return self._weigh_entries(key, terms, vector, row_filter, where)
+        found = self._weigh_index(index, key, terms, vector, row_filter, where, is_whole)
+        # The index keeps what it derived for this search.
+        self._indexes.measure(key)
+        return found
+
+    def _weigh_entries(
+        self,
+        key: IndexKey,
+        terms: Sequence[str],
+        vector: Vector | None,
+        row_filter: RowFilter,
+        where: Condition | None = None,
+    ) -> Evidence:
+        """Weigh the entries in the database, and have the index loaded if the owner is asked often."""
+        found = self._read(
+            key.tenant,
+            lambda unit: weigh_entries(
+                unit, key.owner, self._embedder, terms=terms, vector=vector, row_filter=row_filter, where=where
+            ),
+        )
+        METER.get().count_index("database")
+        if self._demand.is_high(key):
+            nbytes = len(found.seqs) * (ENTRY_BYTES + self._embedder.dimensions)
+            if self._indexes.has_room(nbytes, lambda other: self._demand.is_ahead(key, other)):
+                self._loader.request(key)
+        return found
+
+    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        self._embedder.check(vectors)
+        stored = [None if vector is None else round_vector(vector) for vector in vectors]
+        return [
+            {
+                "words": tsvector_literal(words),
+                "length": sum(_count_words(words).values()),
+                "embedder_id": None if vector is None else self._embedder.id,
+                "vector": None if vector is None else vector_literal(vector),
+            }
+            for words, vector in zip(terms, stored, strict=True)
+        ]
+
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        found = {_unquote(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
+        return found == _count_words(terms)
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return {*terms} <= {_unquote(term) for term, _ in _ANY_WORD.findall(stored)}
+
+    def weigh_chunks(
+        self,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        categories: Collection[str],
+        where: Condition | None = None,
+    ) -> PassageEvidence:
+        index = self._find_chunk_index(tenant)
+        if index is not None:
+            return self._weigh_shelf(index, tenant, terms, vector, categories, where)
+        clause = ALL_ROWS
+        if where is not None:
+            of_documents = compile_filter(where, "postgres")
+            numbers = load_queries("postgres")["chunks_where"].replace(PLACE, of_documents.sql)
+            clause = Clause(f"seq IN ({numbers})", of_documents.values)
+        return self._read(tenant, lambda unit: self._weigh_in_database(unit, terms, vector, categories, clause))
+
+    def _weigh_in_database(
+        self, unit: Unit, terms: Sequence[str], vector: Vector | None, categories: Collection[str], clause: Clause
+    ) -> PassageEvidence:
+        """Weigh the best passages by words and by meaning, with the statistics of the whole shelf."""
+        some = {"tenant": unit.tenant, **_category_params(categories)}
+        total, length = unit.all("chunk_sizes", **some)[0]
+        counted = unit.all("count_holding", terms=list(terms), **some) if terms else ()
+        holding: dict[str, int] = {each[0]: each[1] for each in counted}
+        seqs = set[int]()
+        if terms:
+            words = {"terms": list(terms), "limit": DEPTH, **_BM25}
+            seqs.update(row[0] for row in unit.all("search_chunks", clause, **words, **some))
+        average = 0.0
+        if vector is not None:
+            seqs.update(row[0] for row in self._nearest(unit, vector, some, clause))
+            average = self._estimate_average(unit, vector, categories)
+        found = self._load(unit, sorted(seqs)).evidence(terms, vector, RowFilter(categories, ALWAYS))
+        return PassageEvidence(
+            found=found,
+            total=total,
+            holding=[holding.get(term, 0) for term in terms],
+            average_length=float(length or 0),
+            average_cosine=average,
+        )
+
+    def _nearest(self, unit: Unit, vector: Vector, some: Mapping[str, Any], clause: Clause) -> Sequence[Row]:
+        values = {**some, "embedder_id": self._embedder.id, "vector": vector_literal(vector), "limit": DEPTH}
+        row = unit.one("chunks_ever", tenant=some["tenant"])
+        if row is not None and row[0] >= EXACT_BELOW and self._embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+            unit.put("scan_until_enough")
+            found = unit.all("nearest_chunks_by_index", clause, **values)
+            if len(found) == DEPTH:
+                return found
+        return unit.all("nearest_chunks", clause, **values)
+
+    def _estimate_average(self, unit: Unit, vector: Vector, categories: Collection[str]) -> float:
+        """Estimate the average cosine from passages evenly spread over the shelf."""
+        row = unit.one("chunks_ever", tenant=unit.tenant)
+        last = 0 if row is None else row[0]
+        sample = self._load(unit, sorted({1 + place * last // SAMPLE for place in range(SAMPLE)}))
+        return PassageEvidence.of_shelf(sample.evidence((), vector, RowFilter(categories, ALWAYS))).average_cosine
+
+    def _load(self, unit: Unit, seqs: Sequence[int]) -> OwnerIndex:
+        """Return an index of these passages alone."""
+        index = OwnerIndex(self._embedder, SENT)
+        index.append(unit.all("chunk_index_rows", tenant=unit.tenant, seqs=self._numbers(seqs)))
+        return index
+
+    def _find_chunk_index(self, tenant: str) -> OwnerIndex | None:
+        """Return the index of a tenant's shelf; None if it is too large for the cache."""
+        shelf, max_bytes = IndexKey(tenant), SHELF_SHARE * self._max_bytes
+        if not self._indexes.is_held(shelf):
+            row = self._read(tenant, lambda unit: unit.one("chunks_ever", tenant=tenant))
+            # Vectors take one byte per dimension in memory.
+            if row is not None and row[0] * (CHUNK_BYTES + self._embedder.dimensions) > max_bytes:
+                return None
+        index = self._indexes.current(shelf)
+        if index.nbytes > max_bytes:
+            self._indexes.drop(shelf)
+        return index
+
+
+_BM25 = {"k1": BM25_K1, "b": BM25_B}
+
+
+def tsvector_literal(terms: Sequence[str]) -> str:
+    """Format words and their counts as a tsvector literal.
+
+    >>> tsvector_literal(["tab", "space", "tab", "o'neil"])
+    "'tab':1,2 'space':1 'o''neil':1"
+    """
+    return " ".join(
+        f"{quote_lexeme(term)}:{','.join(map(str, range(1, count + 1)))}" for term, count in _count_words(terms).items()
+    )
+
+
+def _count_words(terms: Sequence[str]) -> dict[str, int]:
+    """Count the words, up to the limit of a tsvector."""
+    return {term: min(count, MAX_POSITIONS) for term, count in Counter(terms).items()}
+
+
+def round_vector(vector: Vector) -> Vector:
+    """Return the vector as an index in memory has it, so that the database computes the same cosines."""
+    rounded = vector[None]
+    # The rounded vector may have a smaller scale than the given one, but then it keeps it.
+    for _ in range(2):
+        rounded = decode_rows(*encode_exactly(rounded))
+    stored: Vector = rounded[0]
+    return stored
+
+
+def encode_exactly(matrix: Floats) -> tuple[Bytes, Floats]:
+    """Return bytes and scales whose products are exact in half precision.
+
+    A byte has 7 bits and a sign, a scale has 4 here, and a number of half precision 11.
+    """
+    mantissas, exponents = np.frexp(np.abs(matrix).max(axis=1, initial=0) / np.float32(MAX_BYTE))
+    scales: Floats = np.ldexp(np.ceil(mantissas * 16) / 16, exponents).astype(np.float32)
+    scales[scales == 0] = 1
+    return np.round(matrix / scales[:, None]).astype(np.int8), scales
+
+
+def vector_literal(vector: Vector) -> str:
+    """Format a vector for pgvector; six digits exceed half precision."""
+    return "[" + ",".join(f"{value:.6g}" for value in vector.tolist()) + "]"
+
+
+_WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([0-9,]+)")
+_ANY_WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::([0-9A-D,]+))?")
+"""Pattern that also matches words without positions or with weights. wellkept writes neither: they are damage."""
+
+
+def _decode_words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
+    """Decode the words of tsvectors as PostgreSQL prints them."""
+    codes: list[int] = []
+    per_row = []
+    for each in stored:
+        before = len(codes)
+        if "," in each or "''" in each or "\\" in each:
+            codes += [_word_code(term, places) for term, places in _WORD.findall(each)]
+        elif each:
+            # Fast path for the common case: plain words that occur once each.
+            codes += map(single_word_code, each[1:-3].split("':1 '"))
+        per_row.append(len(codes) - before)
+    return np.array(codes, np.uint64), np.array(per_row, np.int64)
+
+
+def _word_code(term: str, places: str) -> int:
+    if "'" in term or "\\" in term:
+        term = _unquote(term)
+    return single_word_code(term) if places == "1" else word_code(term, places.count(",") + 1)
+
+
+def _unquote(term: str) -> str:
+    return term.replace("''", "'").replace("\\\\", "\\")
+
+
+def _decode_vectors(sent: Sequence[bytes], dimensions: int) -> tuple[Bytes, Floats]:
+    """Decode the output of `halfvec_send`: a length and an unused number of two bytes each, then the values."""
+    stored = np.frombuffer(b"".join(sent), np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
+    return encode_exactly(stored["values"].astype(np.float32))
+
+
+def _decode_versions(rows: Sequence[Row]) -> Numbers:
+    ((sent,),) = rows
+    return np.frombuffer(sent or b"", ">i8").astype(np.int64).reshape(-1, 3)
+
+
+SENT = Encoding(words=_decode_words, vectors=_decode_vectors, versions=_decode_versions)
+"""Encoding of index entries as PostgreSQL sends them."""
+
+
+def _category_params(categories: Collection[str]) -> dict[str, object]:
+    return {"any_category": not categories, "categories": list(categories)}

@@ -1,0 +1,366 @@
+"""Search index of one owner in memory: a matrix of vectors and an inverted list of words.
+
+The database keeps each record's index entry in compact columns. Here they become NumPy arrays, which answer a search
+in well under a millisecond for ten thousand records, regardless of the size of the database.
+
+Words are in an inverted list (`store.search.postings`), vectors in one byte per dimension (`store.search.encoding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from operator import is_not
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wellkept.model import Kind, Match
+from wellkept.policy.filters.conditions import Condition
+from wellkept.policy.recall import shortlist
+from wellkept.policy.recall.ranking import BM25_B, BM25_K1
+from wellkept.policy.recall.similarity import SPEAKERS, Evidence
+from wellkept.store.engine import RegisteredEmbedder, Row
+from wellkept.store.search.columns import FieldColumns, LoadField
+from wellkept.store.search.encoding import (
+    COMPACT_ENCODING,
+    Bytes,
+    Encoding,
+    Floats,
+    Numbers,
+    decode_rows,
+    multiply,
+    multiply_roughly,
+    pack_arrays,
+    unpack_arrays,
+    word_key,
+)
+from wellkept.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
+from wellkept.store.search.postings import Entries, Occurrences, PostingSegment, Words, row_numbers
+from wellkept.store.search.views import IndexView
+from wellkept.store.tables.rows import moment
+
+HIDDEN_SHARE = 0.05
+"""Share of hidden rows above which an index is compacted."""
+
+MAX_VIEWS = 4
+"""Number of group selections for which an index caches the data that does not depend on the query."""
+
+V = TypeVar("V", bound=Hashable)
+N = TypeVar("N", np.int8, np.int64, np.float64)
+
+NO_WORDS = np.empty(0, np.uint64)
+
+EMPTY_BYTES = 4096
+"""Approximate size of an empty index, which dominates when there are many small owners."""
+
+
+class OwnerIndex:
+    """Index of one owner, or of one tenant's shared shelf.
+
+    Only one thread at a time may `append`. Searches may run at any time, on the state at their start.
+    """
+
+    def __init__(self, embedder: RegisteredEmbedder, encoding: Encoding = COMPACT_ENCODING) -> None:
+        self.embedder = embedder
+        self.encoding = encoding
+        self.last_seq = 0  # highest number ever indexed; rows above it are new
+        self._rows = IndexRows.empty(embedder.dimensions)
+        self._words = Words()
+        self._views: Mapping[frozenset[str], IndexView] = {}
+        self._columns = FieldColumns()
+        self._measured: tuple[tuple[object, ...], int] = ((), 0)  # parts that `nbytes` last measured, and the result
+
+    @property
+    def count(self) -> int:
+        return self._rows.count
+
+    @property
+    def nbytes(self) -> int:
+        rows, words, views, columns = parts = (self._rows, self._words, self._views, self._columns.held)
+        known, nbytes = self._measured
+        if not known or any(map(is_not, known, parts)):  # measure only after a change: every search needs the size
+            nbytes = EMPTY_BYTES + rows.nbytes + words.nbytes
+            nbytes += sum(view.nbytes for view in views.values()) + sum(each.nbytes for each in columns.values())
+            self._measured = (parts, nbytes)
+        return nbytes
+
+    @property
+    def seqs(self) -> Numbers:
+        """Numbers of the records that are not hidden, in the order of insertion."""
+        return self._rows.seqs[: self._rows.count][self._rows.is_kept]
+
+    def compare(self, stored: Numbers) -> tuple[Numbers, Numbers]:
+        """Compare with the stored rows (seq, version, embedder) up to `last_seq`. Return the numbers that are indexed
+        but changed or no longer stored, and those that are stored but not indexed in that version."""
+        stored = stored[stored[:, 0] <= self.last_seq]
+        stored = stored[np.argsort(stored[:, 0])]
+        rows, seqs, kept = self._rows, self.seqs, np.flatnonzero(self._rows.is_kept)
+        at = np.searchsorted(stored[:, 0], seqs)
+        is_same = at < len(stored)
+        number, version, embedder_id = stored[at[is_same]].T
+        is_same[is_same] = (
+            (number == seqs[is_same])
+            & (version == rows.versions[kept[is_same]])
+            & ((embedder_id == self.embedder.id) == rows.embedded[kept[is_same]])
+        )
+        return seqs[~is_same], np.setdiff1d(stored[:, 0], seqs[is_same], assume_unique=True)
+
+    def append(self, stored: Sequence[Row]) -> None:
+        """Add new rows (seq, version, group, end, terms, embedder_id, vector, session_id, role, since). An end is None,
+        a time or its seconds; terms and vector are in this index's encoding."""
+        if not stored:
+            return
+        seqs, versions, groups, expiries, entries, embedder_ids, vectors, sessions, roles, since = zip(
+            *stored, strict=True
+        )
+        first = self._rows.count
+        words, per_row = self.encoding.words(entries)
+        numbers = np.repeat(np.arange(len(stored)), per_row)
+        packed = words | ((numbers + first).astype(np.uint64) << np.uint64(8))
+        lengths = np.bincount(numbers, weights=words & np.uint64(0xFF), minlength=len(stored))
+        embedded, matrix, scales = self._read_vectors(embedder_ids, vectors)
+        # The words first, because a search reads them last.
+        self._words = self._words.extend(packed)
+        self._rows = self._rows.extend(
+            seqs=np.array(seqs, np.int64),
+            versions=np.array(versions, np.int64),
+            groups=groups,
+            expiries=_convert(expiries, _seconds, np.float64),
+            lengths=lengths.astype(np.float32),
+            embedded=embedded,
+            matrix=matrix,
+            scales=scales,
+            sessions=_convert(sessions, _session_number, np.int64),
+            speakers=_convert(list(zip(groups, roles, strict=True)), _speaker_number, np.int8),
+            since=np.array(since, np.int64),
+        )
+        self.last_seq = max(self.last_seq, *seqs)
+
+    def _read_vectors(
+        self, embedder_ids: Sequence[int | None], vectors: Sequence[bytes | None]
+    ) -> tuple[NDArray[np.bool_], Bytes, Floats]:
+        """Return a mask of the rows with a vector of this index's embedder, and the bytes and scales of all rows."""
+        own, total = self.embedder.id, len(vectors)
+        entries = list(zip(embedder_ids, vectors, strict=True))
+        blobs = [blob for id, blob in entries if blob is not None and id == own]
+        embedded = np.array([blob is not None and id == own for id, blob in entries])
+        matrix, scales = np.zeros((total, self.embedder.dimensions), np.int8), np.zeros(total, np.float32)
+        if len(blobs) == total:
+            matrix[:], scales[:] = self.encoding.vectors(blobs, self.embedder.dimensions)
+        elif blobs:
+            matrix[embedded], scales[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
+        return embedded, matrix, scales
+
+    def dump(self) -> bytes:
+        """Return the index as bytes for `load`."""
+        (words,) = self._words.keep_rows(np.arange(self.count)).segments or (PostingSegment.from_packed(NO_WORDS),)
+        lists: dict[str, NDArray[Any]] = {"keys": words.keys, "starts": words.starts, "entries": words.entries}
+        return pack_arrays({**self._rows.columns, **lists}, groups=self._rows.group_names)
+
+    @classmethod
+    def load(cls, data: bytes, embedder: RegisteredEmbedder, encoding: Encoding = COMPACT_ENCODING) -> OwnerIndex:
+        """Return the index of these bytes, which it refers to."""
+        arrays, other = unpack_arrays(data)
+        index = cls(embedder, encoding)
+        index._words = Words((PostingSegment(arrays.pop("keys"), arrays.pop("starts"), arrays.pop("entries")),))
+        index._rows = IndexRows(count=len(arrays["seqs"]), group_names=tuple(other["groups"]), **arrays)
+        index.last_seq = int(arrays["seqs"].max(initial=0))
+        return index
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many rows more, and some to spare."""
+        self._rows = self._rows.reserve(count + count // 16)
+
+    def append_part(self, part: OwnerIndex, last_seq: int) -> None:
+        """Add the rows of another index, which are all that are stored up to `last_seq`."""
+        for segment in part._words.segments:
+            self._words = self._words.append_segment(segment, self._rows.count)
+        self._rows = self._rows.extend_columns(part._rows.columns, part._rows.group_names)
+        self.last_seq = max(self.last_seq, last_seq)
+
+    def hide(self, seqs: Numbers) -> OwnerIndex:
+        """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
+        rows = self._rows
+        stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
+        if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
+            return self._compact(stays)
+        kept = self._copy_with(
+            replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], rows.expiries.dtype.type(HIDDEN)))
+        )
+        kept._words, kept._columns = self._words, self._columns
+        return kept
+
+    def without(self, seqs: Numbers) -> OwnerIndex:
+        """Return a copy without these records."""
+        rows = self._rows
+        return self._compact(rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs))
+
+    def _compact(self, stays: NDArray[np.bool_]) -> OwnerIndex:
+        kept = self._copy_with(self._rows.keep_only(stays))
+        kept._words = self._words.keep_rows(np.where(stays, np.cumsum(stays) - 1, -1))
+        return kept
+
+    def _copy_with(self, rows: IndexRows) -> OwnerIndex:
+        other = OwnerIndex(self.embedder, self.encoding)
+        other.last_seq, other._rows = self.last_seq, rows
+        return other
+
+    def search(self, terms: Sequence[str], row_filter: RowFilter, limit: int) -> list[Match]:
+        """Rank the rows that contain any of the words by BM25, with the statistics of the rows that pass the filter."""
+        # Read the rows first: words of rows that are appended in between are ignored.
+        rows, words = self._rows, self._words
+        return _search_rows(rows, _find_words(words, terms), row_filter, limit) if rows.count else []
+
+    def search_all(self, terms: Sequence[str], limit: int) -> list[Match]:
+        """Rank all rows by BM25. Scores are relative to an average-length text with every word once, and at most 1."""
+        rows, words = self._rows, self._words
+        holding, total = _find_words(words, terms), rows.count
+        if not any(map(len, holding)):
+            return []
+        full = float(sum(np.log1p((total - min(len(each), total) + 0.5) / (len(each) + 0.5)) for each in holding))
+        found = _search_rows(rows, holding, RowFilter((), ALWAYS), limit)
+        return [Match(match.seq, min(1.0, match.score / full)) for match in found]
+
+    def nearest(self, vector: Floats, row_filter: RowFilter, limit: int) -> list[Match]:
+        """Rank the rows by their cosine to `vector`."""
+        rows = self._rows
+        if not rows.count:
+            return []
+        scores = rows.multiply(vector)
+        scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
+        return rows.best(scores, limit, above=-np.inf)
+
+    def sample(self, limit: int) -> tuple[Numbers, Floats]:
+        """Return the numbers and vectors of at most `limit` rows, evenly spread from the oldest to the newest."""
+        rows = self._rows
+        ready = np.flatnonzero(rows.is_kept & rows.embedded[: rows.count])
+        if len(ready) > limit:
+            ready = ready[np.linspace(0, len(ready) - 1, limit).round().astype(np.int64)]
+        return rows.seqs[ready], decode_rows(rows.matrix[ready], rows.scales[ready])
+
+    def evidence(
+        self,
+        terms: Sequence[str],
+        vector: Floats | None,
+        row_filter: RowFilter,
+        *,
+        where: Condition | None = None,
+        load: LoadField | None = None,
+        is_whole: bool = False,
+    ) -> Evidence:
+        """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`.
+
+        `where` marks the rows that may be found; `load` reads the fields it names. If the answer depends on no other
+        index (`is_whole`), a large one returns a shortlist.
+        """
+        rows, words = self._rows, self._words
+        if not rows.count:
+            nowhere = (np.zeros(0, np.int64), np.zeros(0, np.float32))
+            cosines = None if vector is None else nowhere[1]
+            allowed = None if where is None else np.zeros(0, np.bool_)
+            return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
+        view = self._view(rows, words, row_filter)
+        keys = [word_key(term) for term in terms]
+        occurrences = words.occurrences(keys, view.places, rows.count, is_whole=view.is_whole)
+        allowed = None
+        if where is not None and load is not None:
+            allowed = view.arrange(self._columns.match(where, rows, load))
+        if is_whole and len(view.evidence.seqs) > shortlist.LARGE:
+            return self._shorten(rows, view, occurrences, vector, allowed)
+        cosines = None
+        if vector is not None:
+            cosines = rows.multiply(vector)
+            if not view.is_embedded:
+                cosines[~rows.embedded[: rows.count]] = np.nan
+            cosines = view.arrange(cosines)
+        return view.evidence.with_question(occurrences, cosines, allowed)
+
+    def _shorten(
+        self,
+        rows: IndexRows,
+        view: IndexView,
+        occurrences: Sequence[Occurrences],
+        vector: Floats | None,
+        allowed: NDArray[np.bool_] | None,
+    ) -> Evidence:
+        """Return the evidence of the rows that may be among the best."""
+        frame = view.evidence.frame
+        assert frame is not None
+
+        def measure(at: Numbers) -> Floats:
+            assert vector is not None
+            selected = at if view.kept is None else view.kept[at]
+            exact = multiply(rows.matrix[selected], rows.scales[selected], vector)
+            exact[~rows.embedded[selected]] = np.nan
+            return exact
+
+        cosines = None
+        if vector is not None:
+            cosines = multiply_roughly(rows.matrix[: rows.count], rows.scales[: rows.count], vector)
+            if not view.is_embedded:
+                cosines[~rows.embedded[: rows.count]] = np.nan
+            cosines = view.arrange(cosines)
+        return shortlist.shorten(view.evidence, frame, occurrences, cosines, allowed=allowed, measure=measure)
+
+    def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> IndexView:
+        """Return the view of the filtered rows, cached until the selection for the same groups changes."""
+        allowed, groups = rows.match_filter(row_filter), frozenset(row_filter.groups)
+        view = self._views.get(groups)
+        if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
+            view = IndexView.build(rows, words, allowed)
+            self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
+        return view
+
+
+def _find_words(words: Words, terms: Sequence[str]) -> list[Entries]:
+    """Return the occurrences of each word."""
+    return words.find(list({word_key(term) for term in terms}))
+
+
+def _search_rows(rows: IndexRows, holding: Sequence[Entries], row_filter: RowFilter, limit: int) -> list[Match]:
+    allowed = rows.match_filter(row_filter)
+    total = int(np.count_nonzero(allowed))
+    if not total:
+        return []
+    lengths = rows.lengths[: rows.count]
+    average = max(float((lengths if total == rows.count else lengths[allowed]).mean()), 1e-9)
+    scores = np.zeros(rows.count, np.float32)
+    for found in holding:
+        numbers = row_numbers(found)
+        in_view = numbers < rows.count
+        numbers = numbers[in_view]
+        counts = (found[in_view] & np.uint32(0xFF)).astype(np.float32) * allowed[numbers]
+        holders = int(np.count_nonzero(counts))
+        # BM25: inverse document frequency times saturated term frequency, normalised by length.
+        weight = np.log1p((total - holders + 0.5) / (holders + 0.5))
+        norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths[numbers] / average)
+        scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms)
+    return rows.best(scores, limit, above=0.0)
+
+
+def _convert(values: Sequence[V], convert: Callable[[V], float], dtype: type[N]) -> NDArray[N]:
+    """Return the numbers of values, of which many are equal: each distinct one is converted once."""
+    numbers = {each: convert(each) for each in set(values)}
+    return np.fromiter(map(numbers.__getitem__, values), dtype, len(values))
+
+
+def _session_number(session_id: str | None) -> int:
+    """Return a number of 32 bits for a row's session; 0 is reserved for rows without one."""
+    number = 0 if session_id is None else word_key(session_id) or 1
+    return number if number < 1 << 31 else number - (1 << 32)
+
+
+def _speaker_number(kind_and_role: tuple[str, str]) -> int:
+    kind, role = kind_and_role
+    return _SPEAKERS[role] if kind == Kind.EPISODE else 0
+
+
+_SPEAKERS = {role.value: number for number, role in enumerate(SPEAKERS) if role is not None}
+
+
+def _seconds(expiry: str | float | None) -> float:
+    if expiry is None:
+        return NEVER
+    return moment(expiry).timestamp() if isinstance(expiry, str) else expiry

@@ -1,0 +1,306 @@
+"""Cache of search indexes, checked against the database before every search.
+
+An agent's row carries two numbers, `revision` and `rewrites`. If neither has changed, the cached index is current. If
+only `revision` has, rows were appended and only those are read. If `rewrites` has changed too, rows were edited or
+removed, here or in another process, and all versions are compared. Numbers and rows are read from one snapshot. A
+writer updates the agent's row in the same transaction as the index and locks it until commit. So the numbers cannot
+stay the same while rows change, and a lower row number cannot be committed after a higher one.
+
+A transaction never returns an index to an older state. If the index was read by a transaction that began later, it is
+used unchanged, because it includes everything committed before.
+
+`current` loads an index that is missing and waits for one that another thread brings up to date. An engine that can
+search without an index uses `find` instead, which does neither, and `load` on another thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from wellkept.deadline import hold_in_time
+from wellkept.meter import METER
+from wellkept.store.conditions import Clause
+from wellkept.store.engine import RegisteredEmbedder, Row, Unit
+from wellkept.store.search.blocks import IndexBlocks
+from wellkept.store.search.encoding import Encoding
+from wellkept.store.search.index import OwnerIndex
+from wellkept.store.tables.rows import BEHIND_ALL
+
+NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
+
+BATCH = 20_000
+"""Rows read at once. Larger batches are in memory twice, and a read that times out keeps all batches before it."""
+
+T = TypeVar("T")
+
+
+class Read(Protocol):
+    """Type of `engine.Engine.read`."""
+
+    def __call__(self, tenant: str, work: Callable[[Unit], T]) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKey:
+    """Key of an index: the memories of an agent or of one of its users or, without an agent, a tenant's passages."""
+
+    tenant: str
+    agent: str | None = None
+    user: str | None = None
+
+    def state(self, unit: Unit) -> Row | None:
+        """Read (generation, revision, rewrites). A later owner of the same name has another generation."""
+        return unit.one(f"{self._table}_state", **self.owner)
+
+    def rows_after(self, unit: Unit, seq: int, last: int = BEHIND_ALL) -> Iterator[Sequence[Row]]:
+        """Yield the rows after a number, up to another one, in batches."""
+        while rows := unit.all(f"{self._table}_after", **self.owner, seq=seq, last=last, limit=BATCH):
+            yield rows
+            if len(rows) < BATCH:
+                return
+            seq = rows[-1][0]
+
+    def rows(self, unit: Unit, seqs: Any) -> Sequence[Row]:
+        return unit.all(f"{self._table}_rows", **self.owner, seqs=seqs)
+
+    def fields(self, unit: Unit, seqs: Any, select: Clause) -> Sequence[Row]:
+        return unit.all("memory_fields", select, **self.owner, seqs=seqs)
+
+    def versions(self, unit: Unit) -> Sequence[Row]:
+        return unit.all(f"{self._table}_versions", **self.owner)
+
+    @property
+    def is_whole_agent(self) -> bool:
+        return self.agent is not None and self.user is None
+
+    @property
+    def _table(self) -> str:
+        return "chunk_index" if self.agent is None else "memory_index"
+
+    @property
+    def owner(self) -> dict[str, str]:
+        """Parameters of statements on the owner's rows."""
+        names = {"tenant": self.tenant, "agent": self.agent, "user": self.user}
+        return {name: value for name, value in names.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Index with the state of the database it was read at, and the start of the transaction that read it."""
+
+    index: OwnerIndex
+    state: Row | None = None
+    as_of: float = -inf
+
+
+@dataclass(slots=True)
+class _Cached:
+    """Index of one owner in memory."""
+
+    held: _Held
+    nbytes: int = 0  # size included in the total
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class IndexCache:
+    """Cache of indexes; evicts the least recently used ones above `max_bytes`.
+
+    With `keeps_last`, the one that was used last stays even if it is larger.
+    """
+
+    def __init__(
+        self,
+        read: Read,
+        *,
+        encoding: Encoding,
+        numbers: Callable[[Sequence[int]], Any],
+        max_bytes: int,
+        keeps_last: bool,
+        blocks: IndexBlocks | None = None,
+        on_lacking: Callable[[IndexKey], None] = lambda key: None,
+    ) -> None:
+        """Set up the cache. `on_lacking` gets the keys of indexes that should be kept in `blocks`."""
+        self._blocks, self._on_lacking = blocks, on_lacking
+        self._read = read
+        self._keeps_last = keeps_last
+        self._encoding = encoding
+        self._numbers = numbers
+        self._max_bytes = max_bytes
+        self._cached: OrderedDict[IndexKey, _Cached] = OrderedDict()
+        # Bytes of all indexes, updated incrementally: a search must not pay for measuring the indexes of others.
+        self._total = 0
+        self._lock = threading.Lock()
+        self._embedder = NO_EMBEDDER
+        self._dropped = 0  # times that indexes were dropped on demand: none that was loading then may be kept
+
+    def use(self, embedder: RegisteredEmbedder) -> None:
+        with self._lock:
+            self._embedder = embedder
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all indexes; the next searches reload them."""
+        with self._lock:
+            self._dropped += 1
+            self._cached.clear()
+            self._total = 0
+
+    def forget(self, tenant: str) -> None:
+        """Drop a tenant's indexes."""
+        with self._lock:
+            self._dropped += 1
+            for shelf in [shelf for shelf in self._cached if shelf.tenant == tenant]:
+                self._total -= self._cached.pop(shelf).nbytes
+
+    def is_held(self, shelf: IndexKey) -> bool:
+        return shelf in self._cached
+
+    def measure(self, shelf: IndexKey) -> None:
+        """Update the size of an index that a search has extended."""
+        cached = self._cached.get(shelf)
+        if cached is not None:
+            self._evict(shelf, cached)
+
+    def drop(self, shelf: IndexKey) -> None:
+        """Drop one index."""
+        with self._lock:
+            cached = self._cached.pop(shelf, None)
+            self._total -= 0 if cached is None else cached.nbytes
+
+    def current(self, shelf: IndexKey) -> OwnerIndex:
+        """Return the up-to-date index of a shelf."""
+        with self._lock:
+            cached = self._cached.get(shelf)
+            if cached is None:
+                cached = self._cached[shelf] = self._make_empty()
+            self._cached.move_to_end(shelf)
+        index = self._read(shelf.tenant, lambda unit: self._check(cached, shelf, unit))
+        self._evict(shelf, cached)
+        return index
+
+    def find(self, shelf: IndexKey) -> OwnerIndex | None:
+        """Return the up-to-date index of a shelf if it is held, and if no other thread changes it right now."""
+        with self._lock:
+            cached = self._cached.get(shelf)
+            if cached is None:
+                return None
+            self._cached.move_to_end(shelf)
+        if not cached.lock.acquire(blocking=False):
+            return None
+        cached.lock.release()
+        index = self._read(shelf.tenant, lambda unit: self._check(cached, shelf, unit))
+        self._evict(shelf, cached)
+        return index
+
+    def load(self, shelf: IndexKey) -> None:
+        """Load the index of a shelf if it fits into the cache, in a transaction for each batch of rows.
+
+        The state is read first. So changes during the load make the next search compare, and nothing is missed.
+        """
+        with self._lock:
+            cached, dropped = self._make_empty(), self._dropped
+        index = cached.held.index
+        state, as_of = self._read(shelf.tenant, lambda unit: (shelf.state(unit), unit.began))
+        if state is None:
+            return
+        while rows := self._read(shelf.tenant, lambda unit: next(shelf.rows_after(unit, index.last_seq), ())):
+            index.append(rows)
+            if index.nbytes > self._max_bytes:
+                return
+        cached.held = _Held(index, state, as_of)
+        with self._lock:
+            if self._dropped != dropped or shelf in self._cached:
+                return
+            self._cached[shelf] = cached
+        METER.get().count_index("loaded")
+        self._evict(shelf, cached)
+
+    def has_room(self, nbytes: int, is_worth: Callable[[IndexKey], bool]) -> bool:
+        """Return True if an index of this size fits in place of the least recently used ones, all worth dropping."""
+        with self._lock:
+            total, others = self._total, [(shelf, each.nbytes) for shelf, each in self._cached.items()]
+        for shelf, held in others:
+            if total + nbytes <= self._max_bytes or not is_worth(shelf):
+                break
+            total -= held
+        return total + nbytes <= self._max_bytes
+
+    def _make_empty(self) -> _Cached:
+        return _Cached(_Held(OwnerIndex(self._embedder, self._encoding)))
+
+    def _check(self, cached: _Cached, shelf: IndexKey, unit: Unit) -> OwnerIndex:
+        """Return the current index.
+
+        The database is queried before the lock is taken: a thread that waits for the lock, or holds it, already has its
+        connection and its snapshot, so no two threads wait for each other.
+        """
+        held = cached.held
+        if unit.began > held.as_of:
+            state = shelf.state(unit)
+            if held.state is None or state != held.state:
+                with hold_in_time(cached.lock):
+                    held = cached.held
+                    if unit.began > held.as_of:
+                        return self._refresh(cached, shelf, unit, state)
+        METER.get().count_index("hit")
+        return held.index
+
+    def _refresh(self, cached: _Cached, shelf: IndexKey, unit: Unit, state: Row | None) -> OwnerIndex:
+        """Bring the index up to date with the database and return it."""
+        index, known, outcome = cached.held.index, cached.held.state, "extended"
+        # Start over for a new owner, which may have the name of an earlier one.
+        if state is None or known is None or state[0] != known[0]:
+            # Of an owner without rows there is nothing to load.
+            index, outcome = OwnerIndex(index.embedder, self._encoding), "hit" if state is None else "loaded"
+        elif state[2] != known[2]:
+            index, outcome = self._replace_changed(index, shelf, unit, known[2], state[2]), "compared"
+        if state is not None and state != known:
+            # A state without a revision equals no other, so after a failure the next search continues from here.
+            cached.held = _Held(index, (state[0], None, state[2]))
+            if self._blocks is not None and shelf.is_whole_agent and not index.count:
+                is_lacking = self._blocks.load(unit, shelf, index)
+                if is_lacking:
+                    self._on_lacking(shelf)
+            for rows in shelf.rows_after(unit, index.last_seq):
+                index.append(rows)
+        cached.held = _Held(index, state, unit.began)
+        METER.get().count_index(outcome)
+        return index
+
+    def _replace_changed(
+        self, index: OwnerIndex, shelf: IndexKey, unit: Unit, before: int, rewrites: int
+    ) -> OwnerIndex:
+        """Return an index without the removed rows and with new versions of the edited or embedded ones."""
+        moved = None
+        if self._blocks is not None and shelf.is_whole_agent:
+            moved = self._blocks.find_moved(unit, shelf, before, rewrites)
+        if moved is None:
+            changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
+        else:
+            changed = missing = np.array(sorted({seq for seq in moved if seq <= index.last_seq}), np.int64)
+        # Erasing cannot change the generation of a tenant's shelf, so changed passages are removed, not just hidden.
+        index = index.without(changed) if shelf.agent is None else index.hide(changed)
+        for start in range(0, len(missing), BATCH):
+            index.append(shelf.rows(unit, self._numbers(missing[start : start + BATCH].tolist())))
+        return index
+
+    def _evict(self, shelf: IndexKey, cached: _Cached) -> None:
+        """Update the total with the size of this index and evict the least recently used ones above the limit."""
+        nbytes = cached.held.index.nbytes
+        with self._lock:
+            # Evicted meanwhile, or built for another embedder.
+            if self._cached.get(shelf) is not cached:
+                return
+            self._total += nbytes - cached.nbytes
+            cached.nbytes = nbytes
+            while self._total > self._max_bytes and not (self._keeps_last and next(iter(self._cached)) == shelf):
+                _, oldest = self._cached.popitem(last=False)
+                self._total -= oldest.nbytes
+                METER.get().count_index("evicted")

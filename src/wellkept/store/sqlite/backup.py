@@ -1,0 +1,342 @@
+"""Backups of an embedded store: a tar stream of the database at one moment and of the contents beside it.
+
+    database.db                        the SQLite file
+    contents/<folder>/<hash>.zst       the texts of details, as they are stored
+    manifest.json                      last: the time of the backup, and size and SHA-256 of every other member
+
+The database is copied inside one read transaction, so writers continue. If a text was deleted between that moment and
+the copy of its file, the database is copied again. A text that stays missing is damage of the store and reported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+import apsw
+
+from wellkept.deadline import check_deadline
+from wellkept.errors import Conflict, Invalid, StoreError
+from wellkept.model import BackupReport, Json
+from wellkept.program import FORMER_NAME, PROGRAM
+from wellkept.store.content.files import SUFFIX, tenant_folder
+from wellkept.store.engine import Progress
+from wellkept.store.notes.disk import OWNER_ONLY_FILE, Disk, make_private
+from wellkept.store.sqlite.files import CONTENTS_SUFFIX, WAL_SUFFIX, has_contents, write_marker
+from wellkept.store.sqlite.writer import translate_errors
+
+DATABASE, CONTENTS, MANIFEST = "database.db", "contents", "manifest.json"
+VERSION = 1
+PAGES = 256
+"""Pages copied at a time: about a megabyte."""
+
+ATTEMPTS = 5
+MAX_MANIFEST_BYTES = 512 * 1024 * 1024
+PIECE = 1024 * 1024
+
+NOT_A_BACKUP = "The file is not a backup of wellkept. `wellkept import` reads exports and files of other programs."
+DAMAGED = "The backup is damaged or cut off: {}. Use another copy; nothing was restored."
+OCCUPIED = "{path} already holds a store. Restore to another --url, or move it and {contents} away first."
+BUSY = "Texts were deleted again and again while they were copied; make the backup at a quieter moment."
+LOST = "{} texts of details are missing from the store, and so from this backup; `wellkept doctor` names them."
+
+_CONTENT = re.compile(rf"{CONTENTS}/([^/]{{1,200}}-[0-9a-f]{{16}})/([0-9a-f]{{64}}\.zst)")
+
+
+def write_backup(
+    file: IO[bytes],
+    copy_database: Callable[[Path], None],
+    contents: Path | None,
+    *,
+    scratch: Path,
+    now: datetime,
+    progress: Progress | None = None,
+) -> BackupReport:
+    """Write a backup to `file`; `copy_database` writes the database of one moment to a path inside `scratch`.
+
+    Raises: StoreError; Conflict when texts keep disappearing.
+    """
+    with tempfile.TemporaryDirectory(prefix=".wellkept-backup-", dir=scratch) as folder:
+        database, texts, missing = _copy_consistently(copy_database, Path(folder), contents)
+        members: dict[str, Json] = {}
+        with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            # The hard links in the folder keep each text, even if it is deleted from now on.
+            for done, (name, path) in enumerate([(DATABASE, database), *texts], 1):
+                check_deadline()
+                members[name] = _add_file(archive, name, path, now)
+                if progress is not None:
+                    progress(done, len(texts) + 1)
+            manifest = {PROGRAM: "backup", "version": VERSION, "created_at": now.isoformat(), "members": members}
+            encoded = json.dumps(manifest, separators=(",", ":")).encode()
+            archive.addfile(_describe(MANIFEST, len(encoded), now), io.BytesIO(encoded))
+    return _report(now, members, problems=[LOST.format(len(missing))] if missing else ())
+
+
+def is_backup(file: IO[bytes]) -> bool:
+    """Return True if a stream begins like a backup."""
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as archive:
+            first = archive.next()
+    except tarfile.TarError:
+        return False
+    return first is not None and first.name == DATABASE
+
+
+def verify_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None] | None = None) -> BackupReport:
+    """Read a whole backup and check every checksum and the database inside; write nothing but temporary files.
+
+    Raises: Invalid, which names the damage.
+    """
+    with tempfile.TemporaryDirectory(prefix=".wellkept-verify-", dir=scratch) as folder:
+        return _unpack(file, Path(folder), is_kept=lambda name: name == DATABASE, progress=progress)
+
+
+def restore_backup(file: IO[bytes], path: Path, *, progress: Callable[[], None] | None = None) -> BackupReport:
+    """Unpack a backup beside `path`, check it, and then move it into place.
+
+    Raises: Invalid when the backup is damaged or when there already is a store.
+    """
+    path = Path(os.path.realpath(path))
+    contents = Path(f"{path}{CONTENTS_SUFFIX}")
+    is_filled = any(each.exists() and each.stat().st_size for each in (path, Path(f"{path}{WAL_SUFFIX}")))
+    if is_filled or has_contents(contents):
+        raise Invalid(OCCUPIED.format(path=path, contents=contents))
+    make_private(path.parent)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}-restoring-", dir=path.parent) as name:
+        folder = Path(name)
+        report = _unpack(file, folder, is_kept=lambda name: True, progress=progress)
+        try:
+            _move_into_place(folder, path, contents)
+        except OSError as error:
+            # A store was created here meanwhile.
+            raise Invalid(OCCUPIED.format(path=path, contents=contents)) from error
+        Disk().sync_folder(path.parent)
+    return report
+
+
+def _move_into_place(folder: Path, path: Path, contents: Path) -> None:
+    """Move an unpacked store to its place, the database last. Raises: OSError if there is another store."""
+    unpacked = folder / CONTENTS
+    has_texts = unpacked.exists()
+    if has_texts:
+        write_marker(unpacked, _read_store_id(folder / DATABASE))
+        # Fails if texts were stored there meanwhile.
+        os.rename(unpacked, contents)
+    try:
+        if path.exists() and not path.stat().st_size:
+            path.unlink()
+        # Unlike a renamed file, a link never replaces another one.
+        os.link(folder / DATABASE, path)
+    except OSError:
+        if has_texts:
+            os.rename(contents, unpacked)
+        raise
+
+
+def _copy_consistently(
+    copy_database: Callable[[Path], None], folder: Path, contents: Path | None
+) -> tuple[Path, list[tuple[str, Path]], set[str]]:
+    """Copy the database and link the texts it knows. Return both, and the names of texts that do not exist.
+
+    Raises: Conflict.
+    """
+    missing_before: set[str] | None = None
+    for attempt in range(ATTEMPTS):
+        database = folder / f"{attempt}.db"
+        copy_database(database)
+        if contents is None:
+            return database, [], set()
+        linked, missing = _link_texts(database, contents, folder / str(attempt))
+        # What is still missing after another copy was not deleted meanwhile: its detail exists without it.
+        if missing in (set(), missing_before):
+            return database, linked, missing
+        missing_before = missing
+        database.unlink()
+    raise Conflict(BUSY)
+
+
+def _link_texts(database: Path, contents: Path, folder: Path) -> tuple[list[tuple[str, Path]], set[str]]:
+    """Link every text of the copied database into `folder`; return the links, and the names of missing texts."""
+    linked: list[tuple[str, Path]] = []
+    missing: set[str] = set()
+    folder.mkdir()
+    for number, (name, source) in enumerate(_iter_texts(database, contents)):
+        target = folder / str(number)
+        try:
+            _link_or_copy(source, target)
+        except FileNotFoundError:
+            missing.add(name)
+        else:
+            linked.append((name, target))
+    return linked, missing
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    """Raises: FileNotFoundError."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # There are no hard links to another disk, and on some file systems none at all.
+        shutil.copyfile(source, target)
+
+
+def _iter_texts(database: Path, contents: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the name and the path of each text that a detail of the copied database refers to."""
+    with _open_copy(database) as connection:
+        rows = connection.execute("SELECT DISTINCT tenant_id, content_hash FROM details ORDER BY 1, 2")
+        for tenant, content_hash in rows:
+            path = Path(tenant_folder(tenant), f"{content_hash}{SUFFIX}")
+            yield f"{CONTENTS}/{path.as_posix()}", contents / path
+
+
+@contextmanager
+def _open_copy(database: Path) -> Iterator[apsw.Connection]:
+    with translate_errors():
+        connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def _read_store_id(database: Path) -> int:
+    with _open_copy(database) as connection:
+        return int(connection.pragma("user_version"))
+
+
+def _describe(name: str, size: int, now: datetime) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = size, OWNER_ONLY_FILE, int(now.timestamp())
+    return member
+
+
+def _add_file(archive: tarfile.TarFile, name: str, path: Path, now: datetime) -> Json:
+    with path.open("rb") as source:
+        size = os.fstat(source.fileno()).st_size
+        hashing = _HashingReader(source)
+        archive.addfile(_describe(name, size, now), hashing)
+    return {"bytes": size, "sha256": hashing.sha256.hexdigest()}
+
+
+class _HashingReader(io.RawIOBase):
+    """File that hashes what is read from it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(size)
+        self.sha256.update(piece)
+        return piece
+
+
+def _unpack(
+    file: IO[bytes], folder: Path, *, is_kept: Callable[[str], bool], progress: Callable[[], None] | None
+) -> BackupReport:
+    """Unpack the members of a backup that are kept, and check all of them against the manifest.
+
+    Raises: Invalid.
+    """
+    found: dict[str, Json] = {}
+    manifest: Json | None = None
+    problem = NOT_A_BACKUP
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as archive:
+            for member in archive:
+                check_deadline()
+                stream = archive.extractfile(member) if member.isreg() else None
+                if manifest is not None or stream is None:
+                    raise Invalid(NOT_A_BACKUP)
+                if member.name == MANIFEST:
+                    manifest = _parse_manifest(stream.read(MAX_MANIFEST_BYTES))
+                    continue
+                if member.name != DATABASE and not _CONTENT.fullmatch(member.name):
+                    raise Invalid(NOT_A_BACKUP)
+                problem = DAMAGED.format("it ends too early")
+                target = folder / member.name if is_kept(member.name) else None
+                found[member.name] = _copy_member(stream, target)
+                if progress is not None:
+                    progress()
+    except tarfile.TarError as error:
+        raise Invalid(problem) from error
+    if manifest is None or DATABASE not in found:
+        raise Invalid(problem)
+    if manifest["members"] != found:
+        listed = manifest["members"]
+        wrong = sorted(name for name in {*found, *listed} if found.get(name) != listed.get(name))
+        raise Invalid(DAMAGED.format(f"{len(wrong)} parts differ from their checksums, such as {wrong[0]}"))
+    _check_database(folder / DATABASE)
+    return _report(datetime.fromisoformat(manifest["created_at"]), found)
+
+
+def _copy_member(stream: IO[bytes], target: Path | None) -> Json:
+    size, sha256 = 0, hashlib.sha256()
+    output: IO[bytes] | None = None
+    try:
+        if target is not None:
+            make_private(target.parent)
+            output = os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY_FILE), "wb")
+        while piece := stream.read(PIECE):
+            size += len(piece)
+            sha256.update(piece)
+            if output is not None:
+                output.write(piece)
+        if output is not None:
+            output.flush()
+            os.fsync(output.fileno())
+    except OSError as error:
+        raise StoreError(f"The backup cannot be unpacked here: {error.strerror}.") from error
+    finally:
+        if output is not None:
+            output.close()
+    return {"bytes": size, "sha256": sha256.hexdigest()}
+
+
+def _parse_manifest(encoded: bytes) -> Json:
+    try:
+        manifest = json.loads(encoded)
+    except ValueError as error:
+        raise Invalid(DAMAGED.format("its manifest is not JSON")) from error
+    if (
+        not isinstance(manifest, dict)
+        or "backup" not in (manifest.get(PROGRAM), manifest.get(FORMER_NAME))
+        or "members" not in manifest
+    ):
+        raise Invalid(NOT_A_BACKUP)
+    if manifest.get("version") != VERSION:
+        raise Invalid("The backup was written by a later version of wellkept; update this one.")
+    return manifest
+
+
+def _check_database(database: Path) -> None:
+    """Raises: Invalid when SQLite finds damage."""
+    with _open_copy(database) as connection:
+        try:
+            (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone() or ("no answer",)
+        except apsw.Error as error:
+            raise Invalid(DAMAGED.format(f"its database is unreadable ({error})")) from error
+    if answer != "ok":
+        raise Invalid(DAMAGED.format(f"its database is inconsistent ({answer})"))
+
+
+def _report(created_at: datetime, members: dict[str, Json], problems: Sequence[str] = ()) -> BackupReport:
+    return BackupReport(
+        created_at=created_at,
+        texts=len(members) - 1,
+        bytes=sum(each["bytes"] for each in members.values()),
+        problems=tuple(problems),
+    )

@@ -1,0 +1,334 @@
+"""SQLite engine: many readers, one writer (see `store.sqlite.writer`), and the search index.
+
+Several processes may use one file: each has its own writer thread, and SQLite's lock lets one commit at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import apsw
+
+from wellkept.deadline import check_deadline, is_read_overdue
+from wellkept.errors import StoreError
+from wellkept.model import BackupReport, ClusterNode
+from wellkept.ports import Vector
+from wellkept.store import adopt_chat_tables
+from wellkept.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
+from wellkept.store.migrations import Migration, check_applied, load_migrations
+from wellkept.store.queries import load_queries
+from wellkept.store.search.blocks import IndexBlocks
+from wellkept.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
+from wellkept.store.search.index_cache import Read
+from wellkept.store.search.loader import IndexLoader
+from wellkept.store.search.memory_search import MemorySearch
+from wellkept.store.sqlite import scrub
+from wellkept.store.sqlite.backup import PAGES, write_backup
+from wellkept.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
+from wellkept.store.sqlite.writer import (
+    SqliteUnit,
+    SqliteWriter,
+    convert_binding,
+    find_disk_problems,
+    make_statement,
+    translate_errors,
+)
+
+T = TypeVar("T")
+
+OLDEST_SAFE_SQLITE = (3, 51, 3)
+"""Minimum version. In older ones, a checkpoint racing with a writer could corrupt a database in WAL mode."""
+
+STATEMENT_CACHE = 200
+WAL_RETRY_PAUSE = 0.02
+"""Seconds between attempts to switch to WAL mode."""
+
+SAVING_TIME = 5.0
+"""Seconds that closing waits for blocks of indexes that are being written."""
+
+STEPS_BETWEEN_CHECKS = 50_000
+"""Steps of SQLite's virtual machine between two checks of the deadline, a few milliseconds of work."""
+
+
+class SqliteEngine:
+    """One SQLite file, or a database in memory."""
+
+    name = "sqlite"
+    has_single_writer = True
+    store_id = 0  # an in-memory database has no files beside it
+
+    def __init__(self, path: str, *, busy_timeout: float, index_cache_bytes: int) -> None:
+        """Open the database and create or upgrade its schema. `path` is ":memory:" or the path of a file.
+
+        Raises: StoreError, SchemaMismatch.
+        """
+        if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < OLDEST_SAFE_SQLITE:
+            raise StoreError(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; run: pip install -U apsw")
+        self._pid = os.getpid()
+        self._busy_timeout = busy_timeout
+        self._in_memory = path == ":memory:"
+        # A name with a leading slash in the memdb VFS is shared by all connections of this process.
+        self._target = f"file:/wellkept-{uuid.uuid4()}?vfs=memdb" if self._in_memory else str(Path(path).absolute())
+        self.content_folder = None if self._in_memory else Path(f"{self._target}{CONTENTS_SUFFIX}")
+        self._queries = {name: make_statement(sql) for name, sql in load_queries(self.name).items()}
+        self._readers: deque[apsw.Connection] = deque()
+        self._snapshots: Snapshots[SqliteUnit] = Snapshots()
+        self._closed = threading.Event()
+        if self.content_folder is not None:
+            create_database_file(Path(self._target), self.content_folder)
+        with translate_errors():
+            connection = self._connect()
+            # Check for texts first: another process may be creating the schema, and stores no text before that.
+            has_texts = self.content_folder is not None and has_contents(self.content_folder)
+            if has_texts and not read_applied(connection):
+                raise StoreError(EMPTY.format(path=self._target, beside=self.content_folder))
+            migrate(connection)
+            if self.content_folder is not None:
+                self.store_id = claim_contents(connection, Path(self._target), self.content_folder)
+            self._writer = SqliteWriter(connection, self._queries)
+        write = None if self._in_memory else self.write
+        self.index = SqliteIndex(self.read, write, numbers=self.numbers, max_bytes=index_cache_bytes)
+
+    def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        self._check_usable()
+        if (shared := self._snapshots.find(tenant)) is not None:
+            with translate_errors():
+                return work(shared)
+        with translate_errors(), self._reader() as connection:
+            unit = SqliteUnit(connection, self._queries, tenant)
+            connection.execute("BEGIN")
+            try:
+                return work(unit)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        def read_all(unit: Any) -> T:
+            unit.take_snapshot()
+            with self._snapshots.share(unit):
+                return work()
+
+        # A database in memory has no write-ahead log: a transaction that stays open keeps every writer out.
+        return work() if self._in_memory else self.read(tenant, read_all)
+
+    def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        self._check_usable()
+        return self._writer.run(tenant, work)
+
+    def numbers(self, seqs: Sequence[int]) -> str:
+        return json.dumps(list(seqs))
+
+    def texts(self, texts: Sequence[str]) -> str:
+        return json.dumps(list(texts))
+
+    def use_embedder(self, embedder: RegisteredEmbedder) -> None:
+        self.index.use(embedder)
+
+    def forget(self, tenant: str) -> None:
+        self.index.forget(tenant)
+
+    def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
+        self._check_usable()
+        if self._in_memory:
+            return ()
+        if compact:
+            return self._writer.alone(scrub.compact)
+        if compact is False:
+            return [scrub.NOT_SCRUBBED]
+        with translate_errors():
+            connection = self._connect()
+            try:
+                return scrub.overwrite_unused(connection, Path(self._target), self._writer.paused)
+            finally:
+                connection.close()
+
+    def back_up(self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None) -> BackupReport:
+        self._check_usable()
+        return write_backup(file, self._copy_database, self.content_folder, scratch=scratch, now=now, progress=progress)
+
+    def _copy_database(self, target: Path) -> None:
+        """Copy the database of one moment to a new file; writers continue meanwhile."""
+        with translate_errors(), self._reader() as source:
+            source.execute("BEGIN")
+            destination = apsw.Connection(str(target))
+            try:
+                # The first read fixes the moment.
+                source.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+                with destination.backup("main", source, "main") as copying:
+                    while not copying.done:
+                        copying.step(PAGES)
+                        check_deadline()
+            finally:
+                destination.close()
+                source.execute("ROLLBACK")
+
+    def problems(self) -> Sequence[str]:
+        return () if self._in_memory else find_disk_problems(Path(self._target).parent)
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        return ()
+
+    def close(self) -> None:
+        """Finish the waiting writes, then close. Calling it again does nothing."""
+        if self._closed.is_set() or os.getpid() != self._pid:
+            return
+        self.index.close()
+        self._closed.set()
+        # Ends with the last idle connection; those in use are closed when they are returned.
+        with suppress(IndexError):
+            while True:
+                self._readers.pop().close()
+        self._writer.stop()
+
+    def _check_usable(self) -> None:
+        if self._closed.is_set():
+            raise StoreError(CLOSED)
+        if os.getpid() != self._pid:
+            raise StoreError(FORKED)
+
+    @contextmanager
+    def _reader(self) -> Iterator[apsw.Connection]:
+        """Borrow a read-only connection from the pool, which grows to the number of concurrent readers."""
+        try:
+            connection = self._readers.pop()
+        except IndexError:
+            connection = self._connect(readonly=True)
+        try:
+            yield connection
+        finally:
+            if self._closed.is_set():
+                connection.close()
+            else:
+                self._readers.append(connection)
+
+    def _connect(self, *, readonly: bool = False) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        if self._in_memory:
+            # Never for files: a path may contain "?".
+            flags |= apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(self._target, flags=flags, statementcachesize=STATEMENT_CACHE)
+        connection.convert_binding = convert_binding
+        connection.set_busy_timeout(int(self._busy_timeout * 1000))
+        # Without this, each new value of a parameter that is compared with the constant of a partial index prepares the
+        # statement again.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        if not readonly:
+            self._use_write_ahead_log(connection)
+        connection.pragma("synchronous", "FULL")
+        connection.pragma("foreign_keys", True)
+        connection.pragma("secure_delete", True)
+        connection.pragma("query_only", readonly)
+        if readonly:
+            connection.set_progress_handler(is_read_overdue, STEPS_BETWEEN_CHECKS)
+        return connection
+
+    def _use_write_ahead_log(self, connection: apsw.Connection) -> None:
+        """Switch to WAL mode. Retry, because SQLite does not wait here for another process that creates the file."""
+        retries = int(self._busy_timeout / WAL_RETRY_PAUSE)
+        for attempt in range(retries + 1):
+            try:
+                # An in-memory database answers "memory" and needs no log.
+                connection.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if attempt == retries:
+                    raise
+                time.sleep(WAL_RETRY_PAUSE)
+            else:
+                return
+
+
+class SqliteIndex(MemorySearch):
+    """Implementation of `engine.SearchIndex` over rows of bytes."""
+
+    def __init__(
+        self, read: Read, write: Read | None, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+    ) -> None:
+        """Set up the search. Without `write`, as in a database in memory, no index is kept in blocks."""
+        blocks = None if write is None else IndexBlocks(read, write, encoding=COMPACT_ENCODING, numbers=numbers)
+        self._saver = IndexLoader(lambda key: blocks.save(key, self._embedder) if blocks is not None else None)
+        super().__init__(
+            "sqlite",
+            read,
+            encoding=COMPACT_ENCODING,
+            numbers=numbers,
+            max_bytes=max_bytes,
+            keeps_last=True,
+            blocks=blocks,
+            on_lacking=self._saver.request,
+        )
+
+    def close(self) -> None:
+        self._saver.close(wait=SAVING_TIME)
+
+    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        self._embedder.check(vectors)
+        return [
+            {
+                "terms": encode_terms(words),
+                "embedder_id": None if vector is None else self._embedder.id,
+                "vector": None if vector is None else encode_vector(vector),
+            }
+            for words, vector in zip(terms, vectors, strict=True)
+        ]
+
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return has_same_terms(stored, terms)
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return holds_terms(stored, terms)
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Apply pending migrations, each under the write lock; other processes wait and find it applied."""
+    migrations = load_migrations("sqlite")
+    while check_applied(migrations, read_applied(connection)) or adopt_chat_tables.lacks_summary(
+        _columns_of(connection)
+    ):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _apply_next(connection, migrations)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def read_applied(connection: apsw.Connection) -> Mapping[int, str]:
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone():
+        return {}
+    return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
+
+
+def _columns_of(connection: apsw.Connection, table: str = adopt_chat_tables.SESSIONS) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+def _apply_next(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
+    applied = read_applied(connection)
+    before, after = adopt_chat_tables.adoption_statements(
+        "sqlite", applied, _columns_of(connection), _columns_of(connection, adopt_chat_tables.MESSAGES)
+    )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations "
+        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
+    )
+    for statement in before:
+        connection.execute(statement)
+    for migration in check_applied(migrations, applied)[:1]:
+        for statement in (*migration.statements, *after):
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
+            (migration.number, migration.name, migration.checksum),
+        )

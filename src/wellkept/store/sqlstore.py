@@ -1,0 +1,51 @@
+"""Implementation of all ports over named SQL. Engine-specific code is behind `engine.Engine`."""
+
+from __future__ import annotations
+
+from wellkept.ports import EmbedTexts
+from wellkept.store.tables.access import AllowanceRows, IdempotencyRows, KeyRows
+from wellkept.store.tables.agents import AgentRows
+from wellkept.store.tables.audit import AuditRows
+from wellkept.store.tables.checkup import CheckupRows
+from wellkept.store.tables.context import ContextRows
+from wellkept.store.tables.details import DetailRows
+from wellkept.store.tables.embeddings import EmbeddingRows
+from wellkept.store.tables.erasure import ErasureRows
+from wellkept.store.tables.items import ItemRows
+from wellkept.store.tables.knowledge import KnowledgeRows
+from wellkept.store.tables.maintenance import MaintenanceRows
+from wellkept.store.tables.memories import MemoryRows
+from wellkept.store.tables.proposals import ProposalRows
+from wellkept.store.tables.transcripts import TranscriptRows
+from wellkept.store.tables.transfer import TransferRows
+from wellkept.store.tables.workflows import WorkflowRows
+
+
+class SqlStore(
+    AgentRows,
+    MemoryRows,
+    ItemRows,
+    TransferRows,
+    DetailRows,
+    KnowledgeRows,
+    EmbeddingRows,
+    ErasureRows,
+    AuditRows,
+    WorkflowRows,
+    AllowanceRows,
+    ContextRows,
+    ProposalRows,
+    MaintenanceRows,
+    CheckupRows,
+    KeyRows,
+    IdempotencyRows,
+    TranscriptRows,
+):
+    """Implementation of `ports.Store` on any engine."""
+
+    def forget_cached(self, tenant: str) -> None:
+        super().forget_cached(tenant)
+        self.forget_counts(tenant)
+
+    def embed_notes_with(self, embed: EmbedTexts) -> None:
+        """Do nothing: only notes in a file are embedded on the fly; the database stores their vectors."""

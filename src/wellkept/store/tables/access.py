@@ -1,0 +1,184 @@
+"""Rows of API keys, logins to the console, idempotency keys and allowed secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from wellkept.errors import Conflict, NotFound
+from wellkept.model import ApiKey
+from wellkept.ports import Place
+from wellkept.ports.history import CLAIM, Claim, ConsoleLogin, KeptAnswer
+from wellkept.store.engine import Unit, Units, take_key
+from wellkept.store.tables.columns import COLUMNS
+from wellkept.store.tables.embeddings import NO_OWNER
+from wellkept.store.tables.rows import BEHIND_ALL, RecordRows, moment, note_change
+
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+"""Start of a listing without a cursor."""
+
+
+class KeyRows(Units):
+    """Implementation of `ports.KeyStore`."""
+
+    def add_key(self, key: ApiKey, hash: str) -> ApiKey:
+        def add(unit: Unit) -> int:
+            unit.put("add_tenant", tenant=key.tenant, now=key.created_at)
+            unit.put("note_key", tenant=key.tenant)
+            return unit.run("add_key", **_key_values(key), hash=hash)
+
+        if not self._write(key.tenant, add):
+            raise Conflict("A key with that id already exists.")
+        return key
+
+    def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
+        row = self._read(tenant, lambda unit: unit.one("find_key", tenant=tenant, id=id))
+        return None if row is None else (_key_from(row[:-1]), row[-1])
+
+    def list_keys(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
+        at, id = (BEFORE_ALL, "") if after is None else after
+        page = {"at": at, "id": id, "limit": BEHIND_ALL if limit is None else limit}
+        rows = self._read(tenant, lambda unit: unit.all("list_keys", tenant=tenant, **page))
+        return [_key_from(row) for row in rows]
+
+    def list_tenants_with_keys(self) -> Sequence[str]:
+        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_tenants_with_keys"))]
+
+    def lease_tokens(self, name: str, want: int, *, rate: float, burst: int) -> tuple[int, float]:
+        values = {"name": name, "want": want, "rate": rate, "burst": burst}
+        row = self._write(NO_OWNER, lambda unit: unit.one("lease_tokens", **values))
+        assert row is not None
+        return row[0], row[1]
+
+    def note_no_key(self, tenant: str) -> None:
+        def note(unit: Unit) -> None:
+            # Whoever adds a key meanwhile waits for this row, and then notes the key.
+            unit.put("note_no_key", tenant=tenant)
+            if unit.one("list_keys", tenant=tenant, at=BEFORE_ALL, id="", limit=1) is not None:
+                unit.put("note_key", tenant=tenant)
+
+        self._write(tenant, note)
+
+    def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
+        if not self._write(tenant, lambda unit: unit.run("revoke_key", tenant=tenant, id=id, at=at)):
+            raise NotFound("There is no such key.")
+
+    def mark_used(self, tenant: str, ids: Collection[str], *, at: datetime) -> None:
+        rows = [{"tenant": tenant, "id": id, "at": at} for id in sorted(ids)]
+        self._write(tenant, lambda unit: unit.run_many("mark_key_used", rows))
+
+    def add_login(self, login: ConsoleLogin, *, at: datetime, most: int) -> None:
+        values = {"key_id": login.key_id, "at": at, "expires_at": login.expires_at}
+
+        def add(unit: Unit) -> None:
+            unit.put("prune_logins", tenant=login.tenant, at=at, most=most - 1, beyond=BEHIND_ALL)
+            unit.put("add_login", **_login_params(login.tenant, login.hash, login.is_link), **values)
+
+        self._write(login.tenant, add)
+
+    def find_login(self, tenant: str, hash: str) -> ConsoleLogin | None:
+        return self._read(tenant, lambda unit: _find_login(unit, tenant, hash, is_link=False))
+
+    def take_link(self, tenant: str, hash: str) -> ConsoleLogin | None:
+        def take(unit: Unit) -> ConsoleLogin | None:
+            found = _find_login(unit, tenant, hash, is_link=True)
+            # Two transactions may find it; one of them deletes it.
+            return found if unit.run("delete_login", **_login_params(tenant, hash, True)) else None
+
+        return self._write(tenant, take)
+
+    def delete_logins(self, tenant: str, hash: str | None = None) -> int:
+        if hash is None:
+            return self._write(tenant, lambda unit: unit.run("delete_logins", tenant=tenant))
+        return self._write(tenant, lambda unit: unit.run("delete_login", **_login_params(tenant, hash, False)))
+
+
+def _login_params(tenant: str, hash: str, is_link: bool) -> dict[str, Any]:
+    return {"tenant": tenant, "hash": hash, "is_link": is_link}
+
+
+def _find_login(unit: Unit, tenant: str, hash: str, *, is_link: bool) -> ConsoleLogin | None:
+    row = unit.one("find_login", **_login_params(tenant, hash, is_link))
+    if row is None:
+        return None
+    return ConsoleLogin(tenant=tenant, hash=hash, key_id=row[0], expires_at=moment(row[1]), is_link=is_link)
+
+
+_KEYS = RecordRows(ApiKey, COLUMNS["key"])
+_key_from, _key_values = _KEYS.parse, _KEYS.render
+
+ROW_BYTES = 1000
+"""Size charged for a row without its answer, indexes included."""
+
+NO_HOLDER = "-"
+"""Placeholder that matches the holder of no row."""
+
+
+class IdempotencyRows(Units):
+    """Implementation of `ports.IdempotencyStore`."""
+
+    def find_answer(self, claim: Claim) -> KeptAnswer | None:
+        row = self._read(claim.tenant, lambda unit: unit.one("find_answer", **_claim_params(claim), now=claim.at))
+        if row is None:
+            return None
+        at, request_hash, status, content_type, body = row
+        return KeptAnswer(at=moment(at), request_hash=request_hash, status=status, content_type=content_type, body=body)
+
+    def keep_answer(self, claim: Claim, answer: KeptAnswer) -> None:
+        values = {
+            "holder": claim.holder,
+            "request_hash": answer.request_hash,
+            "status": answer.status,
+            "content_type": answer.content_type,
+            "answer": answer.body,
+            "size": ROW_BYTES + len(answer.body or b""),
+        }
+
+        def keep(unit: Unit) -> None:
+            if claim.is_written or take_key(unit, claim):
+                note_change(unit)
+                unit.put("keep_answer", **_claim_params(claim), **values)
+
+        self._write(claim.tenant, keep)
+
+    def renew_key(self, claim: Claim, *, at: datetime, expires_at: datetime) -> None:
+        values = {"holder": claim.holder, "at": at, "expires_at": expires_at}
+        self._write(claim.tenant, lambda unit: unit.run("renew_key", **_claim_params(claim), **values))
+
+    def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
+        def prune(unit: Unit) -> int:
+            count = unit.run("drop_expired_answers", tenant=tenant, created_until=created_until)
+            excess = unit.one("newest_excess_answer", tenant=tenant, max_bytes=max_bytes)
+            return count + (unit.run("drop_old_answers", tenant=tenant, at=excess[0]) if excess is not None else 0)
+
+        return self._write(tenant, prune)
+
+    def erase_answers(self, tenant: str, *, with_keys: bool = False) -> int:
+        statement = "erase_idempotency_keys" if with_keys else "erase_answers"
+        claim = CLAIM.get()
+        # Skip the key of the erasing request itself: its answer, the receipt, is still to come and quotes nothing.
+        holder = NO_HOLDER if claim is None or claim.is_over else claim.holder
+        values = {"size": ROW_BYTES, "but_holder": holder}
+        return self._write(tenant, lambda unit: unit.run(statement, tenant=tenant, **values))
+
+
+def _claim_params(claim: Claim) -> dict[str, Any]:
+    return {"tenant": claim.tenant, "key_hash": claim.key_hash}
+
+
+class AllowanceRows(Units):
+    """Implementation of `ports.AllowanceStore`."""
+
+    def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None:
+        def add(unit: Unit) -> None:
+            unit.put("add_tenant", tenant=tenant, now=now)
+            unit.put("add_allowance", tenant=tenant, hash=hash, now=now)
+
+        self._write(tenant, add)
+
+    def list_allowances(self, tenant: str) -> Collection[str]:
+        return {row[0] for row in self._read(tenant, lambda unit: unit.all("list_allowances", tenant=tenant))}
+
+    def delete_allowance(self, tenant: str, hash: str) -> None:
+        self._write(tenant, lambda unit: unit.run("delete_allowance", tenant=tenant, hash=hash))

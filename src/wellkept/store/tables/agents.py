@@ -1,0 +1,181 @@
+"""Rows of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date, datetime
+from random import getrandbits
+
+from wellkept.errors import Conflict, NotFound
+from wellkept.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
+from wellkept.store.engine import Row, Unit, Units
+from wellkept.store.tables.rows import agent_from, agent_values, memory_from, note_change, owner_params
+
+LIFE_BITS = 62
+"""Size of the random number that tells one generation of an agent's index from the next."""
+
+MAX_COUNTED_EVENTS = 20_000
+"""Newest events of the audit log that are counted by day; the log has no index by time."""
+
+MAX_COUNTED_USERS = 8
+"""Users of each agent whose memories are counted by day, those who wrote most."""
+
+NO_SUCH_AGENT = "There is no such agent."
+
+
+def make_agent(unit: Unit, agent: Agent) -> bool:
+    """Add the agent, and its tenant if missing. Return False if the agent exists."""
+    unit.put("add_tenant", tenant=agent.owner.tenant, now=agent.created_at)
+    return unit.run("add_agent", **agent_values(agent)) > 0
+
+
+class AgentRows(Units):
+    """Implementation of `ports.AgentStore`."""
+
+    def add_agent(self, agent: Agent) -> Agent:
+        if not self._write(agent.owner.tenant, lambda unit: make_agent(unit, agent)):
+            raise Conflict(f"Agent {agent.id!r} already exists.")
+        return agent
+
+    def get_agent(self, owner: Owner) -> Agent:
+        agent = self.find_agent(owner)
+        if agent is None:
+            raise NotFound(NO_SUCH_AGENT)
+        return agent
+
+    def find_agent(self, owner: Owner) -> Agent | None:
+        row = self._read(owner.tenant, lambda unit: unit.one("find_agent", **owner_params(owner)))
+        return None if row is None else agent_from(row)
+
+    def list_agents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Agent]:
+        rows = self._read(tenant, lambda unit: unit.all("list_agents", tenant=tenant, after=after, limit=limit))
+        return [agent_from(row) for row in rows]
+
+    def update_agent(self, agent: Agent) -> Agent:
+        if not self._write(agent.owner.tenant, lambda unit: unit.run("update_agent", **agent_values(agent))):
+            raise NotFound(NO_SUCH_AGENT)
+        return agent
+
+    def delete_agent(self, owner: Owner) -> None:
+        if not self._write(owner.tenant, lambda unit: unit.run("delete_agent", **owner_params(owner))):
+            raise NotFound(NO_SUCH_AGENT)
+
+    def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
+        if owner.user is None:
+            return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
+        rows = self._read(owner.tenant, lambda unit: unit.all("count_memories_of_user", **owner_params(owner)))
+        return dict.fromkeys(Kind, 0) | {Kind(kind): count for kind, count in rows}
+
+    def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
+        counts = {agent: dict.fromkeys(Kind, 0) for agent in agents}
+        if counts:
+            values = {"tenant": tenant, "first": min(counts), "last": max(counts)}
+            for agent, kind, count in self._read(tenant, lambda unit: unit.all("count_memories", **values)):
+                if agent in counts:
+                    counts[agent][Kind(kind)] = count
+        return counts
+
+    def count_days(self, tenant: str, *, since: datetime, now: datetime, expiring: int) -> TenantStats:
+        values = {"tenant": tenant, "since": since}
+
+        def read(unit: Unit) -> TenantStats:
+            shelf = unit.one("audit_head", tenant=tenant)
+            after = 0 if shelf is None else shelf[0] - MAX_COUNTED_EVENTS
+            prompts = unit.all("count_prompts_by_day", **values)
+            soon = unit.all("list_expiring", tenant=tenant, now=now, limit=expiring)
+            recalls = unit.all("count_recalls_by_day", tenant=tenant, since=since.date().isoformat())
+            writers = unit.all("count_users_by_day", **values, limit=MAX_COUNTED_USERS)
+            return TenantStats(
+                counted_at=now,
+                first_day=since.date(),
+                memories=tuple(_day_count(*row) for row in unit.all("count_memories_by_day", **values)),
+                events=tuple(_day_count(*row) for row in unit.all("count_events_by_day", **values, after=after)),
+                prompts=tuple(
+                    _day_count(agent, name, day, count)
+                    for agent, day, *counts in prompts
+                    for name, count in zip(("prompts", "tokens"), counts, strict=True)
+                ),
+                recalls=tuple(_day_count(agent, "recalls", day, count) for agent, day, count in recalls),
+                users=tuple(_day_count(*row) for row in writers),
+                review=dict(map(tuple, unit.all("count_for_review", tenant=tenant))),
+                proposals=dict(map(tuple, unit.all("count_open_proposals", tenant=tenant))),
+                expiring=tuple(map(memory_from, soon)),
+                index_bytes=int(unit.all("count_index_bytes", tenant=tenant)[0][0]),
+            )
+
+        return self._read(tenant, read)
+
+    def count_users(
+        self, tenant: str, *, agents: Collection[str] = (), after: str = "", limit: int = 100
+    ) -> Sequence[UserCount]:
+        names = self._engine.texts(sorted(agents))
+        values = {"tenant": tenant, "after": after, "is_any": not agents, "names": names, "limit": limit}
+        rows = self._read(tenant, lambda unit: unit.all("count_users", **values))
+        return [
+            UserCount(user=user, agents=count, memories=int(memories), sessions=int(sessions))
+            for user, count, memories, sessions in rows
+        ]
+
+
+def _day_count(agent: str | None, name: str, day: str, count: int) -> DayCount:
+    # Records from before the first day have an empty one.
+    return DayCount(agent=agent or "", name=name, day=date.fromisoformat(day) if day else None, count=int(count))
+
+
+def renew_index(unit: Unit, agent: str) -> None:
+    """Make every process discard its cached copy of the agent's index and reload it completely."""
+    unit.memo.pop(("agent", agent), None)
+    unit.put("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))
+
+
+def hold_agent(unit: Unit, owner: Owner, now: datetime) -> None:
+    """Lock the row of an agent until the transaction ends, so that nobody else writes its memories."""
+    keep_agent(unit, owner, ask_agent(unit, owner)(), now)
+
+
+def ask_agent(unit: Unit, owner: Owner) -> Callable[[], Row | None]:
+    """Lock the row of an agent, unless this transaction has; the function returned reads its counters."""
+    held = unit.memo.get(("agent", owner.agent))
+    return unit.ask("hold_agent", **owner_params(owner)) if held is None else lambda: held
+
+
+def keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> bool:
+    """Keep the counters of a locked row: only this transaction can change them now. Return False if it was missing."""
+    is_known = row is not None
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        # Taking no numbers locks the row.
+        row = unit.one("take_numbers", **owner_params(owner), count=0)
+    unit.memo["agent", owner.agent] = row
+    return is_known
+
+
+def touch_index(unit: Unit, owner: Owner) -> None:
+    """Mark a change of the agent's index other than an append. Locks the agent's row."""
+    note_change(unit)
+    unit.put("touch_index", **owner_params(owner))
+    if (held := unit.memo.get(("agent", owner.agent))) is not None:
+        last_seq, life, rewrites = held
+        unit.memo["agent", owner.agent] = (last_seq, life, rewrites + 1)
+
+
+def take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve numbers for new memories; return the last of them."""
+    held = unit.memo.get(("agent", owner.agent))
+    if held is None:
+        return run_counter(unit, "take_numbers", owner, now, count=count)
+    unit.put("take_numbers", **owner_params(owner), count=count)
+    last = int(held[0]) + count
+    unit.memo["agent", owner.agent] = (last, *held[1:])
+    return last
+
+
+def run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
+    row = unit.one(name, **owner_params(owner), **values)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one(name, **owner_params(owner), **values)
+    assert row is not None
+    unit.memo["agent", owner.agent] = row
+    return int(row[0])

@@ -1,0 +1,162 @@
+"""Rows of details. The engine decides whether their contents are rows or files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from wellkept.errors import NotFound
+from wellkept.model import Agent, Detail, Owner
+from wellkept.policy.text import fold
+from wellkept.ports import Content, ContentDraft, Place
+from wellkept.store.content.chunks import ChunkFile
+from wellkept.store.content.files import ContentFiles
+from wellkept.store.content.rows import ContentRows
+from wellkept.store.engine import Engine, Unit, Units
+from wellkept.store.tables.agents import make_agent
+from wellkept.store.tables.rows import detail_from, detail_values, merge_parts, owner_params
+
+NO_SUCH_DETAIL = "There is no such detail."
+AFTER_ALL = datetime(9999, 1, 1, tzinfo=UTC)
+"""Start of a listing without a cursor."""
+
+
+class _Draft(ContentDraft, Protocol):
+    chunks: ChunkFile
+
+
+class _Contents(Protocol):
+    """Storage of contents: `ContentRows` or `ContentFiles`."""
+
+    def begin(self, tenant: str) -> _Draft: ...
+
+    def keep(self, unit: Unit, draft: Any, *, now: datetime) -> None: ...
+
+    def open(self, detail: Detail) -> Content: ...
+
+    def pieces(self, unit: Unit, detail: Detail) -> Iterator[str]: ...
+
+    def sweep(self, tenant: str, *, stored_before: datetime, unknown_too: bool) -> int: ...
+
+    def drop(self, tenant: str, content_hash: str) -> bool: ...
+
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int: ...
+
+    def count_unknown(self, tenant: str, *, stored_before: datetime) -> int: ...
+
+
+class DetailRows(Units):
+    """Implementation of `ports.DetailStore`."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        folder = engine.content_folder
+        self._contents: _Contents = ContentRows(engine) if folder is None else ContentFiles(engine, folder)
+
+    def begin_content(self, tenant: str) -> ContentDraft:
+        return self._contents.begin(tenant)
+
+    def add_detail(self, detail: Detail, draft: ContentDraft) -> Detail:
+        owner, now = detail.owner, detail.created_at
+        draft.seal()
+        # `begin_content` made the draft, so it has chunks.
+        chunks: ChunkFile = draft.chunks  # type: ignore[attr-defined]
+        stored = replace(
+            detail, content_hash=chunks.content_hash, size=chunks.size, chars=chunks.chars, lines=chunks.lines
+        )
+
+        def add(unit: Unit) -> Detail:
+            make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+            self._contents.keep(unit, draft, now=now)
+            unit.put("add_detail", **detail_values(stored), folded=search_text(stored))
+            return stored
+
+        return self._write(owner.tenant, add)
+
+    def get_detail(self, owner: Owner, key: str) -> Detail:
+        row = self._read(owner.tenant, lambda unit: unit.one("find_detail", **owner_params(owner), key=key))
+        if row is None:
+            raise NotFound(NO_SUCH_DETAIL)
+        return detail_from(row)
+
+    def list_details(
+        self,
+        owner: Owner,
+        *,
+        session_id: str | None = None,
+        is_active: bool | None = True,
+        before: Place | None = None,
+        limit: int = 100,
+    ) -> Sequence[Detail]:
+        values = {
+            "session": session_id,
+            "is_active": is_active,
+            "before_at": AFTER_ALL if before is None else before[0],
+            "before_key": "" if before is None else before[1],
+            "limit": limit,
+        }
+
+        def read(unit: Unit) -> list[list[Detail]]:
+            parts = (unit.all("list_details", **owner_params(part), **values) for part in owner.parts)
+            return [[*map(detail_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda detail: (detail.created_at, detail.key))
+
+    def search_details(
+        self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, offset: int = 0, limit: int = 20
+    ) -> Sequence[Detail]:
+        values = {
+            "words": self._engine.texts([fold(word) for word in words]),
+            "session": session_id,
+            "offset": offset,
+            "limit": limit,
+        }
+        rows = self._read(owner.tenant, lambda unit: unit.all("search_details", **owner_params(owner), **values))
+        return [detail_from(row) for row in rows]
+
+    def set_detail_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
+        def change(unit: Unit) -> Detail:
+            if not unit.run("set_detail_active", **owner_params(owner), key=key, is_active=is_active):
+                raise NotFound(NO_SUCH_DETAIL)
+            return _get_detail(unit, owner, key)
+
+        return self._write(owner.tenant, change)
+
+    def delete_detail(self, owner: Owner, key: str) -> Detail:
+        def delete(unit: Unit) -> Detail:
+            detail = _get_detail(unit, owner, key)
+            if not unit.run("delete_detail", **owner_params(owner), key=key):
+                raise NotFound(NO_SUCH_DETAIL)
+            return detail
+
+        return self._write(owner.tenant, delete)
+
+    def open_content(self, owner: Owner, key: str) -> Content:
+        return self._contents.open(self.get_detail(owner, key))
+
+    def sweep_contents(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
+        return self._contents.sweep(tenant, stored_before=stored_before, unknown_too=unknown_too)
+
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
+        return self._contents.count_orphans(tenant, stored_before=stored_before)
+
+    def count_unknown_contents(self, tenant: str, *, stored_before: datetime) -> int:
+        return self._contents.count_unknown(tenant, stored_before=stored_before)
+
+    def drop_content(self, tenant: str, content_hash: str) -> bool:
+        return self._contents.drop(tenant, content_hash)
+
+
+def _get_detail(unit: Unit, owner: Owner, key: str) -> Detail:
+    row = unit.one("find_detail", **owner_params(owner), key=key)
+    if row is None:
+        raise NotFound(NO_SUCH_DETAIL)
+    return detail_from(row)
+
+
+def search_text(detail: Detail) -> str:
+    """Return the folded text in which details are searched."""
+    source = detail.metadata.get("source", "")
+    return fold("\n".join([detail.key, detail.type, detail.description, detail.summary, str(source)]))

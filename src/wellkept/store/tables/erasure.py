@@ -1,0 +1,397 @@
+"""Erasure of texts: the tables that hold them, and the rows to remove or clear with each.
+
+`TABLES` lists every table of tenants with the columns that hold user text; a test compares it with the schema.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+from wellkept.caller import OWN_ACTORS
+from wellkept.deadline import check_deadline
+from wellkept.lazy import dataclass
+from wellkept.model import ACTOR, Erased, Key, Trace
+from wellkept.policy.audit import START, event_hash
+from wellkept.policy.erasure import ERASED, SALT_CHARS, hash_mark
+from wellkept.policy.text import index_terms
+from wellkept.store.engine import Row, Unit
+from wellkept.store.tables.agents import renew_index
+from wellkept.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
+from wellkept.store.tables.audit import SHELF as AUDIT
+from wellkept.store.tables.knowledge import SHELF as KNOWLEDGE
+from wellkept.store.tables.rows import event_from, is_searchable, memory_from, memory_values, note_entries, stamp
+
+NOTES_FILE = "notes_file"
+"""Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""
+
+BATCH = 500
+"""Maximum number of rows removed by one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureTable:
+    """Columns of one table of tenants' rows."""
+
+    start: Key  # sorts before every key; one entry per key column
+    is_agents: bool = False  # has an agent_id and is read agent by agent
+    json: tuple[str, ...] = ()  # columns with texts inside JSON
+    texts: tuple[str, ...] = ()  # plain text columns
+
+
+TABLES: Mapping[str, ErasureTable] = {
+    "agents": ErasureTable(
+        ("",), texts=("name", "system_prompt", "model", "colour", "icon"), json=("tools", "knowledge_categories")
+    ),
+    "memories": ErasureTable(
+        (-1,),
+        True,
+        json=("tags", "metadata"),
+        texts=("text", "category", "session_id", "flag", "user_id", "namespace", "item_key"),
+    ),
+    "memory_versions": ErasureTable((-1, -1), True, json=("tags", "metadata"), texts=("text",)),
+    "proposals": ErasureTable((-1,), True, json=("tags",), texts=("text", "reason", "user_id")),
+    "context_calls": ErasureTable(
+        ("",), True, json=("blocks", "truncations"), texts=("session_id", "layout", "user_id")
+    ),
+    "details": ErasureTable(
+        ("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id", "user_id")
+    ),
+    "chat_sessions": ErasureTable(("",), texts=("id", "summary", "user_id"), json=("metadata",)),
+    "chat_messages": ErasureTable(("", -1), texts=("content",)),
+    "kb_documents": ErasureTable(("",), texts=("id", "title", "category", "source", "flag"), json=("metadata",)),
+    "kb_chunks": ErasureTable((-1,), texts=("text",)),
+    "workflows": ErasureTable(("",), texts=("id", "name")),
+    "workflow_steps": ErasureTable(("", -1), texts=("step_name", "status", "output", "folded")),
+    "audit_log": ErasureTable((-1,), json=("meta",), texts=("message",)),
+    "api_keys": ErasureTable(("",), json=("agents",), texts=("name", "user_id")),
+    "secret_allowances": ErasureTable(("",)),
+}
+
+DEPENDENT_TABLES = {
+    "memory_index": "removed with its memory",
+    "chunk_index": "removed with its passage",
+    "index_blocks": "removed with the first of its entries",
+    "index_changes": "holds numbers only",
+    "step_index": "removed with its step",
+    "detail_contents": "swept when no detail refers to it",
+    "detail_chunks": "removed with its content",
+    "erased_texts": "holds keyed hashes only",
+    "shown_texts": "holds hashes only, and is bounded",
+    "idempotency_keys": "every erasure clears all kept answers",
+    "console_logins": "holds hashes only, and goes with the tenant",
+    "shelves": "holds counters and the last hash of the audit log",
+    "audit_lanes": "holds counters only",
+    "vector_queue": "holds counters only",
+    "recalls_by_day": "holds counters only",
+    "audit_waiting": "its events are added to the log before it is searched",
+}
+"""Tables of tenants that need no search, each with the reason."""
+
+GOES_WITH: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "memories": (("erase_memory_index", "memory_index"), ("erase_versions_of_memories", "memory_versions")),
+    "chat_sessions": (("erase_messages_of_sessions", "chat_messages"),),
+    "kb_chunks": (("erase_chunk_index", "chunk_index"),),
+    "kb_documents": (("erase_chunk_index_of_documents", "chunk_index"), ("erase_chunks_of_documents", "kb_chunks")),
+    "workflow_steps": (("erase_step_index", "step_index"),),
+    "workflows": (("erase_step_index_of_workflows", "step_index"), ("erase_steps_of_workflows", "workflow_steps")),
+}
+"""Statements that remove the dependent rows of a table, and the table each one removes from."""
+
+CHILDREN: Mapping[str, tuple[str, str]] = {
+    "chat_sessions": ("messages_of_sessions", "chat_messages"),
+    "kb_documents": ("chunks_of_documents", "kb_chunks"),
+    "workflows": ("steps_of_workflows", "workflow_steps"),
+}
+"""Tables with potentially many child rows: the statement that lists the children, and their table."""
+
+ORDER = (
+    *("memory_versions", "memories", "proposals", "context_calls", "details", "chat_messages", "chat_sessions"),
+    *("kb_chunks", "kb_documents", "workflow_steps", "workflows", "secret_allowances", "agents"),
+)
+"""Order of removal. Agents come last, so that rows added to one meanwhile are removed with it."""
+
+CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
+"""Tables whose rows are kept with their text cleared."""
+
+
+class Sealing:
+    """New hashes of the audit log after some events are cleared.
+
+    They are computed from a snapshot first, so that writers wait only for the events added since.
+    """
+
+    def __init__(self, cleared: Mapping[int, bool], key: str) -> None:
+        """Set up for the numbers of cleared events; True for those that lose their agent's id, too."""
+        self.first = min(cleared)
+        self._cleared = cleared
+        self._key = key
+        self._start()
+
+    def follow(self, unit: Unit) -> None:
+        """Read on to the end of the log, or to the first broken event."""
+        while rows := unit.all("events_after", tenant=unit.tenant, id=self._walk.at, limit=PAGE):
+            check_deadline()
+            for row in rows:
+                self._walk.take(row)
+                if self._walk.is_broken:
+                    return
+                self._add_hash(row)
+
+    def is_complete(self, unit: Unit) -> bool:
+        """Read the events added since; return False if the log is broken."""
+        at = unit.all("events_after", tenant=unit.tenant, id=self._walk.at - 1, limit=1)
+        # Another erasure re-sealed the log meanwhile.
+        if at and at[0][8] != self._walk.hash:
+            self._start()
+        if not self._walk.is_broken:
+            self.follow(unit)
+        return not self._walk.report(read_head(unit)).broken
+
+    def write(self, unit: Unit) -> None:
+        """Store the new hashes of the events and of the head."""
+        before = [self._before, *self._hashes]
+        unit.run_many(
+            "seal_event",
+            (
+                {"tenant": unit.tenant, "id": id, "previous_hash": previous_hash, "hash": hash}
+                for id, previous_hash, hash in zip(count(self.first), before, self._hashes, strict=False)
+            ),
+        )
+        unit.put("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
+
+    def _start(self) -> None:
+        self._walk = ChainWalk(self._key)
+        self._before = START
+        self._hashes: list[str] = []
+
+    def _add_hash(self, row: Row) -> None:
+        event = event_from(row[:-1])
+        if event.id < self.first:
+            self._before = event.hash
+            return
+        if event.id in self._cleared:
+            agent = None if self._cleared[event.id] else event.agent_id
+            event = replace(event, message=ERASED, meta={}, agent_id=agent)
+        previous_hash = self._hashes[-1] if self._hashes else self._before
+        self._hashes.append(event_hash(replace(event, previous_hash=previous_hash), previous_hash, self._key))
+
+
+class ErasureRows(AuditRows):
+    """Implementation of `ports.ErasureStore`."""
+
+    def list_traces(
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        user: str | None = None,
+        after: Key = (),
+        limit: int = 500,
+    ) -> Sequence[Trace]:
+        if table == NOTES_FILE:
+            return []
+        start = after or TABLES[table].start
+        values = {"tenant": tenant, "agent": agent, "session": session_id, "after": start[0], "limit": limit}
+        values |= {"after_too": start[-1]} | ({} if user is None else {"user": user})
+        read = self._read_sealed if table == "audit_log" else self._read
+        rows = read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
+        return [_trace_from(table, row) for row in rows]
+
+    def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
+        def read(unit: Unit) -> list[Trace]:
+            found = []
+            for _, table, keys in _iter_batches((each for each in parents if each.table in CHILDREN), (*CHILDREN,)):
+                statement, child = CHILDREN[table]
+                rows = unit.all(statement, tenant=tenant, names=self._engine.texts([str(key) for key in keys]))
+                found += [Trace(table=child, key=tuple(key), size=size or 0) for *key, size in rows]
+            return found
+
+        return self._read(tenant, read)
+
+    def plan_sealing(self, tenant: str, cleared: Sequence[Trace]) -> Sealing | None:
+        sealing = self._make_sealing(cleared)
+        if sealing is not None:
+            self._read(tenant, sealing.follow)
+        return sealing
+
+    def erase_traces(
+        self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace], *, sealing: object = None
+    ) -> Erased:
+        def erase(unit: Unit) -> Erased:
+            removed, marked = Counter[str](), Counter[str]()
+            self._lock_rows(unit, [*gone, *cleared])
+            head = read_head(unit)
+            refuse_foreign(head.hash, self.audit_key)
+            for statement, table, values in self._iter_removals(tenant, gone):
+                removed[table] += unit.run(statement, **values)
+            self._reindex(unit, gone)
+            # Re-seal only an intact log: one that was tampered with must stay visibly broken.
+            seal = sealing if isinstance(sealing, Sealing) else self._make_sealing(cleared)
+            is_intact = seal is not None and seal.is_complete(unit)
+            for has_ids in (False, True):
+                chosen = [each for each in cleared if each.has_ids is has_ids]
+                for (agent, parent), table, keys in _iter_batches(chosen, CLEARED):
+                    values = self._batch_params(tenant, agent, parent, keys) | {"mark": ERASED}
+                    marked[table] += unit.run(f"clear_{'ids_' * has_ids}{table}", **values)
+            if seal is None or not is_intact:
+                return Erased(removed=+removed, cleared=+marked)
+            seal.write(unit)
+            return Erased(removed=+removed, cleared=+marked, resealed_from=seal.first, head_before=head)
+
+        return self._write(tenant, erase)
+
+    def keep_erased(self, tenant: str, marks: Collection[str], *, now: datetime) -> None:
+        def keep(unit: Unit) -> None:
+            salts = _list_salts(unit) or [secrets.token_hex(SALT_CHARS // 2)]
+            hashes = ({"hash": hash_mark(salts[0], mark)} for mark in sorted(marks))
+            unit.run_many("keep_erased", ({"tenant": tenant, "now": now} | each for each in hashes))
+
+        self._write(tenant, keep)
+
+    def find_erased(self, tenant: str, marks: Collection[str]) -> Collection[str]:
+        def find(unit: Unit) -> set[str]:
+            known = {hash_mark(salt, mark): mark for salt in _list_salts(unit) for mark in marks}
+            rows = unit.all("find_erased", tenant=tenant, names=self._engine.texts(list(known))) if known else []
+            return {known[row[0]] for row in rows}
+
+        return self._read(tenant, find)
+
+    def forget_cached(self, tenant: str) -> None:
+        self._words.forget(tenant)
+        self._engine.forget(tenant)
+
+    def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
+        return self._engine.scrub([*TABLES, *DEPENDENT_TABLES], compact=compact)
+
+    def _make_sealing(self, cleared: Sequence[Trace]) -> Sealing | None:
+        events = {int(each.key[0]): each.has_ids for each in cleared if each.table == "audit_log"}
+        return Sealing(events, self.audit_key) if events else None
+
+    def _lock_rows(self, unit: Unit, traces: Sequence[Trace]) -> None:
+        """Lock the rows that every writer locks first, in a fixed order to avoid deadlocks. Invalidates caches."""
+        for agent in sorted({each.agent for each in traces if each.table in ("memories", "memory_versions")}):
+            renew_index(unit, agent)
+        if any(each.table in ("kb_documents", "kb_chunks") for each in traces):
+            unit.put("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
+        if any(each.table == "audit_log" for each in traces):
+            unit.put("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
+
+    def _reindex(self, unit: Unit, gone: Sequence[Trace]) -> None:
+        """Index memories that lose a former text by the text they have: a gist has the words of the one before."""
+        for agent, seq in sorted({(each.agent, int(each.key[0])) for each in gone if each.table == "memory_versions"}):
+            row = unit.one("find_memory", tenant=unit.tenant, agent=agent, seq=seq)
+            if row is None:
+                continue
+            memory = memory_from(row)
+            values = memory_values(memory, seq)
+            unit.put("remove_from_index", tenant_id=unit.tenant, agent_id=agent, seq=seq)
+            if is_searchable(values):
+                (entry,) = self._engine.index.encoded([index_terms(memory.text)], [None])
+                unit.put("index_memory", **values, **entry)
+                note_entries(unit, [entry])
+
+    def _iter_removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield (statement, table it removes from, parameters), children first so that their rows are counted."""
+        for (agent, parent), table, keys in _iter_batches(gone, ORDER):
+            values = self._batch_params(tenant, agent, parent, keys)
+            for statement, hanging in GOES_WITH.get(table, ()):
+                yield statement, hanging, values
+            yield f"erase_{table}", table, values
+
+    def _batch_params(self, tenant: str, agent: str, parent: str | int, keys: Sequence[str | int]) -> dict[str, Any]:
+        numbers = [key for key in keys if isinstance(key, int)]
+        names = [key for key in keys if isinstance(key, str)]
+        return {
+            "tenant": tenant,
+            "agent": agent,
+            "parent": parent,
+            "numbers": self._engine.numbers(numbers),
+            "names": self._engine.texts(names),
+        }
+
+
+def _iter_batches(
+    traces: Iterable[Trace], order: Sequence[str]
+) -> Iterator[tuple[tuple[str, str | int], str, Sequence[str | int]]]:
+    """Yield batches of keys for one statement each: same table, agent and parent (a session or a workflow)."""
+    groups: dict[tuple[str, str, str | int], set[str | int]] = defaultdict(set)
+    for each in traces:
+        agent = each.agent if TABLES[each.table].is_agents else ""
+        groups[each.table, agent, each.key[0] if len(each.key) > 1 else ""].add(each.key[-1])
+    for table in order:
+        for (name, agent, parent), found in groups.items():
+            # The keys of a table are either all numbers or all names, so they can be sorted.
+            keys = sorted(found) if name == table else ()
+            for start in range(0, len(keys), BATCH):
+                yield (agent, parent), table, keys[start : start + BATCH]
+
+
+def _list_salts(unit: Unit) -> list[str]:
+    return [row[0] for row in unit.all("list_erased_salts", tenant=unit.tenant)]
+
+
+def _trace_from(table: str, row: Row) -> Trace:
+    agent, belongs_to, *key = row[:4]
+    texts = tuple(_iter_texts(table, row[5:]))
+    made = row[4] or ""
+    return Trace(
+        table=table,
+        key=tuple(part for part in key if part is not None),
+        agent=agent or "",
+        belongs_to=belongs_to or "",
+        texts=texts,
+        size=sum(map(len, texts)),
+        made=stamp(made) if isinstance(made, datetime) else made,
+    )
+
+
+def _iter_texts(table: str, values: Row) -> Iterator[str]:
+    if table == "audit_log":
+        values = (*values[:-1], _without_own_actor(values[-1]))
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif value is not None:
+            # PostgreSQL returns JSON columns already parsed.
+            yield "\n".join(_iter_strings(value))
+    for value in values if TABLES[table].json else ():
+        if isinstance(value, str) and value[:1] in ("[", "{"):
+            yield "\n".join(_iter_strings(_parse_json(value)))
+
+
+def _without_own_actor(meta: Any) -> Any:
+    """Remove an actor of wellkept itself from an event's meta, so that erasing "operator" matches no event."""
+    read = _parse_json(meta) if isinstance(meta, str) else meta
+    if isinstance(read, Mapping) and read.get(ACTOR) in OWN_ACTORS:
+        return {name: value for name, value in read.items() if name != ACTOR}
+    return meta
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        # The text only looks like JSON; the caller has yielded it unchanged.
+        return None
+
+
+def _iter_strings(value: Any) -> Iterator[str]:
+    """Yield every string in a JSON value in order, at any depth."""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, Mapping):
+            waiting += [each for pair in reversed([*inner.items()]) for each in reversed(pair)]
+        elif isinstance(inner, list):
+            waiting += reversed(inner)

@@ -1,0 +1,66 @@
+"""Rows of items: memories with a namespace and a key of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from wellkept.model import Memory, Owner
+from wellkept.policy.filters.conditions import Condition
+from wellkept.policy.names import memory_seq
+from wellkept.store.conditions import compile_filter
+from wellkept.store.engine import Unit, Units
+from wellkept.store.tables.agents import hold_agent, touch_index
+from wellkept.store.tables.rows import memory_from, owner_params
+
+
+class ItemRows(Units):
+    """Implementation of `ports.ItemStore`."""
+
+    def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
+        # Without a user, a key is that of no user.
+        owners = [owner.of(part.user) for part in owner.parts]
+
+        def find(unit: Unit) -> Memory | None:
+            rows = (unit.one("find_item", **owner_params(each), path=path, key=key) for each in owners)
+            return next((memory_from(row) for row in rows if row is not None), None)
+
+        return self._read(owner.tenant, find)
+
+    def hold_items(self, owner: Owner, *, now: datetime) -> None:
+        self._write(owner.tenant, lambda unit: hold_agent(unit, owner, now))
+
+    def set_item_end(self, memory: Memory) -> None:
+        values = {**owner_params(memory.owner), "seq": memory_seq(memory.id) or 0, "until": memory.expires_at}
+
+        def set_end(unit: Unit) -> None:
+            # Every write to the index locks the agent's row first, to avoid deadlocks.
+            touch_index(unit, memory.owner)
+            unit.put("set_item_end", **values, ttl_seconds=memory.ttl_seconds)
+            unit.put("prolong_entry", **values)
+
+        self._write(memory.owner.tenant, set_end)
+
+    def find_item_numbers(
+        self, owner: Owner, where: Condition | None, *, now: datetime, limit: int, offset: int = 0
+    ) -> Sequence[int]:
+        clause = compile_filter(where, self._engine.name, now)
+        values = {**owner_params(owner), "now": now, "limit": limit, "offset": offset}
+        rows = self._read(owner.tenant, lambda unit: unit.all("item_numbers", clause, **values))
+        return [row[0] for row in rows]
+
+    def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
+        values = {**owner_params(owner), "now": now, "first": first, "last": last, "limit": limit}
+        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("item_namespaces", **values))]
+
+    def delete_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
+        def delete(unit: Unit) -> int:
+            place = {**owner_params(owner), "now": now}
+            rows = unit.all("expired_items", **place, limit=limit)
+            if rows:
+                touch_index(unit, owner)
+                # The end of an item may have moved until the agent's row was locked.
+                unit.run_many("delete_expired_item", [{**place, "seq": seq} for (seq,) in rows])
+            return len(rows)
+
+        return self._write(owner.tenant, delete)

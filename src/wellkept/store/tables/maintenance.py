@@ -1,0 +1,184 @@
+"""Rows that maintenance reads and writes: aging episodes, retrieval marks and leases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+
+from wellkept.model import ClusterNode, Kind, Memory, Owner, State
+from wellkept.policy.items import end_of
+from wellkept.policy.memories.categories import LIFETIMES, Lifetimes
+from wellkept.policy.memories.lifetime import prolong
+from wellkept.policy.names import memory_seq
+from wellkept.ports import Aging
+from wellkept.ports.memories import SOON, StoreTotals
+from wellkept.store.engine import Row, Unit, Units
+from wellkept.store.tables.embeddings import NO_OWNER
+from wellkept.store.tables.rows import maybe_moment, memory_from, merge_parts, moment, owner_params
+
+BEGUN = SOON + timedelta(days=1)
+"""Due date of a tenant that changed, while it is visited."""
+
+
+class MaintenanceRows(Units):
+    """Implementation of `ports.MaintenanceStore`."""
+
+    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
+        def read(unit: Unit) -> list[list[Memory]]:
+            parts = (unit.all("list_for_review", **owner_params(part), limit=limit) for part in owner.parts)
+            return [[*map(memory_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda memory: memory_seq(memory.id) or 0)
+
+    def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
+        rows = self._read(
+            owner.tenant, lambda unit: unit.all("list_aging", **owner_params(owner), after=after, limit=limit)
+        )
+        return [
+            Aging(
+                seq,
+                importance,
+                moment(created_at),
+                maybe_moment(last_retrieved_at),
+                maybe_moment(expires_at),
+                maybe_moment(valid_to),
+                category,
+                user,
+            )
+            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user in rows
+        ]
+
+    def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:
+        ((live, expired),) = self._read(
+            owner.tenant, lambda unit: unit.all("count_aging", **owner_params(owner), now=now)
+        )
+        return int(live), int(expired)
+
+    def count_states(self, owner: Owner, *, now: datetime) -> Mapping[tuple[Kind, State], int]:
+        rows = self._read(owner.tenant, lambda unit: unit.all("count_states", **owner_params(owner), now=now))
+        return {(Kind(kind), State(state)): int(count) for kind, state, count in rows}
+
+    def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
+        numbers = self._engine.numbers(seqs)
+
+        def archive(unit: Unit) -> int:
+            # Every write locks the agent's row first, to avoid deadlocks.
+            unit.put("touch_index", **owner_params(owner))
+            unit.put("remove_all_from_index", **owner_params(owner), seqs=numbers)
+            return unit.run("archive_memories", **owner_params(owner), seqs=numbers, now=now)
+
+        return self._write(owner.tenant, archive)
+
+    def mark_retrieved(
+        self, owner: Owner, seqs: Sequence[int], *, at: datetime, lifetimes: Lifetimes = LIFETIMES
+    ) -> None:
+        numbers = self._engine.numbers(seqs)
+
+        def mark(unit: Unit) -> None:
+            ending = unit.all("ending_memories", **owner_params(owner), seqs=numbers, now=at)
+            ends = [
+                {**owner_params(owner), "seq": row[0], "until": end}
+                for row in ending
+                if (end := _prolong(row, at, lifetimes)) is not None
+            ]
+            if ends:
+                # Every write to the index locks the agent's row first, to avoid deadlocks.
+                unit.put("touch_index", **owner_params(owner))
+            unit.put("mark_retrieved", **owner_params(owner), seqs=numbers, at=at)
+            if ends:
+                unit.run_many("prolong_memory", ends)
+                unit.run_many("prolong_entry", ends)
+
+        self._write(owner.tenant, mark)
+
+    def list_due_tenants(self, now: datetime) -> Sequence[str]:
+        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_due_tenants", now=now))]
+
+    def mark_all_due(self) -> None:
+        self._write(NO_OWNER, lambda unit: unit.put("mark_all_due", soon=SOON))
+
+    def begin_visit(self, tenant: str) -> tuple[bool, datetime]:
+        self._marked.pop(tenant, None)
+
+        def begin(unit: Unit) -> tuple[bool, datetime]:
+            row = unit.one("find_due_at", tenant=tenant)
+            due_at = SOON if row is None else moment(row[0])
+            if due_at > BEGUN:
+                return False, due_at
+            unit.put("begin_visit", tenant=tenant, began=BEGUN)
+            return True, BEGUN
+
+        return self._write(tenant, begin)
+
+    def end_visit(self, tenant: str, due_before: datetime, *, due_at: datetime, counts: Mapping[str, int]) -> None:
+        values = {"began": due_before, "next": due_at, "counts": json.dumps(counts)}
+        self._write(tenant, lambda unit: unit.put("end_visit", tenant=tenant, **values))
+
+    def find_first_ends(self, tenant: str) -> tuple[datetime | None, datetime | None]:
+        ((item, answer),) = self._read(tenant, lambda unit: unit.all("find_first_ends", tenant=tenant))
+        return maybe_moment(item), maybe_moment(answer)
+
+    def sum_counts(self) -> Mapping[str, int]:
+        return {name: int(count) for name, count in self._read(NO_OWNER, lambda unit: unit.all("sum_counts"))}
+
+    def count_recalls(self, owner: Owner, days: Mapping[date, int]) -> None:
+        rows = [{**owner_params(owner), "day": day.isoformat(), "count": count} for day, count in days.items()]
+        self._write(owner.tenant, lambda unit: unit.run_many("count_recalls", rows))
+
+    def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        values = {"name": name, "holder": holder, "now": now, "until": until}
+        return self._write(NO_OWNER, lambda unit: unit.run("take_lease", **values)) > 0
+
+    def put_record(self, name: str, value: str, *, at: datetime) -> None:
+        values = {"name": name, "holder": value, "until": at}
+        self._write(NO_OWNER, lambda unit: unit.run("put_lease", **values))
+
+    def find_record(self, name: str) -> tuple[str, datetime] | None:
+        row = self._read(NO_OWNER, lambda unit: unit.one("find_lease_row", name=name))
+        return None if row is None else (row[0], moment(row[1]))
+
+    def count_bytes(self) -> int:
+        ((count,),) = self._read(NO_OWNER, lambda unit: unit.all("count_bytes"))
+        return int(count) + sum(node.bytes for node in self._engine.check_nodes())
+
+    def read_totals(self, names: Sequence[str]) -> StoreTotals:
+        values = {"names": self._engine.texts(names)}
+        rows = {
+            name: (value, at)
+            for name, value, at in self._read(NO_OWNER, lambda unit: unit.all("read_totals", **values))
+        }
+        elsewhere = sum(node.bytes for node in self._engine.check_nodes())
+        return StoreTotals(
+            bytes=int(rows["bytes"][0]) + elsewhere,
+            waiting=int(rows["waiting"][0]),
+            records={name: (rows[name][0], moment(rows[name][1])) for name in names if name in rows},
+        )
+
+    def check_nodes(self) -> Sequence[ClusterNode]:
+        return self._engine.check_nodes()
+
+    def end_lease(self, name: str, holder: str) -> None:
+        self._write(NO_OWNER, lambda unit: unit.run("end_lease", name=name, holder=holder))
+
+    def end_old_leases(self, *, before: datetime) -> None:
+        def end(unit: Unit) -> None:
+            unit.put("end_old_leases", before=before)
+            if not self._engine.has_single_writer:
+                unit.put("drop_full_buckets")
+
+        self._write(NO_OWNER, end)
+
+
+def _prolong(row: Row, at: datetime, lifetimes: Lifetimes) -> datetime | None:
+    _, category, created_at, last_retrieved_at, expires_at, ttl_seconds = row
+    if ttl_seconds is not None:
+        return end_of(at, ttl_seconds)
+    return prolong(
+        category,
+        moment(created_at),
+        maybe_moment(last_retrieved_at),
+        moment(expires_at),
+        recalled_at=at,
+        lifetimes=lifetimes,
+    )

@@ -1,0 +1,399 @@
+"""Rows of memories and their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from wellkept.errors import Conflict, Invalid, NotFound
+from wellkept.lazy import dataclass
+from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
+from wellkept.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
+from wellkept.policy.names import memory_id, memory_seq
+from wellkept.policy.recall.similarity import Evidence
+from wellkept.policy.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
+from wellkept.ports import Encoded, EncodedMemory, MemorySummary, Vector
+from wellkept.store.conditions import Clause, compile_filter
+from wellkept.store.engine import Engine, Row, Unit, Units
+from wellkept.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
+from wellkept.store.tables.rows import (
+    BEHIND_ALL,
+    MAX_PATTERN_BYTES,
+    is_searchable,
+    memory_from,
+    memory_values,
+    merge_parts,
+    note_change,
+    note_entries,
+    number_memory,
+    owner_params,
+    summary_from,
+    version_from,
+)
+
+NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
+NO_SUCH_MEMORY = "There is no such memory."
+ANY_KIND = "all"
+MAX_KNOWN = 10_000
+"""Owners whose number of memories is kept in memory."""
+
+# Statements that select the memories beyond the limit, and the oldest ones of low trust.
+_PRUNE = ("beyond_kept", "oldest_low_trust")
+_PRUNE_EPISODES = ("beyond_kept_episodes", "oldest_low_trust_episodes")
+
+ADDED = "added"
+"""Key of the memories of an agent that a transaction adds, in `Unit.memo`."""
+
+Key = tuple[Owner, Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Number of an owner's memories of one kind after a commit, and the state of the agent's row by then."""
+
+    life: int
+    rewrites: int
+    last_seq: int
+    count: int
+
+
+class MemoryRows(Units):
+    """Implementation of `ports.MemoryStore`."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._known: dict[Key, _Known] = {}
+
+    def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
+        return self.add_memories([memory], [vector])[0]
+
+    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[EncodedMemory]:
+        entries = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
+        return [EncodedMemory(memory_values(memory, 0), entry) for memory, entry in zip(memories, entries, strict=True)]
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
+        if not memories:
+            return []
+        owner = memories[0].owner
+        if any(memory.owner != owner for memory in memories):
+            raise Invalid("Memories that are added together must belong to one agent.")
+        encoded = [
+            each if isinstance(each, EncodedMemory) else self.encode_memories([memory], [each])[0]
+            for memory, each in zip(memories, vectors, strict=True)
+        ]
+        rows = [each.row for each in encoded]
+
+        def add(unit: Unit) -> int:
+            last = take_numbers(unit, owner, len(memories), memories[0].created_at)
+            first = last - len(memories) + 1
+            for seq, row in enumerate(rows, first):
+                row["seq"] = seq
+            _put_all(unit, "add_memory", rows)
+            found = [{**row, **entry} for row, entry in encoded if is_searchable(row)]
+            note_entries(unit, found)
+            _put_all(unit, "index_memory", found)
+            unit.memo.setdefault((ADDED, owner.agent), []).extend(memories)
+            return first
+
+        first = self._write(owner.tenant, add)
+        return [number_memory(memory, seq) for seq, memory in enumerate(memories, first)]
+
+    def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
+        """Reserve all numbers up to `seq`; return the highest reserved so far. Add the agent if it is missing."""
+        return self._write(owner.tenant, lambda unit: run_counter(unit, "raise_counter", owner, now, seq=seq))
+
+    def get_memory(self, owner: Owner, id: str) -> Memory:
+        return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
+
+    def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
+        return {row[2]: memory_from(row) for row in self._find_rows(owner, seqs)}
+
+    def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
+        return {row[2]: summary_from(row) for row in self._find_rows(owner, seqs)}
+
+    def _find_rows(self, owner: Owner, seqs: Sequence[int]) -> Sequence[Row]:
+        values = {**owner_params(owner), "seqs": self._engine.numbers(seqs)}
+        return self._read(owner.tenant, lambda unit: unit.all("find_memories", **values))
+
+    def list_memories(
+        self,
+        owner: Owner,
+        *,
+        kind: Kind | None = None,
+        needle: str = "",
+        where: Condition | None = None,
+        state: State | None = State.LIVE,
+        now: datetime,
+        is_past: bool = False,
+        before: int | None = None,
+        limit: int = 20,
+    ) -> Sequence[Memory]:
+        if len(owner.parts) > 1:
+            # One listing for each user, because an index has the rows of one user in order.
+            filters: dict[str, Any] = {"kind": kind, "needle": needle, "where": where, "state": state}
+            page: dict[str, Any] = {"now": now, "is_past": is_past, "before": before, "limit": limit}
+            found = [self.list_memories(part, **filters, **page) for part in owner.parts]
+            return merge_parts(found, limit, lambda memory: memory_seq(memory.id) or 0)
+        pattern = f"%{like_literal(fold(needle))}%"
+        if len(pattern.encode()) > MAX_PATTERN_BYTES:
+            return []
+        in_state = None if state is None else Comparison(STATE, EQUAL, state.value)
+        clause = compile_filter(join_conditions(in_state, where), self._engine.name, now)
+        values = {
+            **owner_params(owner),
+            "needle": pattern,
+            "now": now,
+            "is_past": is_past,
+            "before": BEHIND_ALL if before is None else before,
+            "limit": limit,
+        }
+        name = "list_memories" if kind is None else "list_episodes"
+        if kind is not None and kind is not Kind.EPISODE:
+            name, values["kind"] = "list_memories_of_kind", kind.value
+        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search. The rows of one
+        # user are few and have an index.
+        elif needle and state is State.LIVE and owner.user is None and self._unit(owner.tenant) is None:
+            numbers = self._engine.index.numbers_holding(owner, fold(needle))
+            if numbers is not None:
+                values["kind"] = ANY_KIND if kind is None else kind.value
+                return self._list_numbered(owner, numbers, clause, values)
+        return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, clause, **values))]
+
+    def _list_numbered(
+        self, owner: Owner, numbers: Iterator[int], clause: Clause, values: Mapping[str, Any]
+    ) -> Sequence[Memory]:
+        """List the memories with these numbers that match the other filters, newest first."""
+        remaining, limit = (each for each in numbers if each < values["before"]), values["limit"]
+        found: list[Row] = []
+        while len(found) < limit and (part := list(islice(remaining, limit))):
+            params = {**values, "seqs": self._engine.numbers(part)}
+            found += self._read(owner.tenant, partial(_list_these, clause=clause, values=params))
+        return [memory_from(row) for row in found[:limit]]
+
+    def approve_notes(self, owner: Owner) -> int:
+        raise Invalid(NO_WORKSPACE)
+
+    def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
+        values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
+        if (unit := self._unit(owner.tenant)) is not None and not self._engine.has_single_writer:
+            held, same = ask_agent(unit, owner), unit.ask("find_same_memory", **values)
+            if not keep_agent(unit, owner, held(), now):
+                # Another writer may have added the agent meanwhile; look again, now that its row is locked.
+                same = unit.ask("find_same_memory", **values)
+            row = same()
+        else:
+            row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
+        return None if row is None else memory_from(row)
+
+    def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
+        row = self._read(
+            owner.tenant, lambda unit: unit.one("last_episode", **owner_params(owner), session_id=session_id)
+        )
+        return None if row is None else memory_from(row)
+
+    def update_memory(
+        self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
+    ) -> Memory:
+        owner, seq = memory.owner, memory_seq(memory.id) or 0
+        row = memory_values(memory, seq)
+        words = gist_terms(memory.text, whole) if whole else index_terms(memory.text)
+        (entry,) = self._engine.index.encoded([words], [vector])
+
+        def update(unit: Unit) -> Memory:
+            # Every write locks the agent's row first, to avoid deadlocks.
+            touch_index(unit, owner)
+            stored = memory_from(_get_row(unit, owner, memory.id))
+            # Nobody else can change it now.
+            if stored.version != memory.version or stored.user != memory.user:
+                raise Conflict("This memory was edited meanwhile; read it again.")
+            unit.put("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
+            unit.put("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at)
+            known = (
+                row | _pick(memory_values(stored, seq), "kind session_id role since") | {"version": memory.version + 1}
+            )
+            # The entry of a gist has words that its text has not; it keeps them as long as the text stays.
+            is_same = is_searchable(row) and (whole is not None or stored.text == memory.text)
+            note_change(unit)
+            if not is_same or not unit.run("renew_entry", **_pick(known, "tenant_id agent_id seq version ends_at")):
+                unit.put("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
+                if is_searchable(row):
+                    unit.put("index_memory", **known, **entry)
+                    note_entries(unit, [entry])
+            elif whole is not None:
+                unit.put("set_memory_words", **owner_params(owner), seq=seq, **entry)
+            return _apply_edit(stored, memory, replaced_at)
+
+        return self._write(owner.tenant, update)
+
+    def list_versions(
+        self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
+    ) -> Sequence[MemoryVersion]:
+        page = {"before": BEHIND_ALL if before is None else before, "limit": BEHIND_ALL if limit is None else limit}
+
+        def read(unit: Unit) -> Sequence[Row]:
+            _get_row(unit, owner, id)
+            return unit.all("list_versions", **owner_params(owner), seq=memory_seq(id), **page)
+
+        return [version_from(row) for row in self._read(owner.tenant, read)]
+
+    def delete_memory(self, owner: Owner, id: str) -> None:
+        def delete(unit: Unit) -> None:
+            touch_index(unit, owner)
+            if not unit.run("delete_memory", **owner_params(owner), seq=memory_seq(id) or 0):
+                raise NotFound(NO_SUCH_MEMORY)
+
+        self._write(owner.tenant, delete)
+
+    def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
+        which = {**owner_params(owner), "kind": kind.value}
+
+        def prune(unit: Unit) -> Sequence[str]:
+            beyond, low = _PRUNE_EPISODES if kind is Kind.EPISODE else _PRUNE
+            if kind is Kind.EPISODE or is_low_trust:
+                rows = unit.all(beyond, **which, keep=keep, limit=BEHIND_ALL)
+            else:
+                rows = self._find_beyond(unit, (owner, kind), which, keep)
+            if rows and is_low_trust:
+                rows = unit.all(low, **which, limit=len(rows))
+            if not rows:
+                return []
+            touch_index(unit, owner)
+            _put_all(unit, "delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
+            return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
+
+        return self._write(owner.tenant, prune)
+
+    def _find_beyond(self, unit: Unit, key: Key, which: Mapping[str, Any], keep: int) -> Sequence[Row]:
+        """Return the numbers of the rows beyond the newest `keep`.
+
+        Stepping over all rows that are kept takes long, so their number is kept in memory. As long as the agent's row
+        shows that nothing was removed, only the rows behind the last known one are counted.
+        """
+        state = unit.memo.get(("agent", key[0].agent)) or unit.one("hold_agent", **owner_params(key[0]))
+        if state is None:
+            return []
+        last_seq, life, rewrites = state
+        known = self._known.get(key)
+        if known is None or (known.life, known.rewrites) != (life, rewrites):
+            rows = unit.all("beyond_kept", **which, keep=keep, limit=BEHIND_ALL)
+            count = keep if rows else self._count_after(unit, which, 0)
+        # Each new row takes a number, so there are at most this many.
+        elif known.count + last_seq - known.last_seq <= keep:
+            return []
+        else:
+            own = unit.memo.get((ADDED, key[0].agent), ())
+            count = known.count + (
+                # Nobody else took a number meanwhile.
+                sum(memory.kind is key[1] and (memory.user or NO_USER) == key[0].user for memory in own)
+                if known.last_seq + len(own) == last_seq
+                else self._count_after(unit, which, known.last_seq)
+            )
+            rows = unit.all("oldest_of_kind", **which, limit=count - keep) if count > keep else []
+            count = min(count, keep)
+        found = _Known(life, rewrites + bool(rows), last_seq, count)
+        self._after_commit(lambda: self._remember(key, found))
+        return rows
+
+    def _count_after(self, unit: Unit, which: Mapping[str, Any], seq: int) -> int:
+        row = unit.one("count_kind_after", **which, seq=seq)
+        return 0 if row is None else int(row[0])
+
+    def forget_counts(self, tenant: str) -> None:
+        """Drop the numbers known of a tenant's agents."""
+        for key in [key for key in self._known.copy() if key[0].tenant == tenant]:
+            self._known.pop(key, None)
+
+    def _remember(self, key: Key, found: _Known) -> None:
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[key] = found
+
+    def search_memories(
+        self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
+    ) -> Sequence[Match]:
+        words = terms(query)
+        if not words or not kinds:
+            return []
+        return self._search(owner.tenant).search_memories(owner, words, kinds=kinds, now=now, limit=limit)
+
+    def nearest_memories(
+        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
+    ) -> Sequence[Match]:
+        if not kinds:
+            return []
+        return self._search(owner.tenant).nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+
+    def sample_vectors(self, owner: Owner, *, limit: int) -> tuple[Sequence[int], Sequence[Vector]]:
+        return self._search(owner.tenant).sample_vectors(owner, limit)
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool = False,
+        where: Condition | None = None,
+    ) -> Evidence:
+        search = self._search(owner.tenant)
+        if not kinds:
+            return Evidence.empty()
+        return search.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past, where=where)
+
+
+_EDITABLE = (
+    "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
+    "content_hash valid_to held_at flag metadata origin ttl_seconds user_id"
+)
+"""Parameters of the statement `update_memory`."""
+
+
+def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory:
+    """Copy the fields that an edit may change from `edited` to `stored`."""
+    return replace(
+        stored,
+        text=edited.text,
+        tags=edited.tags,
+        scope=edited.scope,
+        importance=edited.importance,
+        category=edited.category,
+        expires_at=edited.expires_at,
+        archived_at=edited.archived_at,
+        valid_to=edited.valid_to,
+        held_at=edited.held_at,
+        flag=edited.flag,
+        metadata=edited.metadata,
+        origin=edited.origin,
+        ttl_seconds=edited.ttl_seconds,
+        updated_at=replaced_at,
+        version=edited.version + 1,
+    )
+
+
+def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
+    return {name: row[name] for name in names.split()}
+
+
+def _put_all(unit: Unit, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Run a statement for each row; for a single one without the cost of running it for many."""
+    if len(rows) == 1:
+        unit.put(name, **rows[0])
+    else:
+        unit.run_many(name, rows)
+
+
+def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:
+    return unit.all("list_these", clause, **values)
+
+
+def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
+    row = unit.one("find_memory", **owner_params(owner), seq=memory_seq(id) or 0)
+    if row is None:
+        raise NotFound(NO_SUCH_MEMORY)
+    return row

@@ -1,0 +1,81 @@
+"""Tools that recall memories and search the documents of the organisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wellkept.model import Hit, Json, KindName
+from wellkept.policy.recall.purposes import is_unverified
+from wellkept.tools.bounds import bound_results, render_text
+
+if TYPE_CHECKING:
+    from wellkept.api.agent import AgentMemory
+
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 20
+
+
+def search_my_memories(
+    memory: AgentMemory,
+    query: str,
+    limit: int = DEFAULT_LIMIT,
+    purpose: str | None = None,
+    min_score: float | None = None,
+    kind: KindName | None = None,
+    tag: str = "",
+    session_id: str | None = None,
+    where: str = "",
+) -> Json:
+    hits = memory.recall(
+        query,
+        limit=max(1, min(limit, MAX_LIMIT)),
+        kinds=None if kind is None else [kind],
+        purpose=purpose,
+        min_score=min_score,
+        tag=tag,
+        session_id=session_id,
+        where=where,
+    )
+    answer: Json = {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
+    if hits.heading:
+        answer = {"heading": hits.heading, **answer}
+    if hits.unanswered:
+        answer["missing"] = [{"source": each.source, "reason": each.reason} for each in hits.unanswered]
+    return answer
+
+
+def _render(hit: Hit) -> Json:
+    when = hit.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    result = render_text(hit.text, hit.memory)
+    if is_unverified(hit):
+        result["unverified"] = True
+    if hit.document is not None:
+        result |= {"title": hit.title, **({"page": hit.page} if hit.page else {})}
+    return {"source": hit.source.value, "id": hit.id, **result, "score": round(hit.score, 3), "when": when}
+
+
+def search_knowledge(
+    memory: AgentMemory,
+    query: str,
+    categories: Sequence[str] = (),
+    limit: int = DEFAULT_LIMIT,
+    min_score: float | None = None,
+    where: str = "",
+) -> Json:
+    limit = max(1, min(limit, MAX_LIMIT))
+    hits = memory.search_knowledge(query, categories=categories, limit=limit, min_score=min_score, where=where)
+    return {"count": len(hits), "results": bound_results([_render_passage(hit) for hit in hits])}
+
+
+def _render_passage(hit: Hit) -> Json:
+    assert hit.document is not None
+    result = {"id": hit.id, "title": hit.document.title, **render_text(hit.text), "score": round(hit.score, 3)}
+    more = {
+        "heading": hit.heading,
+        "page": hit.page,
+        "unverified": is_unverified(hit),
+        "category": hit.document.category,
+        "source": hit.document.source,
+    }
+    return result | {name: value for name, value in more.items() if value}
