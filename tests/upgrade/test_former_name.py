@@ -72,7 +72,7 @@ def test_everything_is_there(opened: Callable[[Path], Wellkept], tmp_path: Path)
         assert [each.text for each in atlas.recall("tabs or spaces?")][:1] == ["Prefers tabs over spaces"]
         assert "disk full" in atlas.read_detail(atlas.list_details()[0].key, limit=100).content
         assert [each.title for each in acme.list_documents()] == ["Handbook"]
-        assert acme.audit.verify().is_ok
+        assert acme.audit.verify().is_intact
 
 
 def test_an_api_key_opens_its_tenant(tmp_path: Path) -> None:
