@@ -272,7 +272,7 @@ def test_an_open_first_edition_accepts_no_key(start_old: Start, start_new: Start
 
     # The first edition would ignore the limits.
     for key in (limited, new.call("tenant", "add_key", "read")["key"]):
-        with pytest.raises(Refused, match="lacks a table or column"):
+        with pytest.raises(Refused, match="Unauthorized"):
             old.call("store", "verify_key", key)
     assert new.call("store", "verify_key", issued)["agents"] == []
     assert new.call("store", "verify_key", limited)["agents"] == ["other"]
@@ -334,12 +334,12 @@ def test_the_last_release_works_beside_this_version(start_last: Start, start_new
     assert find_problems(new) == []
 
 
-def test_keys_hold_in_both_versions(start_last: Start, start_new: Start) -> None:
+def test_keys_of_the_last_release_hold_in_both_versions(start_last: Start, start_new: Start) -> None:
     last, new = (start().wait_until_open() for start in (start_last, start_new))
-    for issuer, other in ((last, new), (new, last)):
-        issued = issuer.call("tenant", "add_key", "write", agents=["other"])
-        assert other.call("store", "verify_key", issued["key"])["agents"] == ["other"]
-        issuer.call("tenant", "revoke_key", issued["record"]["id"])
+    for revoking, other in ((last, new), (new, last)):
+        issued = last.call("tenant", "add_key", "write", agents=["other"])
+        assert new.call("store", "verify_key", issued["key"])["agents"] == ["other"]
+        revoking.call("tenant", "revoke_key", issued["record"]["id"])
 
         def is_refused(key: str = issued["key"], other: Program = other) -> bool:
             try:
@@ -349,6 +349,14 @@ def test_keys_hold_in_both_versions(start_last: Start, start_new: Start) -> None
             return False
 
         eventually(is_refused)
+
+
+def test_the_last_release_knows_no_key_of_the_new_name(start_last: Start, start_new: Start) -> None:
+    last, new = (start().wait_until_open() for start in (start_last, start_new))
+    key = new.call("tenant", "add_key", "write")["key"]
+
+    with pytest.raises(Refused, match="Unauthorized"):
+        last.call("store", "verify_key", key)
 
 
 def test_the_last_release_writes_on_during_an_upgrade(start_last: Start, start_new: Start) -> None:
