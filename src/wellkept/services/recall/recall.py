@@ -1,13 +1,14 @@
 """Recall: search memories, documents, the audit log and workflow steps, and merge the results into one ranking.
 
 The sources are searched in sequence on the caller's thread, in one read transaction if the store supports it. The
-database drivers interrupt a source that takes too long (see `wellkept.deadline.limit_reads`). A source that fails or
-times out is listed in the result, and the results of the others are kept. Only an embedder that may hang runs on a
-separate thread, so that the search can continue without it.
+database drivers interrupt a source that takes too long (see `wellkept.deadline.limit_reads`). A source that times out
+or fails, for whatever reason, is listed in the result, and the results of the others are kept. Only an embedder that
+may hang runs on a separate thread, so that the search can continue without it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import field
@@ -58,7 +59,11 @@ EMBEDDER_LATE = Unanswered(
     source=EMBEDDER, reason="It did not answer in time, so memories and documents were searched by words alone."
 )
 
-Answers = dict[Source, SourceAnswer | WellkeptError]
+UNEXPECTED = "It failed unexpectedly; the log of the program says why."
+
+Answers = dict[Source, SourceAnswer | Exception]
+
+log = logging.getLogger("wellkept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +234,10 @@ class Recall:
                     raise
                 except WellkeptError as error:
                     answers[name] = error
+                except Exception as error:
+                    # A defect of one source must not take the answers of the others with it.
+                    log.exception("The recall source %s failed unexpectedly", name.value)
+                    answers[name] = error
                 has_answered = isinstance(answers[name], SourceAnswer)
                 METER.get().time_source(name.value, monotonic() - began, has_answered=has_answered)
 
@@ -246,10 +255,10 @@ class Recall:
     def _split_answers(self, answers: Answers) -> tuple[dict[Source, SourceAnswer], list[Unanswered]]:
         """Split answers into results and failures, with the reason of each failure.
 
-        Raises: WellkeptError when no source answered and at least one failed for another reason than its timeout.
+        Raises: the first failure when no source answered and at least one failed for another reason than its timeout.
         """
         found: dict[Source, SourceAnswer] = {}
-        unanswered, failures = list[Unanswered](), list[WellkeptError]()
+        unanswered, failures = list[Unanswered](), list[Exception]()
         for name, answer in answers.items():
             if isinstance(answer, SourceAnswer):
                 found[name] = answer
@@ -257,7 +266,8 @@ class Recall:
                 unanswered.append(Unanswered(source=name, reason=f"It did not answer within {self._deadline:g} s."))
             else:
                 failures.append(answer)
-                unanswered.append(Unanswered(source=name, reason=str(answer)))
+                reason = str(answer) if isinstance(answer, WellkeptError) else UNEXPECTED
+                unanswered.append(Unanswered(source=name, reason=reason))
         if failures and not found:
             raise failures[0]
         return found, unanswered
