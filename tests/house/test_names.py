@@ -20,11 +20,14 @@ MAY_CATCH_ALL = {
     ("wellkept.store.sqlite.writer", "_transaction"): "rolls back and raises again",
     ("wellkept.store.postgres.engine", "__init__"): "closes the pool and raises again",
     ("wellkept.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
-    ("wellkept.api.wellkept", "__init__"): "closes the store and raises again",
     (
         "wellkept.providers.foreign",
         "call_foreign",
     ): "an embedder or a model is anybody's code: whatever it raises, it failed",
+    (
+        "wellkept.services.recall.recall",
+        "search_all",
+    ): "logs it; a defect of one source must not take the others with it",
     ("wellkept.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("wellkept.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
     ("wellkept.services.background.workers", "_serve"): "hands the error to whoever asks for the result",
