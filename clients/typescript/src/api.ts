@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:73ca8681c5cde114b3effa70a0a6d0cd41db070bdd8efd509583aa8553faf630
+// sha256:9e1ab12c58d8c1c1a8d5d14dd46bd43b716498b68fd90a2cb41a6ca12600d363
 
 export interface paths {
     "/agent/run": {
@@ -1055,10 +1055,9 @@ export interface components {
         ContextRequest: {
             budget?: number | null;
             layout?: ("standard" | "cache_stable") | null;
-            /** @default  */
-            message?: string;
+            message: string;
             min_score?: number | null;
-            session_id: string;
+            session_id?: string | null;
             system_prompt?: string | null;
             tool_results?: (string | components["schemas"]["ToolResultBody"])[] | null;
             user?: string | null;

@@ -233,9 +233,9 @@ class AgentContexts(AgentView):
 
     def context(
         self,
-        session_id: str,
-        message: str = "",
+        message: str,
         *,
+        session: str | None = None,
         system_prompt: str | None = None,
         budget: int | None = None,
         layout: str | None = None,
@@ -246,6 +246,7 @@ class AgentContexts(AgentView):
     ) -> WorkingMemory:
         """Assemble everything a model should see before it answers `message`, within `budget` tokens.
 
+        `session` is the id of the conversation that the message continues; without it, the prompt has no earlier turns.
         `system_prompt` defaults to the agent's own, `tool_results` to those the session stored, `budget` and `layout`
         ("standard" or "cache_stable") to the settings. Only memories and passages with a similarity of at least
         `min_score` are recalled (default: by the setting `context_floor`; 0: no limit), and only memories that pass the
@@ -257,8 +258,8 @@ class AgentContexts(AgentView):
         """
         return self._services.assemble(
             self._narrow(user),
-            session_id,
             message,
+            session=session,
             system_prompt=system_prompt,
             budget=budget,
             layout=layout,

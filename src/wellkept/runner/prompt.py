@@ -229,8 +229,8 @@ class RunPrompt:
         recalled = sum(self._memory.count_tokens(block) for block in blocks)
         try:
             return self._memory.context(
-                self._session_id,
                 self._question.prompt,
+                session=self._session_id,
                 system_prompt=self._system_prompt,
                 budget=max(1, budget - spent - recalled),
                 layout=self._settings.agent_layout,

@@ -32,8 +32,10 @@ class ToolResultBody(RequestBody):
 class ContextRequest(RequestBody):
     """The prompt to build."""
 
-    session_id: Annotated[str, Field(examples=["s-1"])]
-    message: Annotated[str, Field(description="The user's new message; empty: none.")] = ""
+    message: Annotated[str, Field(description="The user's new message; empty: none.")]
+    session_id: Annotated[
+        str | None, Field(description="The conversation that the message continues; null: none.", examples=["s-1"])
+    ] = None
     system_prompt: Annotated[str | None, Field(description="null: the agent's own.")] = None
     budget: Annotated[
         int | None,
@@ -127,7 +129,7 @@ class ContextBody(RecordBody):
 
 class _Call(RecordBody):
     id: str
-    session_id: str
+    session_id: Annotated[str, Field(description="The conversation that it continued; empty: none.")]
     user: Annotated[str | None, Field(description="The end user it was for; null: none.")]
     at: datetime
     layout: Layout
@@ -161,7 +163,8 @@ router = Router(prefix="/api/agents/{agent}", tags=["working memory"])
 @router.post("/context", scope=WRITE)
 def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
     """Build the prompt for a message: chat messages that fit the budget."""
-    return ContextBody.of(memory.context(**body.model_dump()))
+    asked = body.model_dump()
+    return ContextBody.of(memory.context(asked.pop("message"), session=asked.pop("session_id"), **asked))
 
 
 @router.get("/context-calls", scope=READ)

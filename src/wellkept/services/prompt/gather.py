@@ -74,7 +74,7 @@ class PromptRequest:
     """Validated arguments of one context call."""
 
     owner: Owner
-    session_id: str
+    session_id: str  # empty: no earlier turns
     message: str
     system_prompt: str | None
     tool_results: Sequence[ToolResult] | None
@@ -117,9 +117,7 @@ class Gather:
             PromptPart.CORE: _memory_pieces(core),
             PromptPart.JOURNAL: _memory_pieces(journal),
             PromptPart.NOTES: _memory_pieces(self._inject.select(owner, request.message)),
-            PromptPart.CONVERSATION: _conversation_pieces(
-                self._converse(owner, request.session_id, max_chars=CHARS_PER_TOKEN * request.budget)
-            ),
+            PromptPart.CONVERSATION: self._conversation(request),
             PromptPart.TOOL_RESULTS: self._tool_results(request),
             PromptPart.MESSAGE: [Piece(id="message", role="user", text=request.message)]
             if request.message.strip()
@@ -187,10 +185,18 @@ class Gather:
             text = "" if agent is None else agent.system_prompt
         return [Piece(id="system prompt", text=text)] if text.strip() else []
 
+    def _conversation(self, request: PromptRequest) -> list[Piece]:
+        if not request.session_id:
+            return []
+        max_chars = CHARS_PER_TOKEN * request.budget
+        return _conversation_pieces(self._converse(request.owner, request.session_id, max_chars=max_chars))
+
     def _tool_results(self, request: PromptRequest) -> list[Piece]:
         """Return the given tool results; without any, those stored for this session."""
         if request.tool_results is not None:
             return [_parse_tool_result(number, each) for number, each in enumerate(request.tool_results, start=1)]
+        if not request.session_id:
+            return []
         stored = self._store.list_tool_results(
             request.owner, request.session_id, now=request.now, limit=MAX_TOOL_RESULTS
         )
