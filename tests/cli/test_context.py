@@ -49,6 +49,13 @@ def test_a_question_alone_is_a_message(program: Program) -> None:
     assert program("context", "s-1", "When are bills paid?").code == 2
 
 
+def test_a_group_is_named(program: Program) -> None:
+    shown = program("context", "hello", "--participant", "Lena", "--participant", "Otto", "--agent", "mara").out
+
+    assert shown.startswith("system: You are mara.\n")
+    assert "  You take part in a group conversation.\n  Other participants: Lena, Otto.\n" in shown
+
+
 def test_a_person_is_told_the_command_that_shows_it_again_if_there_is_one(program: Program) -> None:
     program("remember", "Bills are paid on Fridays", "--agent", "mara")
 

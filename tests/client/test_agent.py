@@ -185,7 +185,8 @@ def test_prompts(atlas: AgentClient, library: AgentMemory) -> None:
     assert made.blocks[0].tokens > 0
     (call,) = atlas.context_calls(session_id="s-prompt")
     assert call.id == made.id
-    assert [each.session_id for each in atlas.context_calls()] == ["", "", "s-prompt"]
+    assert "Otto" in atlas.context("hello", participants=["Otto"]).messages[0]["content"]
+    assert [each.session_id for each in atlas.context_calls()] == ["", "", "", "s-prompt"]
     assert atlas.context_calls() == library.context_calls()
     assert atlas.context_call(made.id) == library.context_call(made.id)
 

@@ -58,6 +58,13 @@ def test_a_prompt_needs_no_session(client: httpx2.Client, full: str) -> None:
     assert (call["id"], call["session_id"]) == (made.json()["id"], "")
 
 
+def test_a_group_is_named(client: httpx2.Client, full: str) -> None:
+    made = client.post(f"{full}/context", json={"message": "hello", "participants": ["Lena", "Otto"]}).json()
+
+    assert "You take part in a group conversation.\nOther participants: Lena, Otto." in made["messages"][0]["content"]
+    assert [each["id"] for each in made["blocks"][0]["items"]] == ["system prompt", "participants", "clock"]
+
+
 def test_what_was_shown_is_listed_in_pages_and_looked_at(client: httpx2.Client, full: str) -> None:
     made = [
         client.post(f"{full}/context", json={"session_id": f"s-{n % 2}", "message": "invoices?"}).json()["id"]

@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:9e1ab12c58d8c1c1a8d5d14dd46bd43b716498b68fd90a2cb41a6ca12600d363
+// sha256:6da4aacd56a95ccdb0516de046ba987108d446f13bd718399d6aa6e847e02d2d
 
 export interface paths {
     "/agent/run": {
@@ -1057,6 +1057,7 @@ export interface components {
             layout?: ("standard" | "cache_stable") | null;
             message: string;
             min_score?: number | null;
+            participants?: string[] | null;
             session_id?: string | null;
             system_prompt?: string | null;
             tool_results?: (string | components["schemas"]["ToolResultBody"])[] | null;

@@ -28,6 +28,10 @@ def context(
     layout: Annotated[Layout | None, Option(help="The order of the blocks; by default as in the settings.")] = None,
     min_score: MinScore = None,
     where: Where = None,
+    participants: Annotated[
+        list[str] | None,
+        Option("--participant", metavar="NAME", help="Somebody in a group conversation; repeat for more."),
+    ] = None,
     blocks: Annotated[bool, Option("--blocks", help="Show its blocks instead of its messages.")] = False,
 ) -> None:
     """Build the prompt of the next call: memory, knowledge and conversation, fitted into a budget."""
@@ -39,6 +43,7 @@ def context(
         layout=layout,
         min_score=min_score,
         where=where,
+        participants=participants,
     )
 
     def find_command() -> str:

@@ -36,7 +36,9 @@ class ContextRequest(RequestBody):
     session_id: Annotated[
         str | None, Field(description="The conversation that the message continues; null: none.", examples=["s-1"])
     ] = None
-    system_prompt: Annotated[str | None, Field(description="null: the agent's own.")] = None
+    system_prompt: Annotated[
+        str | None, Field(description="null: the agent's own. A blank one becomes: You are <name>.")
+    ] = None
     budget: Annotated[
         int | None,
         Strict(),
@@ -55,6 +57,10 @@ class ContextRequest(RequestBody):
     user: Annotated[UserName | None, Field(description="The reader of the prompt; null: the user of the session.")] = (
         None
     )
+    participants: Annotated[
+        list[str] | None,
+        Field(description="Names of those in a group conversation; null: it is none.", examples=[["Lena", "Otto"]]),
+    ] = None
 
 
 class CallFilter(RequestBody):

@@ -17,7 +17,7 @@ from wellkept.policy.prompt.budget import check_budget, fit_window
 from wellkept.policy.prompt.fitter import FitCallbacks
 from wellkept.policy.prompt.prompt_log import build_blocks, stable_messages
 from wellkept.policy.prompt.rendering import Renderer
-from wellkept.policy.prompt.window import PromptPart, Window, parse_layout
+from wellkept.policy.prompt.window import PromptPart, Window, check_participants, parse_layout
 from wellkept.policy.text import check_text
 from wellkept.ports import Clock, Store, TokenCounter
 from wellkept.services.history.noting import record_event
@@ -61,6 +61,7 @@ class Assemble:
         message: str,
         *,
         session: str | None = None,
+        participants: Sequence[str] | None = None,
         system_prompt: str | None = None,
         budget: int | None = None,
         layout: str | None = None,
@@ -87,6 +88,7 @@ class Assemble:
             is_asking=bool(message.strip()) and not is_small_talk(message),
             system_prompt=None if system_prompt is None else check_text(system_prompt, what="system prompt"),
             tool_results=tool_results,
+            participants=check_participants([] if participants is None else participants),
             layout=parse_layout(self._layout if layout is None else layout),
             budget=check_budget(self._budget if budget is None else budget),
             now=self._now(),

@@ -24,9 +24,11 @@ from wellkept.policy.prompt.window import (
     Window,
     identify_piece,
     render_clock,
+    render_group,
+    render_identity,
 )
 from wellkept.policy.recall.purposes import is_unverified
-from wellkept.policy.text import check_text
+from wellkept.policy.text import check_text, fold
 from wellkept.ports import Store
 from wellkept.services.knowledge.skills import Skills
 from wellkept.services.prompt.blocks import Inject, break_forged_references, list_private_memories
@@ -81,6 +83,7 @@ class PromptRequest:
     layout: Layout
     budget: int
     now: datetime
+    participants: Sequence[str]  # of a group conversation
     is_asking: bool  # there is something to recall; for small talk ("thanks, that's all") nothing is
     min_score: float | None = None  # least similarity of what is recalled; None: by the setting `context_floor`
     where: Condition | None = None  # only memories that meet it are recalled
@@ -178,12 +181,15 @@ class Gather:
         ]
 
     def _system_prompt(self, request: PromptRequest) -> list[Piece]:
-        """Return the given system prompt; without one, the agent's."""
-        text = request.system_prompt
+        """Return the given system prompt, the agent's own or, if that is blank, its name; then its group."""
+        agent, text = self._store.find_agent(request.owner), request.system_prompt
+        name, own = (request.owner.agent, "") if agent is None else (agent.name, agent.system_prompt)
         if text is None:
-            agent = self._store.find_agent(request.owner)
-            text = "" if agent is None else agent.system_prompt
-        return [Piece(id="system prompt", text=text)] if text.strip() else []
+            text = own
+        pieces = [Piece(id="system prompt", text=text if text.strip() else render_identity(name))]
+        itself = (fold(name), fold(request.owner.agent))
+        others = [each for each in request.participants if fold(each) not in itself]
+        return [*pieces, Piece(id="participants", text=render_group(others))] if others else pieces
 
     def _conversation(self, request: PromptRequest) -> list[Piece]:
         if not request.session_id:
