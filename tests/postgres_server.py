@@ -158,6 +158,11 @@ class PostgresServer:
         """The superuser's URL of a database, given by its name or by its URL."""
         return self._url(_database_name(database), login=urlsplit(self._superuser_url).netloc.rpartition("@")[0])
 
+    def read_log(self, start: int = 0) -> str:
+        """What the server has logged, from a position on."""
+        assert self.process is not None
+        return self.process.read_log(start)
+
     def crash(self) -> None:
         """Stops at once without a checkpoint and starts again by replaying the log: same port, same databases."""
         if self.process is None:
@@ -292,6 +297,10 @@ class ServerProcess:
         else:
             self._wait_until_ready()
 
+    def read_log(self, start: int = 0) -> str:
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), max(0, size - start), start).decode(errors="replace")
+
     def stop(self) -> None:
         if not self._log.closed:
             self._keeper.communicate(b"s", timeout=PATIENCE)
@@ -311,9 +320,7 @@ class ServerProcess:
         comes_true(lambda: not self.pid or self._keeper.poll() is not None or self._answers(), within=PATIENCE)
         if self.pid and self._keeper.poll() is None and self._answers():
             return
-        size = os.fstat(self._log.fileno()).st_size
-        tail = os.pread(self._log.fileno(), 4000, max(0, size - 4000)).decode(errors="replace")
-        raise RuntimeError(f"the server did not start; its log ends with:\n{tail}")
+        raise RuntimeError(f"the server did not start; its log ends with:\n{self.read_log()[-4000:]}")
 
 
 def _database_name(name_or_url: str) -> str:

@@ -7,8 +7,9 @@ ends; without it no row is visible. Roles that bypass row-level security (superu
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -47,6 +48,15 @@ PROPAGATE = "SET LOCAL citus.propagate_set_commands = 'local'"
 """Makes Citus send `SET LOCAL` to its workers; without Citus it has no effect. Each transaction sets it, because a
 pooler may give the next one another connection."""
 
+INDEX_LOCK_TIMEOUT_MS = 1_000
+
+NO_INDEX = (
+    "The approximate index for large knowledge is missing and cannot be created now (%s); searches return the same, "
+    "only slower. `wellkept doctor` shows the statement that creates it."
+)
+
+log = logging.getLogger("wellkept")
+
 BROKEN = (
     "The connection to the database broke during this operation. If it was a write, check whether it was done before "
     "you retry."
@@ -83,6 +93,7 @@ class PostgresEngine:
         self._owner_url = owner_url
         self._pid = os.getpid()
         self._snapshots: Snapshots[PostgresUnit] = Snapshots()
+        self.own_indexes: Mapping[str, str] = {}
         self._cut_off: set[str] = set()  # tenants of a cluster whose node did not answer the last time
         self._link = PostgresLink(
             url, busy_timeout=busy_timeout, pool_size=pool_size, prepare_threshold=prepare_threshold
@@ -144,23 +155,35 @@ class PostgresEngine:
             for name, sql in self._templates.items()
         }
         self.index.use(embedder)
+        self.own_indexes = {}
         if 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+            makes_it = " ".join(self._queries["make_nearest_index"].split())
+            self.own_indexes = {f"chunk_index_nearest_{embedder.id}": makes_it}
             with translate_errors(), self._connection() as connection:
                 self._make_chunk_index(connection)
 
     def _make_chunk_index(self, connection: Connection) -> None:
-        unit = PostgresUnit(connection, self._queries, "", link=self._link)
-        if unit.one("find_nearest_index") == (None,):
-            try:
-                unit.run("make_nearest_index")
-            except errors.InsufficientPrivilege:
-                # The statements return the same rows without the index, only slower.
-                if self._owner_url:
-                    with connect_once(self._owner_url) as owner:
-                        owner.execute(self._queries["make_nearest_index"])
-            except (errors.UniqueViolation, errors.DuplicateTable):
-                # Another server created it at the same moment.
-                return
+        """Make the approximate index of passages if there is none, and this role or the owner's may.
+
+        The statements return the same rows without the index, only slower.
+        """
+        row = PostgresUnit(connection, self._queries, "", link=self._link).one("find_nearest_index")
+        if row is None or row[0]:
+            return
+        is_owner = bool(row[1])
+        if not is_owner and not self._owner_url:
+            log.warning(NO_INDEX, "this role does not own the tables")
+            return
+        try:
+            with nullcontext(connection) if is_owner else connect_once(self._owner_url) as owner, owner.transaction():
+                owner.execute(PROPAGATE)
+                owner.execute(f"SET LOCAL lock_timeout = {INDEX_LOCK_TIMEOUT_MS}")
+                owner.execute(self._queries["make_nearest_index"])
+        except errors.LockNotAvailable:
+            log.warning(NO_INDEX, "others hold a lock on the table")
+        except (errors.UniqueViolation, errors.DuplicateTable):
+            # Another server created it at the same moment.
+            return
 
     def forget(self, tenant: str) -> None:
         self.index.forget(tenant)

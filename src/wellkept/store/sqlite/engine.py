@@ -84,6 +84,7 @@ class SqliteEngine:
         self._readers: deque[apsw.Connection] = deque()
         self._snapshots: Snapshots[SqliteUnit] = Snapshots()
         self._closed = threading.Event()
+        self.own_indexes: Mapping[str, str] = {}
         if self.content_folder is not None:
             create_database_file(Path(self._target), self.content_folder)
         with translate_errors():

@@ -58,6 +58,7 @@ class CheckupRows(Units):
                 is_durable=log in DURABLE,
                 lost=_list_missing(created, found),
                 unmade=_list_missing_objects(created, found),
+                faster=[made for name, made in self._engine.own_indexes.items() if (name, "") not in found],
             )
 
         return self._read(NO_OWNER, describe)
