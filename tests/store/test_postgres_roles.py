@@ -224,6 +224,7 @@ def read_advice(store: Wellkept) -> str:
 def test_an_application_asks_for_nothing_that_only_the_owner_may(
     database: Database, postgres_server: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "wellkept")
     database.init()
     before = len(postgres_server.read_log().encode())
 

@@ -157,7 +157,6 @@ class Engine(Protocol):
     index: SearchIndex
     content_folder: Path | None  # folder of the texts of details; None if they are in the database
     store_id: int  # id in the marker file of that folder
-    own_indexes: Mapping[str, str]  # what only makes searches faster, and its SQL
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` on one consistent snapshot. Raises: StoreError."""
@@ -206,6 +205,7 @@ class Engine(Protocol):
     def check_nodes(self) -> Sequence[ClusterNode]:
         """Ask the other nodes of a cluster, unless that was done a moment ago. Raises: StoreError."""
 
+    def own_indexes(self, embedder: RegisteredEmbedder) -> Mapping[str, str]: ...  # only make searches faster; with SQL
     def close(self) -> None: ...
 
 

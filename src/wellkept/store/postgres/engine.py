@@ -93,7 +93,6 @@ class PostgresEngine:
         self._owner_url = owner_url
         self._pid = os.getpid()
         self._snapshots: Snapshots[PostgresUnit] = Snapshots()
-        self.own_indexes: Mapping[str, str] = {}
         self._cut_off: set[str] = set()  # tenants of a cluster whose node did not answer the last time
         self._link = PostgresLink(
             url, busy_timeout=busy_timeout, pool_size=pool_size, prepare_threshold=prepare_threshold
@@ -150,17 +149,17 @@ class PostgresEngine:
 
     def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         # The approximate index has a fixed vector length and serves only statements that name the same length.
-        self._queries = {
-            name: sql.replace("{dimensions}", str(embedder.dimensions)).replace("{embedder_id}", str(embedder.id))
-            for name, sql in self._templates.items()
-        }
+        self._queries = {name: _fill_in(sql, embedder) for name, sql in self._templates.items()}
         self.index.use(embedder)
-        self.own_indexes = {}
-        if 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
-            makes_it = " ".join(self._queries["make_nearest_index"].split())
-            self.own_indexes = {f"chunk_index_nearest_{embedder.id}": makes_it}
+        if self.own_indexes(embedder):
             with translate_errors(), self._connection() as connection:
                 self._make_chunk_index(connection)
+
+    def own_indexes(self, embedder: RegisteredEmbedder) -> Mapping[str, str]:
+        if not 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+            return {}
+        makes_it = _fill_in(self._templates["make_nearest_index"], embedder)
+        return {f"chunk_index_nearest_{embedder.id}": " ".join(makes_it.split())}
 
     def _make_chunk_index(self, connection: Connection) -> None:
         """Make the approximate index of passages if there is none, and this role or the owner's may.
@@ -172,7 +171,8 @@ class PostgresEngine:
             return
         is_owner = bool(row[1])
         if not is_owner and not self._owner_url:
-            log.warning(NO_INDEX, "this role does not own the tables")
+            # By design of whoever runs the database; `doctor` says it, too.
+            log.info(NO_INDEX, "this role does not own the tables")
             return
         try:
             with nullcontext(connection) if is_owner else connect_once(self._owner_url) as owner, owner.transaction():
@@ -262,3 +262,7 @@ class PostgresEngine:
                         if unit is not None:
                             raise StoreError(BROKEN if unit.is_ending else BROKEN_EARLY) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
+
+
+def _fill_in(sql: str, embedder: RegisteredEmbedder) -> str:
+    return sql.replace("{dimensions}", str(embedder.dimensions)).replace("{embedder_id}", str(embedder.id))

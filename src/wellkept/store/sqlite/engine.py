@@ -84,7 +84,6 @@ class SqliteEngine:
         self._readers: deque[apsw.Connection] = deque()
         self._snapshots: Snapshots[SqliteUnit] = Snapshots()
         self._closed = threading.Event()
-        self.own_indexes: Mapping[str, str] = {}
         if self.content_folder is not None:
             create_database_file(Path(self._target), self.content_folder)
         with translate_errors():
@@ -134,6 +133,9 @@ class SqliteEngine:
 
     def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         self.index.use(embedder)
+
+    def own_indexes(self, embedder: RegisteredEmbedder) -> Mapping[str, str]:
+        return {}
 
     def forget(self, tenant: str) -> None:
         self.index.forget(tenant)
