@@ -29,7 +29,13 @@ from wellkept.store.engine import (
     Unit,
 )
 from wellkept.store.migrations import TENANT_SETTING
-from wellkept.store.postgres.failures import is_from_node, translate_admin_errors, translate_errors
+from wellkept.store.postgres.failures import (
+    build_outage,
+    is_from_node,
+    is_shutdown,
+    translate_admin_errors,
+    translate_errors,
+)
 from wellkept.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from wellkept.store.postgres.link import Connection, PostgresLink, check_alive, connect_once
 from wellkept.store.postgres.migrate import prepare_schema
@@ -57,11 +63,15 @@ NO_INDEX = (
 
 log = logging.getLogger("wellkept")
 
-BROKEN = (
-    "The connection to the database broke during this operation. If it was a write, check whether it was done before "
-    "you retry."
+READ_BROKE = "The connection to the database broke during this read. Try again in a moment."
+WRITE_BROKE = (
+    "The connection to the database broke before this change was committed, so it was not stored; earlier changes of "
+    "the same call may be. Try again in a moment."
 )
-BROKEN_EARLY = "The connection to the database broke during this operation. Nothing was written; try again."
+COMMIT_BROKE = (
+    "The connection to the database broke while this change was committed, so it may be stored or not. Check before "
+    "you try again; a request that is repeated with its Idempotency-Key writes nothing twice."
+)
 
 
 class PostgresEngine:
@@ -255,12 +265,13 @@ class PostgresEngine:
                             self._cut_off.discard(tenant)
                         return done
                     except psycopg.OperationalError as error:
-                        if not connection.broken:
+                        if not connection.broken and not is_shutdown(error):
                             if is_from_node(error):
                                 self._cut_off.add(tenant)
                             raise
                         if unit is not None:
-                            raise StoreError(BROKEN if unit.is_ending else BROKEN_EARLY) from error
+                            broke = COMMIT_BROKE if unit.is_ending else WRITE_BROKE if is_write else READ_BROKE
+                            raise build_outage(broke) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
 
 
