@@ -97,6 +97,7 @@ class StoreState:
     is_durable: bool
     lost: Sequence[str] = ()  # missing tables and columns
     unmade: Mapping[str, str] = field(default_factory=dict)  # missing indexes and views, with their SQL
+    faster: Sequence[str] = ()  # SQL of missing indexes that searches do without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
