@@ -30,8 +30,7 @@ GRACE_SECONDS = 10
 
 NO_MCP = "not installed; run: pip install 'wellkept[mcp]'"
 NOT_NOTED = (
-    "Stopped. Every acknowledged write is stored; the last recalls, prompts and uses of keys could not be noted, "
-    "because the database did not answer."
+    "Stopped. Every acknowledged write is stored; the last recalls, prompts and uses of keys could not be noted."
 )
 BACKLOG = 2048
 

@@ -204,3 +204,5 @@ class Supervisor:
             alive = [each for each in alive if not each.has_ended()]
             time.sleep(TICK_SECONDS / 10)
         self.codes |= {each.process.exitcode for each in asked}
+        if -signal.SIGKILL in self.codes:
+            log.error("A worker process did not end within %.0f s and was killed.", STOP_SECONDS)
