@@ -66,11 +66,11 @@ class MemorySource:
 
     def _make_candidates(self, question: Question, similarities: Mapping[int, float]) -> Sequence[Candidate]:
         summaries = self._store.find_summaries(question.owner, list(similarities))
-        # The index compares times in whole seconds, so compare the exact time here.
+        found = ((summaries.get(seq), each) for seq, each in similarities.items())
         return [
             _make_candidate(question.owner, summary, each)
-            for seq, each in similarities.items()
-            if (summary := summaries.get(seq)) is not None and (not question.is_past or summary.since <= question.now)
+            for summary, each in found
+            if summary is not None and _is_recalled(summary, question)
         ]
 
     def _has_enough(self, candidates: Iterable[Candidate], needed: int) -> bool:
@@ -83,6 +83,11 @@ class MemorySource:
             elif (unflagged := unflagged + 1) == needed:
                 return True
         return not is_any_flagged
+
+
+def _is_recalled(summary: MemorySummary, question: Question) -> bool:
+    """Check what the index cannot: it compares times in whole seconds, with a clock that may have stepped back."""
+    return summary.since <= question.now if question.is_past else not summary.has_ended
 
 
 def _make_candidate(owner: Owner, summary: MemorySummary, similarity: float) -> Candidate:
