@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,9 @@ SEED = 20_260
 MIN_PLAIN_RECALL = 0.95
 MIN_DISGUISED_RECALL = 0.85
 MIN_RECALL_PER_DISGUISE = 0.70
+MIN_RECALL = 0.95
+MIN_PRECISION = 0.98
+MIN_REMOVED = 0.98
 
 
 def benign(name: str) -> list[str]:
@@ -139,6 +142,28 @@ def test_a_secret_next_to_public_values_is_found() -> None:
 )
 def test_what_is_said_about_a_value_gives_it_away(text: str) -> None:
     assert find_secrets(text)
+
+
+def marked(line: str) -> tuple[str, list[tuple[int, int]]]:
+    """A text with its secrets in brackets as it is without them, and where the secrets are."""
+    pieces = re.split("[⟦⟧]", expand_line(line, random.Random(line)))
+    ends = list(accumulate(map(len, pieces)))
+    return "".join(pieces), list(zip(ends[:-1:2], ends[1::2], strict=True))
+
+
+@pytest.mark.parametrize("half", ["", "_held_out"])
+def test_secrets_of_every_class_are_found_and_removed_whole(half: str) -> None:
+    found, removed = [], []
+    for text, secrets in map(marked, benign(f"secrets{half}.txt")):
+        spans = [(each.start, each.end) for each in find_secrets(text)]
+        found.append(any(start < b and a < end for start, end in secrets for a, b in spans))
+        removed += [any(a <= start and end <= b for a, b in spans) for start, end in secrets if found[-1]]
+    harmless = [expand_line(line, random.Random(line)) for line in benign(f"harmless{half}.txt")]
+    false_alarms = [text for text in harmless if find_secrets(text)]
+
+    assert recall(found) >= MIN_RECALL
+    assert recall(removed) >= MIN_REMOVED
+    assert sum(found) / (sum(found) + len(false_alarms)) >= MIN_PRECISION, false_alarms
 
 
 def recall(found: Sequence[bool]) -> float:

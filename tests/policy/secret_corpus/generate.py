@@ -20,11 +20,13 @@ ALPHABETS = {
     "up": string.ascii_uppercase + string.digits,
     "low": string.ascii_lowercase + string.digits,
     "let": string.ascii_letters,
+    "lower": string.ascii_lowercase,
     "b32": string.ascii_uppercase + "234567",
     "b64": string.ascii_letters + string.digits + "+/",
     "b64u": string.ascii_letters + string.digits + "-_",
     None: string.ascii_letters + string.digits,
 }
+_UUID = "{hex:8}-{hex:4}-4{hex:3}-a{hex:3}-{hex:12}"
 _SLOT = re.compile(r"\{(?:(\w+):)?(\d+)\}")
 
 
@@ -38,7 +40,7 @@ def expand(template: str, rng: random.Random) -> str:
             if not run.startswith(("-", "_", "/", "+")) and not run.endswith(("-", "_", "/", "+")):
                 return run
 
-    return _SLOT.sub(drawn, template)
+    return _SLOT.sub(drawn, template.replace("{uuid}", _UUID))
 
 
 # What people write around a key.

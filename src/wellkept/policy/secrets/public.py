@@ -33,6 +33,8 @@ _PUBLIC = re.compile(
     |AAAA[BCEGI](?:3NzaC1|2VjZHNh|nNrL)                               # a public key of SSH
     |(?:pk_(?:live|test|prod)_|sb_publishable_|phc_)                   # publishable keys of Stripe, Clerk and others
     |nonce-|RW[QRST][A-Za-z0-9+/]{{53}}$|RU[QRST][A-Za-z0-9+/]{{97}}  # a nonce, a key and a signature of minisign
+    |AQ[IE]CAH|Ag[A-D][A-Za-z0-9+/]{{160}}                             # a ciphertext of AWS KMS, a sealed secret
+    |[A-Za-z0-9+/]{{20,}}--[A-Za-z0-9+/]{{16}}--[A-Za-z0-9+/]{{22}}    # the credentials of Rails
     |LS0tLS1CRUdJTiB(?:DRVJUSUZJQ0FUR|QVUJMSUMgS0VZ)                   # a certificate or public key in base64
     |_+ZN?K?[A-Z0-9]                                                   # a mangled name of C++
     |(?:[1-8pnbrqkPNBRQK]{{1,8}}/){{7}}[1-8pnbrqkPNBRQK]{{1,8}}$       # a chess position
@@ -41,8 +43,9 @@ _PUBLIC = re.compile(
 _HASHED = re.compile(r"\$(?:2[abxy]|argon2\w{0,2}|s?crypt|pbkdf2[\w-]{0,12}|apr1|y|[156])\$[^\s\"'`]{0,120}$")
 # An encrypted value of SOPS, and a public token of Mapbox.
 _BRACKETED = re.compile(r"ENC\[[^\]\s]{1,2000}\]|(?<![A-Za-z0-9])pk\.eyJ[\w-]{10,300}\.[\w-]{10,100}")
-_SEALED = ("AgA", "AgB", "AgC", "AgD")
-MIN_SEALED_CHARS = 200
+_ENCRYPTED = re.compile(
+    r"(?i)(?:ciphertext|cipher|encrypted\w*|\bkms\b[^\n]{0,12}|secure)[\"'\s:=]{1,4}(?:v\d:(?:[a-z0-9+/]{16}:)?)?$|vault:v\d{1,3}:$"
+)
 
 
 def hide_public(text: str) -> str:
@@ -55,10 +58,9 @@ def hide_public(text: str) -> str:
         text = _BLOCK.sub(lambda block: REMOVED * len(block[0]), text)
     if "ENC[" in text or "pk.eyJ" in text:
         text = _BRACKETED.sub(lambda value: REMOVED * len(value[0]), text)
-    is_sealed = "encryptedData" in text
     parts, done = [], 0
     for run in _RUN.finditer(text):
-        if _is_public(text, run) or (is_sealed and run[0].startswith(_SEALED) and len(run[0]) >= MIN_SEALED_CHARS):
+        if _is_public(text, run):
             parts += [text[done : run.start()], REMOVED * len(run[0])]
             done = run.end()
     return "".join([*parts, text[done:]]) if parts else text
@@ -69,5 +71,7 @@ def _is_public(text: str, run: re.Match[str]) -> bool:
     if _PUBLIC.match(run[0]):
         return start == 0 or not text[start - 1].isalnum()
     if _IS_DIGEST.fullmatch(run[0]) and _DIGEST_LABEL.search(text, max(0, start - 16), start):
+        return True
+    if _ENCRYPTED.search(text, max(0, start - 60), start):
         return True
     return "$" in text and _HASHED.search(text, max(0, start - 160), start) is not None

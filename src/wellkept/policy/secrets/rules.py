@@ -83,7 +83,7 @@ MODELS = (
     ),
     prefix_rule(
         "model-provider-key",
-        "gsk_ pplx- xai- nvapi- fw_ csk- tgp_v1_ jina_ lsv2_pt_ lsv2_sk_ pcsk_ voyage- esecret_",
+        "sk_ gsk_ pplx- xai- nvapi- fw_ csk- tgp_v1_ jina_ lsv2_pt_ lsv2_sk_ pcsk_ voyage- esecret_",
         chars=r"\w-",
         least=24,
         hits=("gsk_{52}", "pplx-{48}", "xai-{80}", "nvapi-{b64u:64}", "lsv2_pt_{hex:32}_{hex:10}"),

@@ -86,13 +86,6 @@ CLOUD = (
         misses=("AccountKey=<key>", "AccountKey=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
     shape_rule(
-        "azure-sas",
-        "sig=",
-        r"(?<=[?&;])sig=([A-Za-z0-9%+/]{30,}={0,2})",
-        hits=("https://a.blob.core.windows.net/c?sv=2022&sig={b64:43}%3D", "?se=2026-01-01&sig={b64:43}%3D"),
-        misses=("?sig=SIGNATURE", "sig=none in the query"),
-    ),
-    shape_rule(
         "azure-client-secret",
         "q~",
         r"(?<=[\w~.]{3}\d)Q~[\w~.-]{30,36}",

@@ -16,11 +16,13 @@ from wellkept.policy.secrets.shapes import (
     is_variable,
     shape_rule,
 )
+from wellkept.policy.secrets.text import fold
 
 # "John Doe" in base64 at the place where jwt.io has it.
 _EXAMPLE_NAME = "IkpvaG4gRG9l"
-_NOT_SEEDS = re.compile(
-    r"\b(?:the|and|for|are|was|were|from|with|your|never|should|could|would|because|these|their|been|has|had|not|its)\b"
+_SEED = (
+    r"(?!(?i:the|and|for|are|was|were|from|with|your|never|should|could|would|because|these|their|been|has|had|not|its)\b)"
+    r"[A-Za-z]{3,8}"
 )
 
 
@@ -50,13 +52,38 @@ def _is_jwt(value: str) -> bool:
 
 
 def _is_seed_phrase(words: str) -> bool:
-    """Return False if function words occur, which are not in the word list of BIP 39."""
-    return _NOT_SEEDS.search(words.lower()) is None and len(set(words.split())) >= 8
+    return len(set(words.split())) >= 8
+
+
+def _is_code_list(codes: str) -> bool:
+    """Return False for a single number of three digits, word or pair of years; several are a list of codes."""
+    is_single = re.fullmatch(
+        r"[a-z]+\d{1,3}[a-z]?|[^0-9]+|\d{6}|20\d{6}|\d{3}[- ]\d{3}|(?:19|20)\d\d[- ](?:19|20)\d\d", codes
+    )
+    return is_real(codes) and not is_single
 
 
 def _is_docker_auth(value: str) -> bool:
     return _is_basic(value) if _basic_password(value) else is_random(value)
 
+
+_CODE_WORDS = fold(
+    """recovery code|recovery key|backup code|backup-code|scratch code|one-time code|emergency code
+    |wiederherstellungscode|wiederherstellungsschlüssel|notfallcode|code de récupération|codes de récupération
+    |code de secours|codes de secours|código de recuperación|códigos de recuperación|código de respaldo
+    |códigos de respaldo|código de recuperação|códigos de recuperação|código de backup|códigos de backup
+    |codice di recupero|codici di recupero|codice di backup|codici di backup|herstelcode|kod zapasow|kody zapasow
+    |kody odzyskiwania|återställningskod|gendannelseskode|kurtarma kod|yedek kod|резервный код|резервные код
+    |резервні код|коды восстановления
+    |備用碼|备用码|备用代码|恢复代码|恢复码|バックアップコード|リカバリーコード|복구 코드|백업 코드"""
+)
+_CODE_WORDS = re.sub(r"\s*\n\s*", "", _CODE_WORDS)
+_CODE = (
+    r"(?:(?!(?:19|20)\d\d-[01]\d-[0-3]\d)(?:\d{3,5}[- ]\d{3,5}(?![- ]?\d)|\d{6}(?:-\d{6}){7}|\d{6}|\d{8,10}"
+    r"|(?=[A-Za-z-]{0,12}\d)[0-9A-Za-z]{4,6}(?:-[0-9A-Za-z]{4,6}){1,5}|[a-z]{5}-[a-z]{5}|[0-9a-f]{64}"
+    r"|(?=[A-Za-z]{0,9}\d)(?:[0-9a-z]{8,12}|[0-9A-Za-z]{16})))(?!\.?[\w-])"
+)
+_CODES = rf"{_CODE}(?:(?:[\s,;、/|]|(?i:and|und|et|y|e)\s|[-*]\s|\d{{1,2}}[.):]\s){{1,8}}{_CODE}){{0,30}}"
 
 _BLOCK = r"-\s?BEGIN [A-Z0-9 ]{0,30}?PRIVATE KEY(?: BLOCK)?\s?-{2,}"
 _BLOCK_HEAD = r"(?:\s|\\[nr])*(?:[A-Z][\w-]{2,20}: [^\n]{0,80}(?:\n|\\n)\s*)*"
@@ -153,9 +180,12 @@ GENERIC = (
     ),
     shape_rule(
         "seed-phrase",
-        "seed phrase|recovery phrase|mnemonic|seed words|recovery words|backup phrase|secret phrase|wallet|seed:",
-        r"(?i:(?:seed|recovery|backup|secret) (?:phrase|words)|mnemonic|wallet|seed)[^\n]{0,40}?[:=\s(\"']"
-        r"((?:(?:\d{1,2}[.)]\s?)?[A-Za-z]{3,8}[\s,;]{1,3}){11,23}(?:\d{1,2}[.)]\s?)?[A-Za-z]{3,8})\b",
+        "seed phrase|recovery phrase|mnemonic|seed words|recovery words|backup phrase|secret phrase|wallet|seed:"
+        "|metamask|ledger|trezor|frase semilla|phrase de recuperation|frase de recuperacao|frase di recupero",
+        r"(?i:(?:seed|recovery|backup|secret) (?:phrase|words)|mnemonic|wallet|seed|metamask|trezor|frase|phrase"
+        r"|ledger[^\n]{0,20}?(?:words|worter|phrase|seed))"
+        r"[^\n]{0,40}?[:=\s(\"']"
+        rf"((?:(?:\d{{1,2}}[.)]\s?)?{_SEED}[\s,;]{{1,3}}){{11,23}}(?:\d{{1,2}}[.)]\s?)?{_SEED})\b",
         check=_is_seed_phrase,
         hits=(
             "Seed phrase: ripple scissors kick mammal hire column oak again sun offer wealth tomorrow",
@@ -168,21 +198,40 @@ GENERIC = (
     ),
     shape_rule(
         "otp-seed",
-        "otpauth://|totp secret|totp seed|2fa secret|authenticator key",
-        r"(?i:otpauth://[^\s]{0,120}?secret=|(?:totp|2fa|authenticator) (?:secret|seed|key)(?: is|:|=)?\s{0,2})"
-        r"([A-Z2-7]{16,64})(?![A-Za-z0-9])",
+        "otpauth://|totp|2fa |authenticator|setup key",
+        r"(?i:otpauth://[^\s]{0,120}?secret=|(?:(?:totp|2fa|authenticator)(?: (?:setup|secret))?|setup)"
+        r" (?:secret|seed|key)[^\n:=]{0,30}?(?: is|:|=)?\s{1,2})"
+        r"((?=[A-Za-z ]*[2-7])(?:[A-Z2-7]{16,64}|[A-Za-z2-7]{4}(?: [A-Za-z2-7]{4}){3,15}))"
+        r"(?![A-Za-z0-9])",
         check=is_real,
         hits=("otpauth://totp/x:y?secret={b32:32}&issuer=x", "TOTP secret: {b32:16}"),
         misses=("the TOTP secret is in the vault", "otpauth://totp/x"),
     ),
     shape_rule(
         "recovery-code",
-        "recovery code|backup code|wiederherstellungscode|code de recuperation|codigo de recuperacion",
-        r"(?i:(?:recovery|backup) codes?|wiederherstellungscodes?|codes? de recuperation|codigos? de recuperacion)"
-        r"[^\n]{0,30}?(?<![\w-])(\d{4,5}[- ]\d{4,5}|\d{8,10}"
-        r"|(?=[a-z-]{0,10}\d)[0-9a-z]{4,6}-[0-9a-z]{4,6}(?:-[0-9a-z]{4,6}){0,4})(?![\w-])",
-        check=is_real,
-        hits=("GitHub recovery codes: 3f9a2-{low:5}", "backup code 4821 9937", "The recovery code is {dig:8}."),
-        misses=("recovery codes are in the safe", "backup code review on 2024-05-06"),
+        _CODE_WORDS,
+        rf"(?i:{_CODE_WORDS})(?:[^\n]{{0,40}}?|[^\n]{{0,40}}\n\s{{0,4}}(?:(?:[-*]|\d{{1,2}}[.):])\s)?)(?<![\w-])({_CODES})(?![\w-])",
+        check=_is_code_list,
+        hits=(
+            "GitHub recovery codes: 3f9a2-{low:5}",
+            "backup code 4821 9937",
+            "The recovery code is {dig:8}.",
+            "codes de récupération : {dig:4} {dig:4}, {dig:4} {dig:4}",
+            "scratch codes\n1. {dig:8}\n2. {dig:8}\n3. {dig:8}",
+        ),
+        misses=(
+            "recovery codes are in the safe",
+            "backup code review on 2024-05-06",
+            "backup codes from 2024-05-06 14:20, 2025-05-06 14:20",
+        ),
+    ),
+    shape_rule(
+        "app-password",
+        "app password|app-password|app-specific|app-passwort|d'application|de aplicacion|de app|per le app",
+        r"(?i:app[ -](?:specific )?passwor[dt]|app-specific|d'application|de app|de aplicacion|per le app)"
+        r"[^\n]{0,30}?[\s:\"']([a-z]{4}(?:[ -][a-z]{4}){3}|[a-z0-9]{4}(?:-[a-z0-9]{4}){3}|(?<=[:sd\"'][ \"'])[a-z]{16})"
+        r"(?![\w-])",
+        hits=("Gmail app password: {lower:4} {lower:4} {lower:4} {lower:4}", "app-specific password is {lower:16}"),
+        misses=("an app password that you make", "app password: see the vault of the team", "app-specific storage"),
     ),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from wellkept.policy.secrets.shapes import is_random, is_real, prefix_rule, shape_rule
 
-_KEY_WORD = r"(?i:key|token|secret|auth)"
+_KEY_WORD = r"(?i:key|token|secret|auth|pat\b)"
+_URL_TOKEN = r"(?!we_)(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|(?=[A-Za-z_-]*\d)[\w-]{20,})"
 _GAP = r"s?[\"']?(?:\s?[:=]+\s?|\s(?i:is|was|ist|est|es)[:\s]\s?|\s)[\"'`]?"
 
 SERVICES = (
@@ -22,21 +23,50 @@ SERVICES = (
         check=lambda body: is_real(body) and sum(c.isdigit() for c in body) >= 4,
     ),
     shape_rule(
-        "slack-webhook",
-        "hooks.slack.com/",
-        r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/]{20,})",
+        # Whoever knows the address may post: Slack, Discord, Teams, Mattermost, Feishu, Make and many more.
+        "webhook",
+        "hook",
+        rf"(?i:hooks?)(?:b2|-test)?(?:\.[\w.-]{{1,80}})?(?::\d{{2,5}})?/"
+        rf"(?:(?!{_URL_TOKEN}|(?:commit|blob|tree|raw|compare|issues|pull)/)[\w.-]{{1,60}}[/?=]){{0,6}}"
+        rf"({_URL_TOKEN}[\w/@.%~-]*)",
+        check=is_random,
         hits=(
-            "https://hooks.slack.com/services/T{up:8}/B{up:8}/{24}",
-            "hooks.slack.com/workflows/T{up:8}/A{up:8}/{dig:18}/{24}",
+            "https://hooks.slack.com/services/T{up:8}/B{up:8}/{24}7q",
+            "https://discord.com/api/webhooks/{dig:18}/{b64u:66}7q",
+            "https://x.webhook.office.com/webhookb2/{uuid}@{uuid}/IncomingWebhook/{hex:32}/{uuid}",
+            "https://hook.eu1.make.com/{low:30}7q",
+            "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={uuid}",
         ),
-        misses=("https://hooks.slack.com/services/...", "https://hooks.slack.com/services/YOUR/WEBHOOK/URLGOESHERE"),
+        misses=(
+            "https://hooks.slack.com/services/YOUR/WEBHOOK/URLGOESHERE",
+            "https://github.com/x/git-hooks/commit/{hex:40}",
+            "https://discord.com/api/webhooks/<id>/<token>",
+        ),
     ),
     shape_rule(
-        "discord-webhook",
-        "/api/webhooks/",
-        r"/api/webhooks/\d{15,20}/([\w-]{40,})",
-        hits=("https://discord.com/api/webhooks/{dig:18}/{b64u:68}", "discordapp.com/api/webhooks/{dig:19}/{b64u:68}"),
-        misses=("https://discord.com/api/webhooks/ is the endpoint", "/api/webhooks/123/abc"),
+        "webhook",
+        "zapier.com/hooks/|ifttt.com/|hc-ping.com/|pagerduty.com/integration/|.m.pipedream.net|/private-",
+        r"(?i:zapier\.com/hooks/catch/\d+/|ifttt\.com/[^\s]{1,80}?/key/|hc-ping\.com/|pagerduty\.com/integration/|/private-)"
+        r"((?=[A-Za-z_-]*\d)[\w-]{6,})(?![\w.-])|(?<=://[a-z0-9]{15})\.m\.pipedream\.net",
+        hits=(
+            "https://hooks.zapier.com/hooks/catch/{dig:7}/{low:5}7q/",
+            "maker.ifttt.com/trigger/x/with/key/{20}7q",
+            "https://eo{low:13}.m.pipedream.net",
+            "https://calendar.google.com/calendar/ical/x/private-{hex:30}7a/basic.ics",
+        ),
+        misses=("https://zapier.com/hooks/catch/123/abc", "https://ifttt.com/maker_webhooks", "/private-beta"),
+    ),
+    shape_rule(
+        "signed-address",
+        "sig=|signature=|security-token=|code=|rlkey=",
+        r"(?<=[?&;-])(?i:sig|signature|security-token|code|rlkey)=([\w%+/~.=-]{20,1500})",
+        check=is_random,
+        hits=(
+            "https://a.blob.core.windows.net/c?sv=2022&sig={b64:43}%3D",
+            "https://b.s3.amazonaws.com/a.pdf?X-Amz-Expires=900&X-Amz-Signature={hex:64}&x-id=GetObject",
+            "https://d1.cloudfront.net/a.mp4?Expires=1799999999&Signature={b64u:300}&Key-Pair-Id=K{up:13}",
+        ),
+        misses=("?sig=SIGNATURE", "&X-Amz-Signature=<signature>", "?code=page-not-found-in-this-place"),
     ),
     shape_rule(
         "discord-token",
@@ -191,7 +221,7 @@ SERVICES = (
         "vercel|netlify|algolia|fastly|contentful|segment|mixpanel|amplitude|mapbox|zendesk|intercom|hubspot|jira"
         "|confluence|atlassian|facebook|instagram|twitter|linkedin|reddit|spotify|twitch|zoom|paypal|plaid|coinbase"
         "|binance|kraken|cohere|mistral|deepgram|assemblyai|elevenlabs|pinecone|weaviate|qdrant|openweather|alphavantage"
-        "|codecov|travis|circleci|jenkins|artifactory|jfrog|sonar|launchdarkly|auth0|clerk|firebase|mongodb|elastic",
+        "|codecov|travis|linode|vultr|hetzner|circleci|jenkins|artifactory|jfrog|sonar|launchdarkly|auth0|clerk|firebase|mongodb|elastic",
         rf"(?i:[a-z]{{4,12}}\d?)[^\n]{{0,24}}?{_KEY_WORD}{_GAP}([\w+/-]{{20,200}}={{0,2}})(?![\w-])",
         check=is_random,
         hits=("Vercel token: {24}", "my Netlify key is {b64u:43}", "algolia admin key {hex:32}"),
@@ -199,7 +229,7 @@ SERVICES = (
     ),
     prefix_rule(
         "vendor-key",
-        "nfp_ vcp_ vck_ ops_ re_ pmak- live_ duffel_live_ ezak eztk flwseck- sk.eyj fio-u- dt0c01. dt0s01. shr_ "
+        "nsec1 nfp_ vcp_ vck_ ops_ re_ pmak- live_ duffel_live_ ezak eztk flwseck- sk.eyj fio-u- dt0c01. dt0s01. shr_ "
         "hsu_ pat-na1- pat-eu1- ctx7sk- fc- tvly- exa_ ls__ wandb_v1_ rnd_ rpa_ a3- dnkey- secret-tok-",
         chars=r"\w.-",
         least=24,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 
@@ -17,8 +18,7 @@ MIN_CHANGE_SHARE = 0.22
 
 _RUN = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
 _PUBLIC = re.compile(
-    r"0x[0-9a-fA-F]+$|AAAA[BCE][23][NV]|iVBORw0KGgo|/9j/|R0lGOD|JVBERi0|UklGR|PHN2Zy|Qk0|AAABAA|T2dnUw|SUkqAA|UEsDB|H4sI"
-    r"|MIIBIjAN|MIICIjAN|MFkwEwYH|MCowBQYDK2Vw|MII[CDFGH](?!\w{0,12}IBAAK)|Qm[1-9A-HJ-NP-Za-km-z]{44}$|baf[yk]"
+    r"0x[0-9a-fA-F]+$|AAAA[BCE][23][NV]|MIIBIjAN|MIGfMA0G|MIICIjAN|MFkwEwYH|MCowBQYDK2Vw|MII[CDFGH](?!\w{0,12}IBAAK)|Qm[1-9A-HJ-NP-Za-km-z]{44}$|baf[yk]"
     r"|[xyz]pub|age1|npub1|did:|urn:"
 )
 _LABELS = r"""sha-?\d+ md5 sha digest checksum hash integrity etag thumbprint commit revision address wallet public
@@ -29,10 +29,16 @@ program arn path peer (?:next|page|continuation|sync)[_-]?token data:\S{0,40} (?
 _LABEL = "|".join(re.split(r"(?<!\[)\s+", _LABELS))
 _DESCRIBED = re.compile(rf"(?:{_LABEL})[\s:=\"'`(<~-]{{1,4}}(?:is\s|was\s|of\s|W/\")?$", re.IGNORECASE)
 _PUBLISHED = re.compile(
-    r"(?:public[ _-]?key|pubkey|cle publique|clave publica|chave publica|chiave pubblica|offentlicher schlussel"
+    r"(?:public[ _-]?key|pub[ _-]?key|cle publique|clave publica|chave publica|chiave pubblica|offentlicher schlussel"
     r"|openbare sleutel|publishable|site[ _-]?key|server[ _-]?key|verification|acme-challenge|fingerprint|>>> )"
     r"[^\n]{0,50}(?:\n['\"])?$",
     re.IGNORECASE,
+)
+_FILE = re.compile(
+    # Known first bytes of a file, or the zeros that are in every header and hardly ever in a key.
+    rb"\x89PNG|\xff\xd8\xff|GIF8|%PDF|RIFF|<svg|<\?xml|BM|OggS|fLaC|ID3|II\*\0|MM\0\*|PK\x03\x04|\x1f\x8b\x08|7z\xbc\xaf"
+    rb"|\xfd7zXZ|\x28\xb5\x2f\xfd|BZh|Rar!|\x1a\x45\xdf\xa3|\x7fELF|MZ|wOF[F2]|\0asm|.{4}ftyp|SQLite|(?:[^\0]*\0){3}",
+    re.DOTALL,
 )
 _ADDRESS = re.compile(r"(?i)[a-z]://|www\.|\w\.(?:com|org|net|io|dev|app|ai|co|de|me)/")
 _PATH_ENDS = ("/", "\\", ".", "@", "?", "&", ";base64,")
@@ -54,6 +60,7 @@ def _is_key(text: str, run: re.Match[str]) -> bool:
         count_class_changes(body) < MIN_CHANGE_SHARE * min(len(body), MAX_EXAMINED_CHARS)
         or is_placeholder(body)
         or _PUBLIC.match(body)
+        or _FILE.match(base64.b64decode(body[:24], b"-_"))
     ):
         return False
     before = text[max(0, run.start() - 60) : run.start()]

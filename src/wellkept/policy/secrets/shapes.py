@@ -27,7 +27,7 @@ _OPEN_END = lazy_pattern(r"(\{\d+),\}")
 _CLASS_CHANGE = lazy_pattern(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _PLACEHOLDER = lazy_pattern(
     r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
-    r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|00010203|00112233|0123456789abcdef|deadbeef|not[-_]?a[-_]?real"
+    r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|00010203|00112233|0123456789abcdef|deadbeef|jbswy3dpehpk3pxp|not[-_]?a[-_]?real"
     r"|my[-_]?(?:[a-z]{1,12}[-_]?)?(?:password|secret|token|key|pass(?![a-z])|pw(?![a-z]))"
     r"|(?:^|[-_.])(?:fake|todo|tbd|some|token|key|secret|password|demo)(?:$|[-_.])"
 )
@@ -36,7 +36,7 @@ _STAND_INS = frozenset(
     "bar xxx passwort kennwort contrasena senha clave wachtwoord".split()
 ) | {"open sesame"}
 _STAND_IN = lazy_pattern(
-    r"(?:(?:my|the|some|proxy|db|user|admin|super|top|very|long|strong)[-_ ]?){0,3}"
+    r"(?:(?:my|an?|the|some|proxy|db|user|admin|super|top|very|long|strong)[-_ ]?){0,3}"
     r"(?:secret|pass|password|passwd|pw|pwd|token|key)(?:[-_]?(?:password|pass|pw|pwd|key|token|value))?"
 )
 _VARIABLE = lazy_pattern(r"[<\[{%$*(]|.*(?:\$\{|\{\{|\*\*\*)|[A-Z][A-Z_]+$")
@@ -137,7 +137,7 @@ def prefix_rule(
     return SecretRule(
         name=name,
         keys=keys,
-        pattern=re.compile(rf"(?<![A-Za-z0-9])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"),
+        pattern=re.compile(rf"(?<![A-Za-z0-9+])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"),
         check=check,
         split=Split(
             prefixes=tuple(key.replace("-", "").replace(".", "") for key in keys),

@@ -59,7 +59,7 @@ _TECH = re.compile(
 )
 _ODD_WORDS = re.compile(
     r"(?i)1password\d?|lastpass\d?|2fa|mfa|7-?zip|3d|4chan|365|o365|k8s|i18n|l10n|a11y|e2ee?|b2[bc]|p2p|s3|ec2|web3|web2|h2o|mp3"
-    r"|base64url|argon2id?|oauth2?(?:\.\d)?|pkcs\d+|x\.?509|keepass(?:xc|2)?|sha-?\d+-?\w*|log4j|c3po|r2d2|u2f|fido2|n26"
+    r"|base64url|argon2id?|oauth2?(?:\.\d)?|pkcs\d+|x\.?509|keepass(?:xc)?2?|sha-?\d+-?\w*|log4j|c3po|r2d2|u2f|fido2|n26"
     r"|ssh-\w+|route53|neo4j|auth0|d3js|ngrok|v\d{1,3}(?:[._-][\w.-]*|(?:alpha|beta|rc)\w*)?"
 )
 _UNIT = re.compile(
@@ -75,16 +75,22 @@ _STRUCTURED = re.compile(
     |\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:T[\d:.Z+-]*)?            # a date
     |\d{1,2}:\d{2}(?::\d{2})?(?:[ap]m)?                         # a time
     |v?\d+(?:\.\d+){1,4}(?:[-+]?[a-z]+\.?\d*)?                  # a version, a number, an IP address
-    |[A-Z][A-Za-z]{1,9}-\d{1,6}|\#\d+|@[\w.-]+                  # a ticket, a person
-    |\$\{.*|\$[A-Za-z_][A-Z0-9_a-z]*|\$\(.*|%[A-Z_]+%|<.*|\[.*|\{.*|\(.*|process\.env\S*|os\.\S*|env[.:(\[]\S*|op://.*
+    |[A-Z][A-Z0-9]{1,9}-\d{1,6}|\#\d+|@[\w.-]+                  # a ticket, a person
+    |\$\{.*|\$[A-Za-z_]\w*(?:/.*)?|\$\(.*|%[A-Z_]+%|<.*|\[.*|\{.*|\(.*|process\.env\S*|os\.\S*|env[.:(\[]\S*|op://.*
     |[a-z_][\w-]*(?:\.[a-z_][\w-]*)+(?:\(.*)?|[A-Za-z_][\w.]*\(.*  # a file, a host, a call
+    |[\w.-]+\.(?:pdf|docx?|xlsx?|csv|txt|md|zip|kdbx|gpg|json|ya?ml|png|jpe?g)  # a file
+    |--[\w-]+                                                    # an option, a property of CSS
+    |vault:v\d+:?                                                # a value that Vault encrypted
     |(?:arn:)?aws:[\w:/.*-]*                                    # a resource of a cloud
-    |[\w-]+=[$<{%].*                                            # a setting that is filled in elsewhere
+    |[\w-]+=[$<{%].*|[a-z_]+=[A-Za-z_.]*                        # a setting that is filled in elsewhere, an argument
     |(?:[0-9a-fA-F]{2}[:-]){5,}[0-9a-fA-F]{2}                   # a MAC address, a fingerprint
-    |!(?i:vault|secret|ref|sub|getatt|reference|env\w*|include)  # a tag of YAML
+    |![a-z]+|!(?i:ref|sub|getatt|reference|include)  # a tag of YAML
     |[A-Za-z_]\w*\[.*                                           # a type, an element
     |\#[0-9a-fA-F]{3,8}|\*+|\.+|-+|_+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+  # a colour, a mask, the name of a variable
     """
+)
+_REGEX = re.compile(
+    r"\(\?[=!:<P]|\[[^\]]{0,20}[a-zA-Z0-9]-[a-zA-Z0-9]|\\[dwDSW][+*{\])]|[^0-9]\{\d+,\d*\}?|[+*]\$[/'\"]?$"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
@@ -93,12 +99,23 @@ _GENERIC = re.compile(r"(?i)\bkms\b|gvlk|generic|evaluation|trial|setup key")
 _INNER_SYMBOL = re.compile(
     r"(?<=[\w@#$%^&*+=~])[@#$%^&*!+=~?](?=[\w@#$%^&*!+=~?])|^[@#$%^&*!~](?=\w)|\w[#$%^&*=~]$|[!?#$]{2,}$"
 )
+_NAME = re.compile(
+    r"(?i)(?<![a-z])(?:prod|db|web|srv|server|host|node|app|api|dev|staging|test|auth|users?|team|polic[a-z]+|[a-z]*server|factor|svc|vm"
+    r"|ns|mail|vpn|nas|env|key|token|secret|v|eu|us|cluster|role|id|page|line|step|version|gpt|sha|release|branch|bug"
+    r"|issue|ticket|room|level|rule|chapter|section|item|option|day|week|phase|sprint|model|base|build)(?![a-z])"
+)
+_CHARSET = re.compile(r"[a-z]{1,7}[-_]\d")
 _HYPHENATED = re.compile(r"[a-z]+(?:[-'][a-z]+)*", re.IGNORECASE)
 _PASSPHRASE = re.compile(r"[A-Za-z]{3,}(?:[-_. ][A-Za-z]{3,}){3,}\d*")
-_HOST = re.compile(r"(?i)[a-z]+(?:-[a-z]+){0,2}-?\d{1,3}")
+_HOST = re.compile(r"[A-Za-z][a-z]*(?:-[a-z]+){0,2}-?\d{1,3}")
+_MESSAGE = re.compile(
+    r"(?i)\b(?:your|must|enter|invalid|forgot|incorrect|please|required|cannot|error|failed|characters|digits)\b"
+)
 _QUOTED_PROSE = re.compile(
     r"(?i)\b(?:your|must|enter|invalid|forgot|incorrect|please|too|required|cannot|the|is|not|reset|field|does|has|was|error|failed)\b"
 )
+_OTHER_SCRIPT = re.compile(r"[\u0530-\u1fff\u2e80-\ufffb]")
+_LATIN = str.maketrans("øæœßłđıØÆŁĐ", "oaesldiOALD")
 _TRAILING = ".,;:)]}>\"'`*|"
 _QUOTES = "\"'`*_"
 
@@ -110,9 +127,17 @@ def trim_value(text: str, start: int, end: int) -> tuple[int, int]:
         end = start + text[start:end].index("&")
     while start < end and text[start] in "\"'`*(":
         start += 1
+    # In a text of another script, the sentence may go on without a space.
+    if start < end and text[start].isascii() and (foreign := _OTHER_SCRIPT.search(text, start, end)):
+        end = foreign.start()
     while end > start and text[end - 1] in _TRAILING:
         end -= 1
     return start, end
+
+
+def is_uuid(value: str) -> bool:
+    """Return True for a UUID, which only wording tells from an id."""
+    return _UUID.fullmatch(value) is not None
 
 
 def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool) -> bool:
@@ -132,7 +157,8 @@ def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool
         and trust is not Certainty.ASSIGNED
     ):
         return False
-    if not value or not value.isascii() or lower in _DESCRIPTIONS or is_placeholder(value.ljust(5, "\0")):
+    is_mask = len(set(value)) < 3 if value.isdigit() else is_placeholder(value.ljust(5, "\0"))
+    if not value or not value.translate(_LATIN).isascii() or lower in _DESCRIPTIONS or is_mask:
         return False
     is_random_path = (
         "/" in value
@@ -140,7 +166,7 @@ def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool
         and len(value) >= 20
         and count_class_changes(value) >= 0.2 * len(value)
     )
-    if _STRUCTURED.fullmatch(value) and not _UUID.fullmatch(value) and not is_random_path:
+    if _REGEX.search(value) or (_STRUCTURED.fullmatch(value) and not _UUID.fullmatch(value) and not is_random_path):
         return False
     if _TECH.fullmatch(value) or _ODD_WORDS.fullmatch(value) or _UNIT.fullmatch(value):
         return False
@@ -165,8 +191,10 @@ def _looks_secret(value: str, trust: Certainty, *, is_quoted: bool, is_many: boo
     if trust is Certainty.PASSWORD:
         return _is_password(value, has_digit, has_letter, is_quoted=is_quoted, is_many=is_many)
     if trust is Certainty.TOKEN:
-        return len(value) >= MIN_TOKEN_CHARS and (
-            _is_mixed(value, has_digit, has_letter) or bool(_UUID.fullmatch(value))
+        return (
+            len(value) >= MIN_TOKEN_CHARS
+            and " " not in value
+            and (_is_mixed(value, has_digit, has_letter) or bool(_UUID.fullmatch(value)))
         )
     if trust is Certainty.LOOSE:
         is_symbolic = bool(_INNER_SYMBOL.search(value)) and (has_digit or any(c.isupper() for c in value[1:]))
@@ -192,13 +220,17 @@ def _is_password(value: str, has_digit: bool, has_letter: bool, *, is_quoted: bo
     if len(value) < MIN_PASSWORD_CHARS:
         return False
     if is_quoted and " " in value:
-        return not _QUOTED_PROSE.search(value) and len(value) >= 2 * MIN_PASSWORD_CHARS
+        return (
+            not (_MESSAGE if has_digit else _QUOTED_PROSE).search(value)
+            and is_stated_password(value)
+            and len(value) >= 8
+        )
     if is_quoted and has_letter and not _QUOTED_PROSE.search(value):
         return True
     if has_digit and not has_letter:
         return not is_many and value.isdigit() and len(value) <= 16
     if has_digit:
-        return not _is_dashed_words(value)
+        return not _is_dashed_words(value) or not is_name(value)
     return bool(_INNER_SYMBOL.search(value) or _PASSPHRASE.fullmatch(value)) or _is_jumble(value)
 
 
@@ -207,6 +239,15 @@ def _is_dashed_words(value: str) -> bool:
     pieces = re.split(r"[-_.]", value)
     return len(pieces) > 1 and all(
         re.fullmatch(r"[A-Z]?[a-z]+|[A-Z]+|\d{1,4}|v\d+|[a-z]+\d", piece) for piece in pieces
+    )
+
+
+def is_name(value: str) -> bool:
+    """Return True if dashed words name a thing, as in `prod-db-01`, and not a password such as `blue-kettle-9`."""
+    return (
+        _NAME.search(value) is not None
+        or not re.search(r"[A-Za-z][a-z]{3}", value)
+        or _CHARSET.fullmatch(value) is not None
     )
 
 
