@@ -50,7 +50,7 @@ def test_it_says_why_it_is_first(ann: AgentMemory) -> None:
     assert "first, because it alone holds “ab-17-c”" in hit.explain
     assert "it alone holds “ab-17-c”" in ann.explain("why did ab-17-c fail?", "m-18").sentence
     assert hit.score == pytest.approx(sum(hit.weights[name] * part for name, part in hit.parts.items()))
-    assert "The job ab-17-c failed" in str(ann.context(session_id="s", message="why did ab-17-c fail?").messages)
+    assert "The job ab-17-c failed" in str(ann.context("why did ab-17-c fail?", session="s").messages)
 
 
 def test_all_of_a_few_that_hold_an_identifier_come_first(ann: AgentMemory) -> None:

@@ -311,7 +311,7 @@ def test_a_source_with_a_defect_is_named_logged_and_leaves_the_others(
         assert [hit.id for hit in hits] == ["m-1"]
         assert [(each.source, "failed unexpectedly" in each.reason) for each in hits.unanswered] == [("workflow", True)]
         assert "The recall source workflow failed unexpectedly" in caplog.text
-        assert "The refund was paid" in str(ann.context(session_id="s", message="refund").messages)
+        assert "The refund was paid" in str(ann.context("refund", session="s").messages)
         assert ann.explain("refund", "run/1").outcome == "unanswered"
         with pytest.raises(Exception, match=r"buffer|bytes|size|index"):  # nobody is left to answer
             ann.recall("refund", sources=["workflow"])
@@ -331,7 +331,7 @@ def test_memories_without_words_are_left_after_a_deletion_or_an_edit(ann: AgentM
     def ask_all() -> None:
         assert not memory.recall("tabs, or spaces?").unanswered
         assert memory.recall(text, min_score=0)
-        assert memory.context(session_id="s", message="tabs, or spaces?").messages
+        assert memory.context("tabs, or spaces?", session="s").messages
         assert memory.explain("tabs, or spaces?", kept.id).outcome
         assert memory.search_items(("n",), query="tabs")
 
