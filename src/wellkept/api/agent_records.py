@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
@@ -158,7 +158,7 @@ class AgentView:
 MAX_PAGE = 500
 PAGE = 100
 SEARCH_LIMIT = 20
-ANY_STATE = "all"
+ANY_STATE: Final = "all"
 
 
 class AgentRecords(AgentView):
