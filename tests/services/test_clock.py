@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.services.conftest import START, Clock, Place
+from tests.waiting import eventually
 from wellkept import Conflict, Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.model import State
@@ -126,6 +127,26 @@ def test_an_expired_item_is_kept_for_a_week(fresh_place: Place, clock: Clock) ->
         assert ann.list(kind="item", state="all") == []
         (event,) = wellkept.tenant().audit.list(limit=1)
         assert event.message == "Maintenance archived 0 episodes, deleted 1 item archived before."
+
+
+def test_maintenance_goes_on_when_the_clock_is_right_again(fresh_place: Place, clock: Clock) -> None:
+    clock.moment = START + DECADE
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.agent("ann").remember("Likes tea", kind="episode")
+        wellkept.maintain()
+        wellkept._store.take_lease("maintain", "a process that died", now=clock(), until=clock() + timedelta(minutes=2))
+    clock.moment = START
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.agent("bob").remember("Thanks, great!", kind="episode", category="routine")
+        wellkept.maintenance.start()
+        eventually(lambda: wellkept.maintenance._wait is not None)
+        clock.forward(days=8)
+
+        assert wellkept.maintenance.run_if_due() is True
+
+        last = wellkept.maintenance.refresh().last
+        assert last is not None
+        assert (last.at, last.counts["agents"], last.counts["archived"]) == (clock(), 2, 1)
 
 
 class Model:
