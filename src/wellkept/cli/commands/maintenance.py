@@ -19,7 +19,7 @@ from wellkept.settings import Settings
 if TYPE_CHECKING:
     from wellkept.ports import Embedder, Vector
     from wellkept.services.memories.secret_scan import Sighting
-    from wellkept.services.upkeep.maintain import MaintenanceReport
+    from wellkept.services.upkeep.report import MaintenanceReport
 
 NO_EMBEDDER = "off"
 

@@ -18,7 +18,7 @@ from wellkept.server.console.charts import describe_bytes
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import ADMIN, OPERATOR
-from wellkept.services.upkeep.maintain import MaintenanceReport
+from wellkept.services.upkeep.report import MaintenanceReport
 from wellkept.settings.origins import describe_settings
 from wellkept.store import is_postgres
 
