@@ -213,7 +213,7 @@ def test_postgresql_says_how_to_make_a_backup(postgres_url: str, tmp_path: Path)
         Wellkept.restore(tmp_path / "monday.tar.zst", to=postgres_url)
 
 
-ODD = (
+ODD: tuple[object, ...] = (
     None,
     True,
     0,

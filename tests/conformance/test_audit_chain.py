@@ -14,7 +14,7 @@ from tests.conformance.test_audit import tamper
 from wellkept.errors import Invalid, ReadOnly
 from wellkept.model import AuditHead, Owner, Trace
 from wellkept.policy.audit import START, canonical_json, event_hash, is_keyed
-from wellkept.policy.erasure import ERASED
+from wellkept.policy.mentions import ERASED
 from wellkept.ports import Store
 from wellkept.store import SqlStore, open_store
 

@@ -5,17 +5,30 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from tests.services.conftest import START, Clock, Place
+from tests.waiting import eventually
 from wellkept import Conflict, Wellkept
 from wellkept.api.wellkept import AgentMemory
-from wellkept.model import State
+from wellkept.model import Item, Kind, State
 
 HOUR, DAY, DECADE = timedelta(hours=1), timedelta(days=1), timedelta(days=3652)
 USER = ("users", "7")
+
+
+def put(ann: AgentMemory, key: str, value: Any, ttl: float | None = None) -> Item:
+    item = ann.put(USER, key, value, ttl=ttl)
+    assert item is not None
+    return item
+
+
+def get(ann: AgentMemory, key: str) -> Item:
+    item = ann.get_item(USER, key)
+    assert item is not None
+    return item
 
 
 def said(found: Sequence[Any]) -> list[str]:
@@ -23,11 +36,11 @@ def said(found: Sequence[Any]) -> list[str]:
 
 
 def test_a_corrected_memory_does_not_speak_again(ann: AgentMemory, clock: Clock) -> None:
-    kinds = ("episode", "core", "note")
-    old = {kind: ann.remember(f"The {kind} says that the office is in Lund", kind=kind) for kind in kinds}
+    kinds = (Kind.EPISODE, Kind.CORE, Kind.NOTE)
+    old = {kind: ann.remember(f"The {kind.value} says that the office is in Lund", kind=kind) for kind in kinds}
     clock.forward(hours=2)
     for kind, each in old.items():
-        ann.remember(f"The {kind} says that the office is in Oslo", kind=kind, supersedes=each.id)
+        ann.remember(f"The {kind.value} says that the office is in Oslo", kind=kind, supersedes=each.id)
 
     clock.moment -= HOUR
 
@@ -36,16 +49,16 @@ def test_a_corrected_memory_does_not_speak_again(ann: AgentMemory, clock: Clock)
     assert "Lund" not in repr([said(ann.search("office")), ann.private_memory(), ann.inject(asked)])
     assert {each.id for each in ann.list(state="expired")} == {each.id for each in old.values()}
     assert [said(ann.list(kind=kind)) for kind in kinds] == [
-        [f"The {kind} says that the office is in Oslo"] for kind in kinds
+        [f"The {kind.value} says that the office is in Oslo"] for kind in kinds
     ]
     with pytest.raises(Conflict, match="was corrected"):
-        ann.restore(old["episode"].id)
+        ann.restore(old[Kind.EPISODE].id)
     # The past is read as it was.
     for moment, city in ((START + HOUR, "Lund"), (START + 3 * HOUR, "Oslo")):
         assert {text.split()[-1] for text in said(ann.list(as_of=moment))} == {city}
         assert {text.split()[-1] for text in said(ann.recall(asked, as_of=moment, min_score=0))} == {city}
     # The text may be stored again: it is no copy of what has ended.
-    assert ann.remember("The note says that the office is in Lund").id != old["note"].id
+    assert ann.remember("The note says that the office is in Lund").id != old[Kind.NOTE].id
 
 
 def test_a_correction_of_the_future_ends_nothing_yet(ann: AgentMemory, clock: Clock) -> None:
@@ -79,7 +92,7 @@ def test_what_was_archived_stays_so(fresh_place: Place, clock: Clock) -> None:
 def test_a_run_that_is_ten_years_ahead_ends_nothing_for_good(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, maintenance_writes=0) as wellkept:
         ann = wellkept.agent("ann")
-        kept = ann.put(USER, "kept", {"text": "pancakes"}, ttl=30 * DAY.total_seconds())
+        kept = put(ann, "kept", {"text": "pancakes"}, ttl=30 * DAY.total_seconds())
         ann.put(USER, "gone", {"text": "waffles"}, ttl=60)
         fact = ann.remember("Anna lives in Porto", kind="episode", expires_at=START + 30 * DAY)
         clock.forward(minutes=5)
@@ -96,21 +109,21 @@ def test_a_run_that_is_ten_years_ahead_ends_nothing_for_good(fresh_place: Place,
         assert {each.item_key for each in ann.list(kind="item", state="archived")} == {"kept", "gone"}
         assert [each.id for each in ann.restore(state="archived")] == [fact.id]
         assert {each.item_key for each in ann.restore(state="archived", kind="item")} == {"kept", "gone"}
-        item = ann.get_item(USER, "kept")
+        item = get(ann, "kept")
         assert (item.id, item.value, item.expires_at) == (kept.id, {"text": "pancakes"}, kept.expires_at)
         assert next(each.key for each in ann.search_items(query="pancakes")) == "kept"
         # What had expired gets its lifetime again.
-        assert ann.get_item(USER, "gone").expires_at == clock() + timedelta(seconds=60)
+        assert get(ann, "gone").expires_at == clock() + timedelta(seconds=60)
         assert said(ann.list(kind="episode")) == [fact.text]
 
 
 def test_an_expired_item_is_kept_for_a_week(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, maintenance_writes=0) as wellkept:
         ann = wellkept.agent("ann")
-        old = ann.put(USER, "a", "pancakes", ttl=60)
+        old = put(ann, "a", "pancakes", ttl=60)
         clock.forward(minutes=2)
         wellkept.maintain()
-        new = ann.put(USER, "a", "waffles")
+        new = put(ann, "a", "waffles")
         assert new.id != old.id
         with pytest.raises(Conflict, match=f"Item {new.id} has the key of {old.id} now"):
             ann.restore(old.id)
@@ -128,6 +141,26 @@ def test_an_expired_item_is_kept_for_a_week(fresh_place: Place, clock: Clock) ->
         assert event.message == "Maintenance archived 0 episodes, deleted 1 item archived before."
 
 
+def test_maintenance_goes_on_when_the_clock_is_right_again(fresh_place: Place, clock: Clock) -> None:
+    clock.moment = START + DECADE
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.agent("ann").remember("Likes tea", kind="episode")
+        wellkept.maintain()
+        wellkept._store.take_lease("maintain", "a process that died", now=clock(), until=clock() + timedelta(minutes=2))
+    clock.moment = START
+    with fresh_place.open(clock, embedder="off") as wellkept:
+        wellkept.agent("bob").remember("Thanks, great!", kind="episode", category="routine")
+        wellkept.maintenance.start()
+        eventually(lambda: wellkept.maintenance._wait is not None)
+        clock.forward(days=8)
+
+        assert wellkept.maintenance.run_if_due() is True
+
+        last = wellkept.maintenance.refresh().last
+        assert last is not None
+        assert (last.at, last.counts["agents"], last.counts["archived"]) == (clock(), 2, 1)
+
+
 class Model:
     """What must be true of an agent's memories, whatever the clock said meanwhile."""
 
@@ -143,7 +176,7 @@ class Model:
         self.number += 1
         return f"thing{self.number}x"
 
-    def list(self, state: str = "live") -> Sequence[Any]:
+    def list(self, state: Literal["live", "archived", "all"] = "live") -> Sequence[Any]:
         return [*self.ann.list(limit=500, state=state), *self.ann.list(limit=500, state=state, kind="item")]
 
     def act(self) -> None:
@@ -153,7 +186,7 @@ class Model:
         ):
             case "add":
                 end = self.clock() + DAY * self.chosen.randint(1, 40) if self.chosen.random() < 0.5 else None
-                kind = self.chosen.choice(("episode", "note", "core"))
+                kind = self.chosen.choice((Kind.EPISODE, Kind.NOTE, Kind.CORE))
                 self.ann.remember(f"About {self.name()}", kind=kind, expires_at=end)
             case "correct" if memories:
                 old = self.chosen.choice(memories)
@@ -172,7 +205,7 @@ class Model:
             case "maintain":
                 self.wellkept.maintain()
             case "restore":
-                for kind in ("item", "episode", "core"):
+                for kind in (Kind.ITEM, Kind.EPISODE, Kind.CORE):
                     self.ended -= {each.id for each in self.ann.restore(state="archived", kind=kind)}
 
     def check(self) -> None:

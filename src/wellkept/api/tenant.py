@@ -38,7 +38,7 @@ from wellkept.policy.names import check_user
 from wellkept.policy.text import check_text
 from wellkept.ports import Place, place_of
 from wellkept.services.recall.recall import check_limit
-from wellkept.services.upkeep.maintain import MaintenanceReport
+from wellkept.services.upkeep.report import MaintenanceReport
 from wellkept.services.upkeep.stats import DAYS, keep_agents
 from wellkept.services.walk import Progress
 

@@ -38,7 +38,7 @@ from wellkept.providers.tokenizers import open_tokenizer
 from wellkept.services.access.logins import Logins
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.knowledge.skills import Skills
-from wellkept.services.upkeep.maintain import MaintenanceReport
+from wellkept.services.upkeep.report import MaintenanceReport
 from wellkept.services.walk import Progress
 from wellkept.settings import Settings, masked
 from wellkept.settings.former import warn_of_former_store

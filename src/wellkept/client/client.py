@@ -36,7 +36,7 @@ from wellkept.policy.names import check_agent
 from wellkept.providers.documents import Files
 from wellkept.services.knowledge.report import IngestReport
 from wellkept.services.memories.secret_scan import Sighting
-from wellkept.services.upkeep.maintain import MaintenanceReport
+from wellkept.services.upkeep.report import MaintenanceReport
 from wellkept.settings import Settings
 
 DOCUMENTS = "/api/kb/documents"

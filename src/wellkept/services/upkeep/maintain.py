@@ -243,13 +243,14 @@ class Maintain:
         return self._store.list_due_tenants(self._now()) if is_automatic else self._store.list_tenants()
 
     def _apply_rules(self) -> None:
-        """Have every tenant visited if the due dates were computed with other settings."""
+        """Have every tenant visited if the due dates were computed with other settings, or by a clock far ahead."""
         lifetimes = {
             each.value: None if time is None else time.total_seconds() for each, time in self._lifetimes.items()
         }
         rules = json.dumps([self._quota, self._quota_per_user, self._keeps_gist, lifetimes], sort_keys=True)
-        known = self._store.find_record(RULES)
-        if known is None or known[0] != rules:
+        known, last = self._store.find_record(RULES), self._store.find_record(LAST_RUN)
+        was_ahead = last is not None and last[1] > self._now() + RECHECK
+        if known is None or known[0] != rules or was_ahead:
             self._store.mark_all_due()
             self._store.put_record(RULES, rules, at=self._now())
 

@@ -111,8 +111,11 @@ class MaintenanceSchedule:
         last = self._maintain.find_last()
         next_at = None
         if started_at is not None:
-            since_last = None if last is None else last.at + self._interval * self._late
-            next_at = since_last or started_at + min(FIRST_RUN, self._interval) * self._late
+            now = self._now()
+            # A run that is yet to come was one of a clock that has been put right since.
+            has_run = last is not None and last.at <= now + self._interval
+            since_last = last.at + self._interval * self._late if last is not None and has_run else None
+            next_at = since_last or min(started_at, now) + min(FIRST_RUN, self._interval) * self._late
         self._status = MaintenanceStatus(last=last, next_at=next_at)
         return self._status
 

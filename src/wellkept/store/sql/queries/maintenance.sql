@@ -1,7 +1,7 @@
 -- name: take_lease
 INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE leases.until <= :now OR leases.holder = excluded.holder
+WHERE leases.until <= :now OR leases.until > :latest OR leases.holder = excluded.holder
 
 -- name: end_lease
 DELETE FROM leases WHERE name = :name AND holder = :holder
