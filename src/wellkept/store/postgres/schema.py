@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from psycopg import errors, sql
 
@@ -73,6 +74,7 @@ def migrate(connection: Connection) -> Sequence[str]:
             for group in _group(pending, is_new=not applied):
                 if applied and group and group[0].is_concurrent:
                     _apply_one_by_one(connection, group[0])
+                    group = [replace(group[0], statements=()), *group[1:]]
                 _apply_together(connection, group, before, after, is_forced=is_forced)
                 before = after = ()
                 done += group
@@ -202,7 +204,7 @@ def _apply(connection: Connection, group: Sequence[Migration], before: Sequence[
             "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)"
         )
         for statement in (*migration.statements, *after):
-            # What `_apply_one_by_one` has not done belongs to a new database, where it need not be concurrent.
+            # What is concurrent belongs to a new database here, where it need not be.
             statement = statement.replace(f"{CONCURRENTLY} ", " IF NOT EXISTS ")
             statement = statement.replace(DROP_INDEX, f"{DROP_INDEX} IF EXISTS")
             for part in citus.split_checked_column(statement):
