@@ -228,6 +228,8 @@ def nominate(
 
 
 def _intersect(rows: Sequence[Numbers]) -> Numbers:
+    if len(rows) == 1:
+        return rows[0]
     fewest, *others = sorted(rows, key=len)
     for other in others:
         fewest = fewest[np.isin(fewest, other)]
