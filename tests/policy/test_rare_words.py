@@ -54,8 +54,8 @@ def test_a_rare_word_is_read_by_its_form(question: str, expected: list[str]) -> 
 
 
 def test_a_word_of_no_such_form_is_rare_in_a_large_store_only() -> None:
-    assert find_rare_words("kapitänsmütze?") == [RareWord("kapitänsmütze", least=LARGE_STORE)]
-    assert find_rare_words("where is zyphora") == [RareWord("zyphora", is_maybe_name=True, least=LARGE_STORE)]
+    assert find_rare_words("kapitänsmütze?") == (RareWord("kapitänsmütze", least=LARGE_STORE),)
+    assert find_rare_words("where is zyphora") == (RareWord("zyphora", is_maybe_name=True, least=LARGE_STORE),)
 
 
 @pytest.mark.parametrize(

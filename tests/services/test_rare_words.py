@@ -78,6 +78,9 @@ def test_a_common_address_is_found_by_its_text(ann: AgentMemory) -> None:
     store(ann, [*texts, *(f"Host 10.{first}.0.7 answers" for first in range(1, 90))])
 
     assert ann.recall("10.0.7.0")[0].text == "Host 10.0.7.0 is down"
+    store(ann, [f"Took {number} of 8 pills" for number in range(80)])
+    ann.remember("The name server is 8.8.8.8")
+    assert ann.recall("what was wrong with 8.8.8.8?")[0].text == "The name server is 8.8.8.8"
 
 
 @pytest.mark.parametrize("others", [(), ("The car is blue", "Ann lives in Oslo", "Lunch costs nine euros")])

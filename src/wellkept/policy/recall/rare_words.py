@@ -22,6 +22,7 @@ from wellkept.lazy import LazyModule, lazy_pattern
 from wellkept.model import HeldWord
 from wellkept.policy.lexicon.recall_words import NOUN_LANGUAGE_WORDS
 from wellkept.policy.text import UNSPACED, fold, terms
+from wellkept.text_cache import cache_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,6 +89,8 @@ class RareWord(NamedTuple):
     parts: tuple[RareWord, ...] = ()  # names in a full name, which count if no record holds all of it
 
 
+# Cached because every source asks for those of the same question.
+@cache_text(64)
 def find_rare_words(question: str) -> Sequence[RareWord]:
     """Return the rare words of a question, in its order.
 
@@ -99,7 +102,7 @@ def find_rare_words(question: str) -> Sequence[RareWord]:
     text = question[:MAX_CHARS].strip()
     tokens = [(match.start(), _trim(match[0])) for match in _TOKEN.finditer(text)]
     found = {word.text: word for word in _find_all(text, tokens)}
-    return list(found.values())[:MAX_WORDS]
+    return tuple(found.values())[:MAX_WORDS]
 
 
 def _find_all(text: str, tokens: Sequence[tuple[int, str]]) -> Iterator[RareWord]:
@@ -108,7 +111,8 @@ def _find_all(text: str, tokens: Sequence[tuple[int, str]]) -> Iterator[RareWord
     names, others = _find_names(text, tokens), list[RareWord]()
     is_shouted = text.isupper()
     for start, token in tokens:
-        if _is_identifier(token, is_marked=is_lone or text[start - 1 : start] == "#"):
+        is_word = token.isalpha()
+        if not is_word and _is_identifier(token, is_marked=is_lone or text[start - 1 : start] == "#"):
             yield RareWord(token, is_identifier=True)
         elif start in names:
             yield names[start]
@@ -116,12 +120,13 @@ def _find_all(text: str, tokens: Sequence[tuple[int, str]]) -> Iterator[RareWord
             yield RareWord(token)
         elif is_lone:
             yield RareWord(token, least=LARGE_STORE)
-        elif len(token) > 3 and token.isalpha() and token.islower() and token not in _ordinary_words():
+        elif is_word and len(token) > 3 and token.islower() and token not in _ordinary_words():
             others.append(RareWord(token, is_maybe_name=True, least=LARGE_STORE))
-    for match in _CALLED.finditer(text):
-        yield RareWord(match[1] or match[2])
-    if not tokens and _UNSPACED_RUN.fullmatch(bare):
-        yield RareWord(bare, least=LARGE_STORE)
+    if not text.isascii():
+        for match in _CALLED.finditer(text):
+            yield RareWord(match[1] or match[2])
+        if not tokens and _UNSPACED_RUN.fullmatch(bare):
+            yield RareWord(bare, least=LARGE_STORE)
     yield from others
 
 
@@ -145,6 +150,8 @@ def _is_identifier(token: str, *, is_marked: bool) -> bool:
 
 def _is_coined(token: str) -> bool:
     """Return True for a word with a capital inside (getUserById) or of capitals alone (EPIPE)."""
+    if token.islower():
+        return False
     is_mixed = any(first.islower() and second.isupper() for first, second in pairwise(token))
     return is_mixed or (len(token) >= MIN_ACRONYM and token.isupper())
 
@@ -214,12 +221,15 @@ def nominate(
         most = MAX_READ if word.is_identifier or len(wanted) > 1 else 1 if word.is_maybe_name else FEW
         if len(rows) <= most:
             found[word] = evidence.seqs[rows].tolist()
-        elif word.is_identifier and len(wanted) > 1:
+        elif word.is_identifier and fold(word.text) not in places:
+            # "8.8.8" is in one memory, and "8" in hundreds.
             found[word] = None
     return found
 
 
 def _intersect(rows: Sequence[Numbers]) -> Numbers:
+    if len(rows) == 1:
+        return rows[0]
     fewest, *others = sorted(rows, key=len)
     for other in others:
         fewest = fewest[np.isin(fewest, other)]
