@@ -24,6 +24,7 @@ from wellkept.api.tenant import (
     TenantUpkeep,
 )
 from wellkept.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
+from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.lazy import LazyModule, lazy_class
@@ -79,9 +80,10 @@ class TenantMemory(
         return AuditLog(self._services, self.id)
 
 
-class Wellkept:
+class Wellkept(CheckedMethods):
     """A store of memories. Open it once, share it between threads, and close it at the end (or use `with`)."""
 
+    @checked
     def __init__(
         self,
         url: str | os.PathLike[str] | None = None,
@@ -362,7 +364,8 @@ class Wellkept:
 
 def _check_replaceable(target: Path) -> None:
     """Check that a backup may be written to `target`: only another backup is replaced. Raises: Invalid."""
-    if not target.is_file() or not target.stat().st_size:
+    # Unlike the methods of a path, these raise no error.
+    if not os.path.isfile(target) or not os.path.getsize(target):
         return
     try:
         with Archives().open(target) as (stream, _):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 from urllib.parse import quote, urlencode
 
 from wellkept.api.agent import MAX_PAGE
+from wellkept.arguments import check_fields
 from wellkept.client.connection import AsyncConnection, Connection, HttpRequest, PlainConnection, Plan
 from wellkept.client.decoding import field, many
 from wellkept.errors import Invalid, NotFound
@@ -83,6 +84,7 @@ class Verb(Generic[P, T]):
             given = dict(signature.bind(view, *args, **kwargs).arguments)
             del given[me]
             given |= given.pop(rest, {})
+            check_fields(method, given)
             # Nobody reports how far the server has come.
             given.pop("progress", None)
             if isinstance(given.get("where"), Comparison | And | Or | Not):

@@ -32,7 +32,6 @@ from wellkept.policy.recall import purposes, ranking
 from wellkept.policy.recall.calibration import keep_relevant
 from wellkept.policy.recall.purposes import Purpose
 from wellkept.policy.recall.question import asks_history
-from wellkept.policy.text import check_text
 from wellkept.ports import Clock, Store, Vector
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.background.workers import Turns, Workers
@@ -355,7 +354,7 @@ class _Scored(NamedTuple):
 
 def check_query(query: str) -> str:
     """Return a query without surrounding white space, cut to `MAX_QUERY_CHARS`. Raises: Invalid."""
-    query = check_text(query, what="query").strip()
+    query = query.strip()
     if not query:
         raise Invalid("The query is blank; say what to look for.")
     return query[:MAX_QUERY_CHARS]
