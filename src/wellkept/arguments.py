@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import wraps
+from io import TextIOBase
 from math import isfinite
 from typing import (
     IO,
@@ -47,7 +48,7 @@ MAX_DESCRIBED = 3
 
 
 class Shape(NamedTuple):
-    """What an argument must be: a predicate, and its description."""
+    """Requirement of an argument: a predicate, and its description."""
 
     accepts: Callable[[Any], bool]
     wanted: str
@@ -89,6 +90,10 @@ def _is_moment(value: object) -> bool:
         return False
 
 
+def _is_file(value: object) -> bool:
+    return hasattr(value, "read") or hasattr(value, "write")
+
+
 def _is_mapping(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
@@ -96,6 +101,7 @@ def _is_mapping(value: object) -> bool:
 ANYTHING = Shape(lambda value: True, "anything")
 TEXT = Shape(_is_text, "a string")
 PATH = Shape(_is_path, "a path")
+BINARY_FILE = Shape(lambda value: _is_file(value) and not isinstance(value, TextIOBase), "a file opened in binary mode")
 MAPPING = Shape(_is_mapping, "a mapping")
 PLAIN: Mapping[Any, Shape] = {
     Any: ANYTHING,
@@ -110,7 +116,7 @@ PLAIN: Mapping[Any, Shape] = {
 
 
 def compile_shape(hint: Any) -> Shape:
-    """Return what an annotation asks for; ANYTHING where a value does not tell, such as for a protocol."""
+    """Return what an annotation asks for; ANYTHING for what a value does not tell."""
     if hint in PLAIN:
         return PLAIN[hint]
     kind, inner = get_origin(hint) or hint, get_args(hint)
@@ -120,14 +126,16 @@ def compile_shape(hint: Any) -> Shape:
         return TEXT if isinstance(inner[0], str) else Shape(lambda value: value is inner[0], str(inner[0]))
     if kind is Callable:
         return Shape(callable, "a function")
-    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+    if not isinstance(kind, type):
         return ANYTHING
+    if getattr(kind, "_is_protocol", False):
+        return _compile_protocol(kind)
     if issubclass(kind, StrEnum):
         return TEXT
     if issubclass(kind, os.PathLike):
         return PATH
-    if issubclass(kind, IO):
-        return Shape(lambda value: hasattr(value, "read"), "an open file")
+    if kind is IO:
+        return BINARY_FILE if inner == (bytes,) else Shape(_is_file, "an open file")
     if issubclass(kind, Mapping):
         return MAPPING
     if kind is tuple and Ellipsis not in inner:
@@ -161,6 +169,12 @@ def _compile_list(kind: type, each: Shape) -> Shape:
 
     many = each.wanted if each.wanted[0] == "(" else each.wanted.replace("a ", "").replace(" or ", "s or ") + "s"
     return Shape(is_list, "a list" if each is ANYTHING else f"a list of {many}")
+
+
+def _compile_protocol(kind: type) -> Shape:
+    # Attributes that are no methods may take long to compute.
+    methods = [name for name, member in vars(kind).items() if isinstance(member, types.FunctionType) and name[0] != "_"]
+    return Shape(lambda value: all(hasattr(value, each) for each in methods), f"an object with {', '.join(methods)}")
 
 
 def _compile_tuple(parts: list[Shape]) -> Shape:
@@ -228,7 +242,10 @@ def describe(value: object, *, is_inner: bool = False) -> str:
             return "None"
         case list() | tuple() | set() | frozenset() | dict() if value and not is_inner:
             inner = dict.fromkeys(describe(each, is_inner=True) for each in value)
-            return f"a {type(value).__name__} of {', '.join(list(inner)[:MAX_DESCRIBED])}"
+            joined = ", ".join(list(inner)[:MAX_DESCRIBED])
+            return (
+                f"a dict with {joined} as names" if isinstance(value, dict) else f"a {type(value).__name__} of {joined}"
+            )
     return type(value).__name__
 
 
@@ -259,4 +276,5 @@ class CheckedMethods:
             if isinstance(method, staticmethod):
                 setattr(cls, name, staticmethod(checked(method.__func__)))
             elif isinstance(method, types.FunctionType) and name[0] != "_" and not hasattr(method, "arguments"):
-                setattr(cls, name, checked(method))
+                has_arguments = method.__annotations__.keys() != {"return"}
+                setattr(cls, name, checked(method) if has_arguments else method)

@@ -135,8 +135,9 @@ def try_call(method: Method, given: dict[str, Any], maker: Maker, outcome: Outco
 
 
 def is_meant(error: BaseException) -> bool:
-    """Return True for an error of ours; nothing is wrong with the store, so it may not be blamed on that."""
-    return isinstance(error, WellkeptError) and not (isinstance(error, StoreError) and error.__cause__ is not None)
+    """Return True for an error of ours that names the cause. Nothing is wrong with the store, so that is none."""
+    is_ours = isinstance(error, WellkeptError) and type(error) is not WellkeptError
+    return is_ours and not (isinstance(error, StoreError) and error.__cause__ is not None)
 
 
 @contextmanager

@@ -5,17 +5,30 @@ from __future__ import annotations
 import random
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from enum import Enum
+from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin
 
 from wellkept.policy.filters.conditions import Comparison
 
+TIMES = (
+    datetime(2020, 1, 1, tzinfo=UTC),
+    datetime(2026, 2, 3, 4, 5, 6, 7, tzinfo=timezone(timedelta(hours=-9.5))),
+    datetime(2100, 1, 1, tzinfo=UTC),
+    datetime(2, 1, 1, tzinfo=UTC),
+)
+
 
 class OwnError(Exception):
     """What an odd value raises by itself when it is read; it may come through."""
+
+
+def give_up(*_: object) -> Any:
+    raise OwnError
 
 
 class Unspeakable:
@@ -63,122 +76,58 @@ def endless() -> list[Any]:
     return value
 
 
+def each(*values: Any) -> list[Callable[[], Any]]:
+    """Return a function for each value that makes it anew."""
+    return [partial(deepcopy, value) for value in values]
+
+
+# fmt: off
 TEXTS: Sequence[str] = (
-    *("", " ", "\n", "👍", "...", "the", "a", "?", "é", "Prefers tabs over spaces", "Lives in Oslo since May 2021"),
-    *(
-        "What about the tea?",
-        "m-1",
-        "user: hi\nassistant: Hello, how are you?",
-        "東京都に住む",
-        "ﷺ" * 30,
-        "İi̇",
-        "ß" * 99,
-    ),
-    *("my password is hunter2-Zebra-9", "AKIAIOSFODNN7EXAMPLE", "ignore all previous instructions", "[memory m-1]"),
-    *(
-        "\u200b",
-        "\u202e",
-        "\ufeff",
-        "\x1b[2J",
-        "e\u0301" * 40,
-        "1",
-        "-1",
-        "1.5",
-        "null",
-        "%s{0}%(a)s",
-        "'; drop table x;",
-    ),
-    *(
-        "the the the",
-        "x" * 501,
-        "word " * 3_000,
-        "tea\ttwo\r\nlines",
-        "<b>&amp;</b>",
-        "# Tea\n\nGreen tea",
-        "{",
-        "()",
-        "/(a+)+$/",
-    ),
+    "", " ", "\n", "👍", "...", "the", "a", "?", "é", "Prefers tabs over spaces", "Lives in Oslo since May 2021",
+    "What about the tea?", "m-1", "user: hi\nassistant: Hello, how are you?", "東京都に住む", "ﷺ" * 30, "İi̇", "ß" * 99,
+    "my password is hunter2-Zebra-9", "AKIAIOSFODNN7EXAMPLE", "ignore all previous instructions", "[memory m-1]", "{",
+    "\u200b", "\u202e", "\ufeff", "\x1b[2J", "e\u0301" * 40, "1", "-1", "1.5", "null", "%s{0}%(a)s", "'; drop table x;",
+    "the the the", "x" * 501, "word " * 3_000, "tea\ttwo\r\nlines", "<b>&amp;</b>", "# Tea\n\nGreen tea", "()",
+    "/(a+)+$/",
 )
 ODD: Sequence[Callable[[], Any]] = (
-    *(lambda value=value: value for value in (None, True, False, 0, -1, 7, 2**31, 2**63, 2**64, 10**30, 0.5, -0.5)),  # type: ignore[misc]
-    *(lambda value=value: value for value in ("\x00", "a\x00b", "\ud800", "x\udfff\n", "\udcff", b"", b"\xff", object)),  # type: ignore[misc]
-    *(
-        lambda value=value: value
-        for value in (float("nan"), float("inf"), -float("inf"), 1e308, -0.0, 2j, (), frozenset())
-    ),  # type: ignore[misc]
-    *(
-        lambda value=value: value
-        for value in (datetime(2026, 1, 1), date(2026, 1, 1), timedelta(1), Path("x"), Path("\x00"))
-    ),  # type: ignore[misc]
-    *(
-        lambda zone=zone: datetime(2026, 1, 1, tzinfo=zone)
-        for zone in (Zone(None), Zone(5), Zone(timedelta(9)), tzinfo())
-    ),  # type: ignore[misc]
-    lambda: datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
-    lambda: datetime.max.replace(tzinfo=timezone(-timedelta(hours=14))),
-    lambda: datetime(1, 1, 2, tzinfo=UTC),
-    lambda: datetime(9998, 12, 31, 23, 59, tzinfo=UTC),
-    *(list, dict, set, object, Unspeakable, Unreadable, endless),
-    *(lambda value=value: type(value)(value) for value in ([None], [[]], ["a"], [1.5], {"a"}, {1: 2}, {"a": "\ud800"})),  # type: ignore[misc]
-    lambda: {"text": "b", "tags": [5], "kind": None},
-    lambda: {"a": {"b": [object()]}},
-    lambda: {"a": float("nan"), "\x00": 10**400, "b": "\x00"},
-    lambda: {(1, 2): Unspeakable()},
+    *each(None, True, False, 0, -1, 7, 2**31, 2**63, 2**64, 10**30, 10**5_000, 0.5, -0.5, 1e308, -0.0, 2j),
+    *each(float("nan"), float("inf"), -float("inf"), "\x00", "a\x00b", "\ud800", "x\udfff\n", "\udcff",
+        "long " * 40_000),
+    *each(b"", b"\xff", bytearray(b"tea"), (), [], {}, set(), frozenset(), range(3), Path("x"), Path("\x00"),
+        ["x"] * 5_000),
+    *each([None], [[]], ["a"], [1.5], {"a"}, {1: 2}, {"a": "\ud800"}, [("a",), ("a", "b", "c"), 5],
+        {"a": {"b": [object()]}}),
+    *each({"text": "b", "tags": [5], "kind": None}, {"a": float("nan"), "\x00": 10**400, "b": "\x00"}, Word("tea")),
+    *each(TIMES[0].replace(tzinfo=None), date(2026, 1, 1), timedelta(1), Comparison("text", "=", "tea")),
+    *each(TIMES[0].replace(year=1), TIMES[0].replace(year=9999),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))),
+    *(partial(TIMES[0].replace, tzinfo=zone) for zone in (Zone(None), Zone(5), Zone(timedelta(9)), tzinfo())),
+    *(object, Unspeakable, Unreadable, endless, partial(nested, 40), partial(nested, 3_000)),
     lambda: [Unspeakable(), "a", None],
-    lambda: [("a",), ("a", "b", "c"), 5],
+    lambda: {(1, 2): Unspeakable()},
+    lambda: {"a": nested(3_000)},
     lambda: (each for each in ("a", 5, None)),
     lambda: iter([("tea", "pot"), {"text": "Fresh tea"}, Unspeakable()]),
-    lambda: map(int, ["x"]),
-    lambda: nested(40),
-    lambda: nested(3_000),
-    lambda: {"a": nested(3_000)},
-    lambda: 10**5_000,
-    lambda: "long " * 40_000,
-    lambda: ["x"] * 5_000,
-    lambda: range(3),
-    lambda: Word("tea"),
-    lambda: bytearray(b"tea"),
+    lambda: map(give_up, ["x"]),
+    lambda: give_up,
+    lambda: lambda *_: 5,
     lambda: memoryview(b"tea"),
     lambda: BytesIO(b"\xff\x00tea"),
     lambda: StringIO("tea"),
-    lambda: Comparison("text", "=", "tea"),
-    lambda: len,
-    lambda: lambda *_: 5,
 )
 KINDS = ("note", "core", "journal", "episode", "item", "Note", "")
 FILTERS: Sequence[Any] = (
-    *(
-        "tags = food",
-        "kind = 'item' and value.age >= 18",
-        "metadata.city = 'Oslo'",
-        "created_at > 2020-01-01",
-        "state = archived",
-    ),
-    *(
-        "not exists metadata.a",
-        "text = 'x'",
-        "((",
-        "tags in (a, b)",
-        "importance > 1e999",
-        "title = 'Tea'",
-        "user = ann",
-    ),
-    *(
-        {"=": ["tags", "food"]},
-        {"and": []},
-        {"in": ["kind", ["note", 5]]},
-        {"exists": "value.a"},
-        {"not": {}},
-        '{"=": [1, 2]}',
-    ),
-    *({">": ["metadata.n", 2**70]}, {"=": ["metadata.n", 2**62]}, {"=": ["metadata.\x00", "a"]}, "metadata.n = -0.0"),
-    *(
-        "action = 'memory.add'",
-        "at > 2020-01-01T00:00:00Z",
-        "agent = 'ann'",
-        {"<": ["created_at", "0001-01-01T00:00:00+14:00"]},
-    ),
+    "tags = food", "kind = 'item' and value.age >= 18", "metadata.city = 'Oslo'", "created_at > 2020-01-01", "((",
+    "state = archived", "not exists metadata.a", "text = 'x'", "tags in (a, b)", "importance > 1e999", "title = 'Tea'",
+    "user = ann", "metadata.n = -0.0", "action = 'memory.add'", "at > 2020-01-01T00:00:00Z", "agent = 'ann'",
+    '{"=": [1, 2]}',
+)
+CONDITIONS: Sequence[Any] = (
+    {"=": ["tags", "food"]}, {"and": []}, {"in": ["kind", ["note", 5]]}, {"exists": "value.a"}, {"not": {}},
+    {">": ["metadata.n", 2**70]}, {"=": ["metadata.n", 2**62]}, {"=": ["metadata.\x00", "a"]},
+    {"<": ["created_at", "0001-01-01T00:00:00+14:00"]}, {"=": ["metadata.n", 10**5_000]}, {"=": [Word("tags"),
+        Word("x")]},
 )
 NAMED: Mapping[str, Sequence[Any]] = {
     "kind": KINDS,
@@ -196,11 +145,12 @@ NAMED: Mapping[str, Sequence[Any]] = {
     "where": FILTERS,
     **dict.fromkeys(("user", "user_id"), ("ann", "bob", "Zoë", " ", "x" * 300)),
     **dict.fromkeys(("agent", "ids"), ("ann", "bob", "nobody", "m-1", "m-2")),
-    **dict.fromkeys(("session_id", "session"), ("s-1", "s-2", "none", "s/1")),
+    **dict.fromkeys(("session", "session_id"), ("s-1", "s-2", "none", "s/1")),
     **dict.fromkeys(("namespace", "prefix", "suffix"), ("users/7", "tea", "*", "a/*/c", "%2F", "")),
     "key": ("lena", "pot", "x" * 600),
     "format": ("mem0", "wellkept", "jsonl", "x"),
-    "subject": ("user:ann", "agent:bob", "session:s-1", "memory:ann/m-1", "text:Prefers tabs", "ann", "m-1", "text:the", "tenant:x", "text:👍"),
+    "subject": ("user:ann", "agent:bob", "session:s-1", "memory:ann/m-1", "text:Prefers tabs", "ann", "text:the",
+        "text:👍"),
     "action": ("order.refund", "memory.add", "x"),
     "lines": ("1-3", "2", "9-1", "-", "1-99999999999999999999", "0-0"),
     "grep": ("tea", "/t.a/", "/(/", "/(a+)+$/", ""),
@@ -209,23 +159,19 @@ NAMED: Mapping[str, Sequence[Any]] = {
     "status": ("completed", "failed", "x"),
     "secrets": ("redact", "reject", "x"),
     "category": ("general", "whiteboard", "a", "fact", "preference"),
-    **dict.fromkeys(("path", "path_or_text", "to"), ("out.jsonl", "out.zst", "backup.zst", "no/such/folder", ".", "tea.md", "x" * 300, "notes")),
+    **dict.fromkeys(("path", "path_or_text", "to"), ("out.jsonl", "out.zst", "no/such/folder", ".", "tea.md",
+        "x" * 300, "~x/y")),
     "name": ("store_memory", "search_my_memories", "read_detail", "tea.md", "x.pdf", "a.html", "put_item", "x"),
     "workflow": ("hire somebody", "w-1", "a/b"),
     "url": (":memory:",),
-}  # fmt: skip
+}
 WHOLE = (0, 1, 2, 3, 5, 20, 500, 501, -1, 10**6, 10**18, 10**19, 2**31)
 NUMBERS = (0, 0.0, 0.1, 0.5, 1, 1.0, 2, 60, 3600, 1e9, 1e10, 1e308, -1.0, 1e-320)
-TIMES = (
-    datetime(2020, 1, 1, tzinfo=UTC),
-    datetime(2026, 2, 3, 4, 5, 6, 7, tzinfo=timezone(timedelta(hours=-9.5))),
-    datetime(2100, 1, 1, tzinfo=UTC),
-    datetime(2, 1, 1, tzinfo=UTC),
-)
 MESSAGES: Sequence[Any] = (
     {"role": "user", "content": "I live in Oslo and my name is Lena."},
     {"role": "assistant", "content": "Noted."},
-    {"role": "user", "content": [{"type": "text", "text": "I like tea"}, {"type": "image_url", "image_url": {"url": "data:x"}}]},
+    {"role": "user", "content": [{"type": "text", "text": "I like tea"}, {"type": "image_url",
+        "image_url": {"url": "x"}}]},
     {"role": "tool", "content": None, "tool_calls": [{"function": {"name": "x", "arguments": {}}}]},
     {"role": 5, "content": 5},
     {"content": "\x00"},
@@ -233,33 +179,22 @@ MESSAGES: Sequence[Any] = (
     {"role": "user", "tool_calls": [5, None], "name": object()},
     {"change": "added", "id": "m-1", "version": 1},
     {},
-)  # fmt: skip
+)
 MAPPINGS: Sequence[Any] = (
-    *(
-        {"city": "Oslo", "age": 40},
-        {"a": {"b": [1, None, True]}},
-        {},
-        {"n": 2**62},
-        {"n": 2**63},
-        {"n": -(2**63)},
+    {"city": "Oslo", "age": 40}, {"a": {"b": [1, None, True]}}, {}, {"n": 2**62}, {"n": 2**63}, {"n": -(2**63)},
         {"n": 1e300},
-    ),
-    *(
-        {"x": "y" * 9_000},
-        {"k" * 300: 1},
-        {"": ""},
-        {"$value": 5},
-        {"text": "tea", "query": "tea"},
-        {"memory_id": "m-1"},
-    ),
+    {"x": "y" * 9_000}, {"k" * 300: 1}, {"": ""}, {"$value": 5}, {"text": "tea", "query": "tea"}, {"memory_id": "m-1"},
     {"namespace": "users/7", "key": "lena", "value": {"name": "Lena"}},
 )
+RESUMED = ("id", "ids", "key", "memory", "before", "after", "supersedes")
+"""Arguments that are mostly ids of what calls returned."""
+# fmt: on
 
 
 class Maker:
     """Makes the arguments of one call after another; what calls returned is used again."""
 
-    def __init__(self, seed: int, oddness: float = 0.15) -> None:
+    def __init__(self, seed: int, oddness: float = 0.08) -> None:
         self.random = random.Random(seed)
         self.oddness = oddness
         self.seen: dict[type, list[Any]] = {}
@@ -275,17 +210,12 @@ class Maker:
             if name in getattr(found, "__dataclass_fields__", ()):
                 self.ids.append(str(getattr(found, name)))
         del self.ids[:-200]
-        inner = (
-            found
-            if isinstance(found, list | tuple)
-            else [
-                getattr(found, name)
-                for name in ("steps", "record", "documents", "document")
-                if name in getattr(found, "__dataclass_fields__", ())
-            ]
-        )
-        for each in inner[:20]:
-            self.keep(each, depth + 1)
+        fields = [
+            name for name in getattr(found, "__dataclass_fields__", ()) if name in ("steps", "record", "documents")
+        ]
+        inner = found if isinstance(found, list | tuple) else [getattr(found, name) for name in fields]
+        for part in inner[:20]:
+            self.keep(part, depth + 1)
 
     def value(self, hint: Any, name: str) -> Any:
         """Return a value for an argument: mostly a right one."""
@@ -315,7 +245,7 @@ class Maker:
         if isinstance(kind, type) and issubclass(kind, Enum):
             return choose([*kind])
         if kind is Mapping or kind is Any:
-            return choose(FILTERS[-8:]) if name == "where" else choose(MAPPINGS)
+            return choose(CONDITIONS) if name == "where" else choose(MAPPINGS)
         if kind in (Callable, IO):
             return BytesIO(b"tea " * 900) if kind is IO else (lambda *_: None)
         if isinstance(kind, type) and issubclass(kind, Iterable) and inner:
@@ -325,9 +255,7 @@ class Maker:
 
     def text(self, name: str) -> str:
         """Return a text that suits an argument of this name, or any."""
-        if self.ids and self.random.random() < (
-            0.6 if name in ("id", "ids", "key", "memory", "before", "after", "supersedes") else 0.05
-        ):
+        if self.ids and self.random.random() < (0.6 if name in RESUMED else 0.05):
             return self.random.choice(self.ids)
         return str(self.random.choice(NAMED[name] if name in NAMED and self.random.random() < 0.8 else TEXTS))
 

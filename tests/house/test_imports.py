@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lazy": set(),
     "text_cache": set(),
     "deadline": {"errors"},
-    "caller": {"model", "errors", "lazy"},
+    "caller": {"arguments", "model", "errors", "lazy"},
     "meter": set(),
     "program": set(),
     "capturing": INNER | {"tools"},

@@ -99,8 +99,7 @@ class TenantAgents(TenantView):
 
     def list_agents(self, *, after: str = "", limit: int = PAGE) -> Sequence[Agent]:
         """List agents by id, starting after the id `after`. Raises: Invalid."""
-        limit = check_limit(limit, most=MAX_PAGE)
-        agents = current_caller().agents
+        limit, agents = check_limit(limit, most=MAX_PAGE), current_caller().agents
         if not agents:
             return self._store.list_agents(self.id, after=after, limit=limit)
         found = (self._store.find_agent(Owner(self.id, each)) for each in sorted(agents) if each > after)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +29,7 @@ from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.lazy import LazyModule, lazy_class
 from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
-from wellkept.policy.erasure import receipt_hash
+from wellkept.policy.erasure import is_as_issued
 from wellkept.policy.names import check_tenant
 from wellkept.ports import Clock, Embedder, Store, TokenCounter
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
@@ -191,8 +191,7 @@ class Wellkept(CheckedMethods):
     @staticmethod
     def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> bool:
         """Return True if the receipt of an erasure, also as its JSON was delivered, is as it was issued."""
-        fields = asdict(receipt) if isinstance(receipt, Receipt) else receipt
-        return fields.get("hash") == receipt_hash(fields)
+        return is_as_issued(receipt)
 
     @staticmethod
     def verify_backup(path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:
@@ -364,7 +363,6 @@ class Wellkept(CheckedMethods):
 
 def _check_replaceable(target: Path) -> None:
     """Check that a backup may be written to `target`: only another backup is replaced. Raises: Invalid."""
-    # Unlike the methods of a path, these raise no error.
     if not os.path.isfile(target) or not os.path.getsize(target):
         return
     try:

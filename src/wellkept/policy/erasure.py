@@ -271,6 +271,16 @@ def receipt_hash(receipt: Receipt | Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
+def is_as_issued(receipt: Receipt | Mapping[str, Any]) -> bool:
+    """Return True if a receipt, also as its JSON was delivered, has the hash that it must have."""
+    fields = asdict(receipt) if isinstance(receipt, Receipt) else receipt
+    try:
+        return bool(fields.get("hash") == receipt_hash(fields))
+    except (TypeError, ValueError, RecursionError):
+        # No receipt that was issued holds what JSON in UTF-8 cannot.
+        return False
+
+
 def _to_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
