@@ -80,12 +80,12 @@ def test_what_tells_no_time_is_no_clock() -> None:
         store.agent().remember("Prefers tabs over spaces")
 
 
-@pytest.mark.parametrize("id", [None, 7, b"m-1", "m-01"])
-def test_what_can_be_no_id_is_not_found(id: Any) -> None:
+@pytest.mark.parametrize(("id", "error"), [(None, Invalid), (7, Invalid), (b"m-1", Invalid), ("m-01", NotFound)])
+def test_what_can_be_no_id_is_refused_or_not_found(id: Any, error: type[Exception]) -> None:
     with Wellkept(":memory:") as store:
         store.agent().remember("Prefers tabs over spaces")
         for ask in (store.agent().get, store.agent().forget, store.agent().history, store.agent().approve):
-            with pytest.raises(NotFound):
+            with pytest.raises(error):
                 ask(id)
 
 
@@ -142,9 +142,9 @@ def test_reprs_name_the_store_the_tenant_and_the_agent_but_no_password() -> None
 
 def test_one_kind_in_place_of_a_list_is_refused_with_a_sentence() -> None:
     with Wellkept(":memory:") as store:
-        with pytest.raises(Invalid, match=r"^The kinds are a list of names, such as \['note'\]\.$"):
+        with pytest.raises(Invalid, match=r"^`kinds` must be a list of strings, not str\.$"):
             store.agent().recall("tabs", kinds="note")  # type: ignore[arg-type]
-        with pytest.raises(Invalid, match="The sources are a list of names"):
+        with pytest.raises(Invalid, match="`sources` must be a list of strings"):
             store.agent().explain("tabs", "m-1", sources="memory")  # type: ignore[arg-type]
 
 

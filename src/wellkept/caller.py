@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
+from wellkept.arguments import checked
 from wellkept.errors import Forbidden, Invalid
 from wellkept.lazy import dataclass
 from wellkept.model import KeyScope, Origin
@@ -96,6 +97,7 @@ def use_caller(caller: Caller) -> Iterator[None]:
 
 
 @contextmanager
+@checked
 def acting_as(actor: str) -> Iterator[None]:
     """Set the actor that the audit log names for the block: `with acting_as("nightly-job"): …`. Raises: Invalid."""
     if not 1 <= len(actor) <= MAX_ACTOR_CHARS or not actor.isprintable():

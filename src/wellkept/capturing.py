@@ -17,6 +17,7 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from wellkept.arguments import RawText, checked
 from wellkept.errors import Invalid, StoreError
 from wellkept.lazy import LazyModule
 
@@ -39,8 +40,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("wellkept")
 
 
+@checked
 def captured(
-    memory: Any, *, source: str = "", type: str = TOOL_OUTPUT, session_id: str | None = None
+    memory: Any, *, source: RawText = "", type: str = TOOL_OUTPUT, session_id: str | None = None
 ) -> Callable[[F], F]:
     """Return a decorator for tool functions, sync or async, that stores long answers and returns references.
 
@@ -73,6 +75,7 @@ def captured(
     return decorate
 
 
+@checked
 def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: str | None = None) -> F:
     """Wrap `call(name, …)`, which calls a tool by its name, so that long answers are replaced by references.
 

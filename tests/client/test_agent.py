@@ -76,11 +76,11 @@ def test_refusals_are_the_librarys_own(atlas: AgentClient, library: AgentMemory)
     wrong.append(("x", {"importance": 7.0}))
     for text, options in wrong:
         assert refusal(atlas, text, **options) == refusal(library, text, **options)
-    with pytest.raises(Invalid, match="text should be a valid string"):
+    with pytest.raises(Invalid, match="`text` must be a string, not int"):
         atlas.remember(7)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="txt"):
         atlas.remember("x", txt="x")  # type: ignore[call-arg]
-    with pytest.raises(Invalid, match="as JSON: a value of type bytes"):
+    with pytest.raises(Invalid, match="`tags` must be a list of strings, not a list of bytes"):
         atlas.remember("x", tags=[b"x"])  # type: ignore[list-item]
 
 

@@ -14,7 +14,7 @@ from wellkept.api.wellkept import Wellkept
 from wellkept.server.app import create_app
 from wellkept.settings import Settings
 
-MAX_FILES = 42
+MAX_FILES = 43
 """Files of ours with a function that runs while a memory is stored over REST, without a key (which adds three)."""
 
 MAX_FILES_NAMING_A_FIELD = 10

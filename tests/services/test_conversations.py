@@ -143,7 +143,7 @@ def test_half_a_turn_is_none(ann: AgentMemory, turn: dict[str, Any]) -> None:
     assert ann.sessions() == []
 
 
-@pytest.mark.parametrize("id", ["", " s", "a/b", "two\nlines", "x" * 201, "..", 7, None])
+@pytest.mark.parametrize("id", ["", " s", "a/b", "two\nlines", "x" * 201, ".."])
 def test_an_id_that_fits_no_address_is_refused(ann: AgentMemory, id: Any) -> None:
     with pytest.raises(Invalid, match="A session id is"):
         ann.log_turn(id, user="x", assistant="y")

@@ -315,9 +315,9 @@ def test_what_reads_like_instructions_is_not_a_fact(ann: AgentMemory) -> None:
 @pytest.mark.parametrize(
     ("messages", "problem"),
     [
-        ("I live in Oslo", "is a list"),
-        ({"role": "user"}, "is a list"),
-        ([ALLERGY], "Message 0 is no mapping"),
+        ("I live in Oslo", "must be a list of mappings, not str"),
+        ({"role": "user"}, "must be a list of mappings, not a dict with str as names"),
+        ([ALLERGY], "must be a list of mappings, not a list of str"),
         ([{"role": "boss", "content": "x"}], "has no role"),
         ([{"role": "user", "content": 7}], "is no text"),
         ([{"role": "user", "content": "x" * 100_001}], "100,001 characters"),

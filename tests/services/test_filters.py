@@ -86,7 +86,8 @@ def test_metadata_is_edited_with_history(ann: AgentMemory) -> None:
 @pytest.mark.parametrize(
     ("metadata", "problem"),
     [
-        ([1], "JSON object"),
+        ([1], "must be a mapping, not a list of int"),
+        ({1: 2}, "must be a mapping, not a dict with int as names"),
         ({"x": "y" * 9_000}, "at most 8,192 bytes"),
         ({"x": float("nan")}, "only what JSON knows"),
         ({"x": 2**64}, "store numbers of more than 64 bits as texts"),

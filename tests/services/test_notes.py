@@ -103,7 +103,7 @@ def test_descriptions_name_only_tools_that_are_offered(ann: AgentMemory, sets: l
     for name, description in offered.items():
         assert description, name
         assert not [other for other in others if re.search(rf"\b{other}\b", description)], name
-    with pytest.raises(Invalid, match="a list of names"):
+    with pytest.raises(Invalid, match="`sets` must be a list of strings, not str"):
         ann.tools("notes")
 
 
@@ -438,6 +438,6 @@ def test_guidance_says_when_to_store_and_when_not_to(ann: AgentMemory) -> None:
 
 def test_a_text_where_a_list_is_expected_is_not_read_letter_by_letter(ann: AgentMemory) -> None:
     for wrong in ("tea", {"text": "tea"}):
-        with pytest.raises(Invalid, match="a list of texts"):
+        with pytest.raises(Invalid, match="`items` must be a list, not"):
             ann.remember_many(wrong)
     assert ann.list() == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -12,17 +12,18 @@ from wellkept.api.agent_details import AgentCapture, AgentConsolidation, AgentDe
 from wellkept.api.agent_items import AgentItems
 from wellkept.api.agent_recall import AgentRecall
 from wellkept.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
+from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.lazy import LazyModule
 from wellkept.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
 from wellkept.policy.filters.conditions import SESSION_FIELDS
 from wellkept.policy.filters.language import Where, parse_filter
+from wellkept.policy.json_values import check_depth
 from wellkept.policy.memories.trust import check_removal
 from wellkept.policy.numbers import check_whole
 from wellkept.policy.prompt.tokens import count_message
 from wellkept.policy.prompt.window import private_memory
 from wellkept.policy.recall.purposes import check_purpose, recall_block
-from wellkept.policy.text import check_text
 from wellkept.ports import Place
 from wellkept.services.knowledge.search import KnowledgeOptions
 from wellkept.services.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
@@ -175,7 +176,7 @@ class AgentPrompts(AgentView):
         self._services.echoes.shown(owner, [memory.text for memory in (*core, *journal)])
         return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
 
-    def guidance(self, sets: Iterable[str] | None = None) -> str:
+    def guidance(self, sets: Collection[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
 
         `sets` defaults to all sets but `items` and `admin`.
@@ -190,9 +191,12 @@ class AgentPrompts(AgentView):
         Uses the tokenizer of this store.
         """
         count = self._services.tokens.count
-        return count(said) if isinstance(said, str) else sum(count_message(message, count) for message in said)
+        if isinstance(said, str):
+            return count(said)
+        check_depth(said, what="list of messages")
+        return sum(count_message(message, count) for message in said)
 
-    def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
+    def tools(self, sets: Collection[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
         """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
 
         `sets` defaults to all sets but `items` and `admin`.
@@ -203,7 +207,7 @@ class AgentPrompts(AgentView):
 
     def call_tool(
         self,
-        name: str,
+        name: RawText,
         arguments: Mapping[str, Any],
         *,
         session_id: str | None = None,
@@ -284,10 +288,10 @@ class AgentContexts(AgentView):
         """
         return self._services.context_calls.latest(
             self.owner,
-            session_id=check_text(session_id, what="session id"),
-            before=check_text(before, what="id"),
+            session_id=session_id,
+            before=before,
             limit=check_limit(limit, most=MAX_CALLS),
-            item=None if item is None else check_text(item, what="id"),
+            item=item,
         )
 
     def context_call(self, id: str) -> ContextCall:

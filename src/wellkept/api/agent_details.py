@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Unpack
 
 from wellkept.api.agent_records import AgentView
+from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.capturing import captured
 from wellkept.errors import Invalid
+from wellkept.lazy import LazyModule
 from wellkept.model import Captured, Detail, DetailPage, Proposal, ProposalState
 from wellkept.policy.details.keys import parse_part
 from wellkept.policy.memories import trust
@@ -19,8 +21,11 @@ from wellkept.ports import Place
 from wellkept.services.recall.recall import check_limit
 
 if TYPE_CHECKING:
-    from wellkept.services.details.capture import OutputFields
-    from wellkept.services.details.pieces import TextSource
+    from wellkept.services.details import capture as outputs
+    from wellkept.services.details import pieces
+else:
+    outputs = LazyModule("wellkept.services.details.capture")
+    pieces = LazyModule("wellkept.services.details.pieces")
 
 MAX_PAGE = 500
 
@@ -30,7 +35,7 @@ class AgentDetails(AgentView):
 
     def store_detail(
         self,
-        content: TextSource,
+        content: pieces.TextSource,
         *,
         description: str = "",
         type: str = "text",
@@ -150,7 +155,7 @@ class AgentDetails(AgentView):
 class AgentCapture(AgentView):
     """Methods that shorten tool output before it reaches a prompt."""
 
-    def capture(self, output: str, **fields: Unpack[OutputFields]) -> str:
+    def capture(self, output: RawText, **fields: Unpack[outputs.OutputFields]) -> str:
         """Return the text to put into the prompt for a tool's output: the output itself, or a reference to it.
 
         Short output is returned unchanged. Long output is stored whole and replaced by a one-line reference;
@@ -161,7 +166,7 @@ class AgentCapture(AgentView):
         """
         return self.capture_output(output, **fields).text
 
-    def capture_output(self, output: str | IO[bytes], **fields: Unpack[OutputFields]) -> Captured:
+    def capture_output(self, output: RawText | IO[bytes], **fields: Unpack[outputs.OutputFields]) -> Captured:
         """Capture like `capture`, but return the key along with the text.
 
         `output` may also be a seekable binary file, which is streamed.

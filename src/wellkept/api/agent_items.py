@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from wellkept.api.agent_records import AgentView, trace_operation
+from wellkept.arguments import check_fields
 from wellkept.errors import Invalid
 from wellkept.model import Item, OriginName
 from wellkept.policy.filters.language import Where
@@ -79,13 +80,13 @@ class AgentItems(AgentView):
         return self._services.items.get(self._narrow(user), [(namespace, key)], refresh=refresh)[0]
 
     def get_items(
-        self, places: Iterable[Place], *, refresh: bool = True, user: str | None = None
+        self, places: Collection[Place], *, refresh: bool = True, user: str | None = None
     ) -> Sequence[Item | None]:
         """Return the items at many places, each a namespace and a key; None for each that is missing.
 
         Raises: Invalid.
         """
-        return self._services.items.get(self._narrow(user), list(places), refresh=refresh)
+        return self._services.items.get(self._narrow(user), places, refresh=refresh)
 
     @trace_operation("delete_memory")
     def delete_item(
@@ -149,4 +150,5 @@ def _parse_draft(item: object) -> ItemDraft:
         raise Invalid(f"An item is a mapping of its fields, not {type(item).__name__}.")
     if set(item) - set(known) or not {"namespace", "key", "value"} <= set(item):
         raise Invalid(f"An item needs namespace, key and value; its fields are {', '.join(known)}.")
+    check_fields(AgentItems.put, item)
     return ItemDraft(**item)

@@ -92,8 +92,6 @@ def _build_request(
     min_score: float | None = None,
     **filters: Unpack[MemoryFilters],
 ) -> RecallRequest:
-    if isinstance(kinds, str):
-        raise Invalid(f"The kinds are a list of names, such as {[str(kinds)[:40]]!r}.")
     return RecallRequest(
         query=query,
         limit=limit,
@@ -113,8 +111,6 @@ def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:
     """
     if names is None:
         return None
-    if isinstance(names, str):
-        raise Invalid("The sources are a list of names.")
     known = {each.value: each for each in Source}
     for name in names:
         if name not in known:

@@ -15,13 +15,13 @@ from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
+from wellkept.arguments import Arguments, CheckedMethods, check_fields
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
 from wellkept.model import NO_USER, Kind, KindName, Memory, OriginName, Owner, RoleName, ScopeName, State, StateName
 from wellkept.policy.filters.conditions import STATE, names_field
 from wellkept.policy.memories.kinds import check_kind
 from wellkept.policy.names import check_owner, check_user, memory_seq
-from wellkept.policy.text import check_text
 from wellkept.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
 from wellkept.services.memories.filters import MemoryFilters, check_filters, leave_out_items
 from wellkept.services.recall.recall import check_limit
@@ -40,8 +40,11 @@ def trace_operation(operation: str) -> Callable[[Callable[Concatenate[S, P], T]]
     """Decorate a method of an agent's memory with a span for an operation such as `search_memory`."""
 
     def decorate(verb: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+        arguments = Arguments(verb)
+
         @wraps(verb)
         def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            arguments.check((self, *args), kwargs)
             tracer = _get_tracer()
             if tracer is None:
                 return verb(self, *args, **kwargs)
@@ -62,6 +65,7 @@ def trace_operation(operation: str) -> Callable[[Callable[Concatenate[S, P], T]]
                 _describe(span, result, args)
                 return result
 
+        call.arguments = arguments  # type: ignore[attr-defined]
         return call
 
     return decorate
@@ -106,7 +110,7 @@ def find_owner(agent: str, tenant: str, user: str | None = None, *, with_shared:
     return replace(owner, user=caller.own_user(owner.user))
 
 
-class AgentView:
+class AgentView(CheckedMethods):
     """Base class of an agent's methods."""
 
     def __init__(
@@ -222,8 +226,6 @@ class AgentRecords(AgentView):
 
         Raises: Invalid, SecretRejected, NotFound, each with the position of the refused item as `item`.
         """
-        if isinstance(items, str | Mapping):
-            raise Invalid("remember_many takes a list of texts or mappings; for a single one there is remember.")
         drafts = []
         for position, item in enumerate(items):
             with naming_item(position):
@@ -265,7 +267,7 @@ class AgentRecords(AgentView):
         found = self._store.list_memories(
             owner,
             kind=of_kind,
-            needle=check_text(query, what="query"),
+            needle=query,
             where=where,
             state=parse_state(chosen),
             now=self._services.now() if as_of is None else check_moment(as_of, "as_of"),
@@ -328,13 +330,14 @@ class AgentRecords(AgentView):
 
 def _parse_draft(item: object) -> Draft:
     if isinstance(item, str):
-        return Draft(text=item)
+        item = {"text": item}
     if not isinstance(item, Mapping):
         raise Invalid(f"A memory is a text or a mapping of its fields, not {type(item).__name__}.")
     unknown = set(item) - set(Draft.__dataclass_fields__)
     if unknown or "text" not in item:
         problem = f"has no {sorted(unknown)[0]!r}" if unknown else "needs a text"
         raise Invalid(f"A memory {problem}; its fields are {', '.join(Draft.__dataclass_fields__)}.")
+    check_fields(AgentRecords.remember, item)
     return Draft(**item)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack
 
 from wellkept.api.agent import MAX_PAGE, PAGE, AgentMemory
 from wellkept.api.agent_records import find_owner
+from wellkept.arguments import CheckedMethods
 from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, NotFound
 from wellkept.lazy import LazyModule
@@ -35,7 +37,6 @@ from wellkept.policy.filters.conditions import SESSION_FIELDS
 from wellkept.policy.filters.language import Where, parse_filter
 from wellkept.policy.memories.trust import check_decision
 from wellkept.policy.names import check_user
-from wellkept.policy.text import check_text
 from wellkept.ports import Place, place_of
 from wellkept.services.recall.recall import check_limit
 from wellkept.services.upkeep.report import MaintenanceReport
@@ -54,7 +55,7 @@ APPEARANCE_FIELDS = frozenset(["colour", "icon"])
 """Fields of an agent that every caller may set."""
 
 
-class TenantView:
+class TenantView(CheckedMethods):
     """Base class of a tenant's methods."""
 
     def __init__(self, services: Services, id: str) -> None:
@@ -98,8 +99,7 @@ class TenantAgents(TenantView):
 
     def list_agents(self, *, after: str = "", limit: int = PAGE) -> Sequence[Agent]:
         """List agents by id, starting after the id `after`. Raises: Invalid."""
-        limit, after = check_limit(limit, most=MAX_PAGE), check_text(after, what="after")
-        agents = current_caller().agents
+        limit, agents = check_limit(limit, most=MAX_PAGE), current_caller().agents
         if not agents:
             return self._store.list_agents(self.id, after=after, limit=limit)
         found = (self._store.find_agent(Owner(self.id, each)) for each in sorted(agents) if each > after)
@@ -222,7 +222,7 @@ class TenantKeys(TenantView):
         Raises: Invalid, SecretRejected; Forbidden when the key could do more than the caller.
         """
         current_caller().check_whole_tenant()
-        self._services.guard.check_names(self.id, name=check_text(name, what="name"))
+        self._services.guard.check_names(self.id, name=name)
         return self._services.keys.add(
             self.id, scope, name=name, expires_at=expires_at, agents=agents, trust=trust, user=user
         )
@@ -282,7 +282,7 @@ class TenantUpkeep(TenantView):
         """
         caller = current_caller()
         caller.check_all_users()
-        limit, after = check_limit(limit, most=MAX_PAGE), check_text(after, what="after")
+        limit = check_limit(limit, most=MAX_PAGE)
         return self._store.count_users(self.id, agents=caller.agents, after=after, limit=limit)
 
     def stats(self, *, days: int = DAYS) -> TenantStats:
@@ -352,7 +352,7 @@ class TenantTransfer(TenantView):
         current_caller().check_whole_tenant()
         self._services.retrieved.flush(self.id)
         self._services.context_calls.flush(self.id)
-        to = Path(path).expanduser() if isinstance(path, str | Path) else path
+        to = Path(os.path.expanduser(path)) if isinstance(path, str | Path) else path
         return self._services.export(self.id, to, progress, user=None if user is None else check_user(user))
 
     def import_(
@@ -392,7 +392,7 @@ class TenantTransfer(TenantView):
             is_trusted=trusted,
             with_erased=with_erased,
         )
-        return self._services.import_(self.id, Path(path).expanduser(), wishes, progress)
+        return self._services.import_(self.id, Path(os.path.expanduser(path)), wishes, progress)
 
     def import_formats(self) -> tuple[str, ...]:
         """Return the values `format` accepts."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from wellkept.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
 from wellkept.api.tenant import TenantView
+from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.lazy import LazyModule
@@ -35,7 +36,6 @@ from wellkept.policy.history import COMPLETED, OWN_AREAS
 from wellkept.policy.json_values import check_storable
 from wellkept.policy.memories.trust import check_decision
 from wellkept.policy.numbers import check_before, check_whole
-from wellkept.policy.text import check_text
 from wellkept.services.knowledge.report import IngestReport
 from wellkept.services.knowledge.search import KnowledgeOptions
 from wellkept.services.memories.secret_scan import Sighting
@@ -80,9 +80,8 @@ class AuditLog(TenantView):
         """
         current_caller().check_all_users()
         agents, limit, before = current_caller().agents, check_limit(limit, most=MAX_PAGE), check_before(before)
-        needle = check_text(query, what="query")
         chosen = parse_filter(where, EVENT_FIELDS)
-        return self._store.list_events(self.id, needle=needle, where=chosen, agents=agents, before=before, limit=limit)
+        return self._store.list_events(self.id, needle=query, where=chosen, agents=agents, before=before, limit=limit)
 
     def verify(self) -> AuditReport:
         """Verify the hash chain: report changed and missing events. Raises: Forbidden."""
@@ -137,8 +136,8 @@ class AuditLog(TenantView):
         return self._store.add_event(event)
 
 
-def _check_action(action: object) -> str:
-    if not isinstance(action, str) or len(action) > 100 or not _ACTION.fullmatch(action):
+def _check_action(action: str) -> str:
+    if len(action) > 100 or not _ACTION.fullmatch(action):
         raise Invalid("An action is two or more words in lower case with dots between them, such as order.refund.")
     area = action.partition(".")[0]
     if area in OWN_AREAS:
@@ -147,15 +146,13 @@ def _check_action(action: object) -> str:
 
 
 def _check_message(message: str) -> str:
-    message = check_text(message, what="message").strip()
+    message = message.strip()
     if not 1 <= len(message) <= MAX_MESSAGE_CHARS:
         raise Invalid(f"A message has 1 to {MAX_MESSAGE_CHARS:,} characters.")
     return message
 
 
 def _parse_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(meta, Mapping):
-        raise Invalid("The meta of an event is an object of names and values.")
     if ACTOR in meta:
         raise Invalid(f"The name {ACTOR!r} in an event's meta is reserved for the key that recorded it; use another.")
     try:
@@ -189,7 +186,7 @@ class TenantHistory(TenantView):
         """
         current_caller().check_whole_tenant()
         check_decision(current_caller().trust)
-        allowed = self._services.guard.allow(self.id, check_text(text))
+        allowed = self._services.guard.allow(self.id, text)
         message = f"Text that looked like a secret was allowed ({allowed} piece{'' if allowed == 1 else 's'})."
         event = AuditEvent(tenant=self.id, at=self._services.now(), action="secret.allow", message=message)
         self._store.add_event(event)
@@ -205,7 +202,7 @@ class TenantHistory(TenantView):
         """Verify the audit log: report changed and missing events. Raises: Forbidden."""
         return AuditLog(self._services, self.id).verify()
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
+    def call_tool(self, name: RawText, arguments: Mapping[str, Any]) -> Json:
         """Run a tool without an agent; tools that need one answer with a refusal."""
         return catalog.call(None, name, arguments)
 
@@ -245,13 +242,13 @@ class TenantWorkflows(TenantView):
     def get_workflow(self, id: str) -> Workflow:
         """Return one workflow. Raises: NotFound, Forbidden."""
         current_caller().check_all_users()
-        return self._store.get_workflow(self.id, check_text(id, what="id"))
+        return self._store.get_workflow(self.id, id)
 
     def list_workflows(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
         """List workflows by id, starting after the id `after`. Raises: Invalid, Forbidden."""
         current_caller().check_all_users()
         limit = check_limit(limit, most=MAX_PAGE)
-        return self._store.list_workflows(self.id, after=check_text(after, what="after"), limit=limit)
+        return self._store.list_workflows(self.id, after=after, limit=limit)
 
     def list_steps(self, workflow: str, *, after: int = 0, limit: int = PAGE) -> Sequence[WorkflowStep]:
         """List the steps of a workflow (by id) in order, starting after the position `after`.
@@ -259,10 +256,10 @@ class TenantWorkflows(TenantView):
         Raises: NotFound, Invalid.
         """
         current_caller().check_all_users()
-        limit, id, caller = check_limit(limit, most=MAX_PAGE), check_text(workflow, what="id"), current_caller()
+        limit, caller = check_limit(limit, most=MAX_PAGE), current_caller()
         after = check_whole(after, "`after` (a position)")
         found: list[WorkflowStep] = []
-        while page := self._store.list_steps(self.id, id, after=after, limit=limit):
+        while page := self._store.list_steps(self.id, workflow, after=after, limit=limit):
             found += [each for each in page if each.agent_id is None or caller.is_allowed(each.agent_id)]
             if len(found) >= limit or not caller.agents:
                 break
@@ -306,7 +303,7 @@ class TenantKnowledge(TenantView):
 
         Raises: Invalid, SecretRejected.
         """
-        wishes, content = filing.DocumentOptions(**fields), check_text(text).encode()
+        wishes, content = filing.DocumentOptions(**fields), text.encode()
         return IngestReport(documents=(self._services.ingest.content(self.id, content, wishes, name="", source=""),))
 
     def ingest_bytes(self, content: bytes, name: str, **fields: Unpack[filing.DocumentFields]) -> IngestReport:
@@ -316,7 +313,7 @@ class TenantKnowledge(TenantView):
         Raises: Invalid, SecretRejected.
         """
         wishes = filing.DocumentOptions(**fields)
-        base = Path(check_text(name, what="name").replace("\\", "/")).name
+        base = Path(name.replace("\\", "/")).name
         stored = self._services.ingest.content(self.id, content, wishes, name=base, source=base)
         return IngestReport(documents=(stored,))
 
@@ -341,7 +338,7 @@ class TenantKnowledge(TenantView):
         return self._store.list_documents(
             self.id,
             where=join_conditions(of_category, parse_filter(where, DOCUMENT_FIELDS)),
-            after=check_text(after, what="after"),
+            after=after,
             limit=check_limit(limit, most=MAX_PAGE),
         )
 
@@ -354,11 +351,10 @@ class TenantKnowledge(TenantView):
 
         Raises: Invalid.
         """
-        title, id = (check_text(each, what="after") for each in after)
         return self._store.list_documents_by_title(
             self.id,
             where=Comparison("category", EQUAL, check_category(category)) if category else None,
-            after=(title, id),
+            after=after,
             limit=check_limit(limit, most=MAX_PAGE),
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,11 +24,12 @@ from wellkept.api.tenant import (
     TenantUpkeep,
 )
 from wellkept.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
+from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.lazy import LazyModule, lazy_class
 from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
-from wellkept.policy.erasure import receipt_hash
+from wellkept.policy.erasure import is_as_issued
 from wellkept.policy.names import check_tenant
 from wellkept.ports import Clock, Embedder, Store, TokenCounter
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
@@ -80,9 +81,10 @@ class TenantMemory(
         return AuditLog(self._services, self.id)
 
 
-class Wellkept:
+class Wellkept(CheckedMethods):
     """A store of memories. Open it once, share it between threads, and close it at the end (or use `with`)."""
 
+    @checked
     def __init__(
         self,
         url: str | os.PathLike[str] | None = None,
@@ -191,8 +193,7 @@ class Wellkept:
     @staticmethod
     def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> bool:
         """Return True if the receipt of an erasure, also as its JSON was delivered, is as it was issued."""
-        fields = asdict(receipt) if isinstance(receipt, Receipt) else receipt
-        return fields.get("hash") == receipt_hash(fields)
+        return is_as_issued(receipt)
 
     @staticmethod
     def verify_backup(path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:
@@ -364,7 +365,7 @@ class Wellkept:
 
 def _check_replaceable(target: Path) -> None:
     """Check that a backup may be written to `target`: only another backup is replaced. Raises: Invalid."""
-    if not target.is_file() or not target.stat().st_size:
+    if not os.path.isfile(target) or not os.path.getsize(target):
         return
     try:
         with Archives().open(target) as (stream, _):

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Self
 
 from wellkept.api.agent import AgentMemory
+from wellkept.arguments import RawText
 from wellkept.capturing import captured
 from wellkept.client import items
 from wellkept.client.connection import Plan
@@ -248,7 +249,7 @@ class AgentClient(AgentVerbs, PlainView):
 
     def call_tool(
         self,
-        name: str,
+        name: RawText,
         arguments: Mapping[str, Any],
         *,
         session_id: str | None = None,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from wellkept.api.tenant_history import AuditLog
 from wellkept.api.wellkept import TenantMemory, Wellkept
+from wellkept.arguments import checked
 from wellkept.client.agent import SESSIONS, AgentClient, AsyncAgentClient
 from wellkept.client.connection import AsyncConnection, HttpRequest, PlainConnection, Plan, ServerAddress
 from wellkept.client.decoding import decode_hits, decode_ingested, decode_issued, field, many, one
@@ -165,6 +166,7 @@ class TenantVerbs(ClientView):
 
     _connect: ClassVar[type[Any]]
 
+    @checked
     def __init__(
         self,
         url: str | None = None,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 from urllib.parse import quote, urlencode
 
 from wellkept.api.agent import MAX_PAGE
+from wellkept.arguments import CheckedMethods, check_fields, is_storable
 from wellkept.client.connection import AsyncConnection, Connection, HttpRequest, PlainConnection, Plan
 from wellkept.client.decoding import field, many
 from wellkept.errors import Invalid, NotFound
@@ -31,11 +32,12 @@ Decode = Callable[[Json, Owner], Any]
 MakePlan = Callable[["ClientView", Json], Plan[Any]]
 
 PLACE = re.compile(r"{(\w+)}")
+MAX_PATH_CHARS = 60_000
 SAFE_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/\\]+")
 """Values that stay one segment of a path: `..` would lead to another route."""
 
 
-class ClientView:
+class ClientView(CheckedMethods):
     """Base class of what a client offers: its owner, and the headers of its requests."""
 
     _embedded: ClassVar[tuple[type, ...]] = ()
@@ -83,6 +85,8 @@ class Verb(Generic[P, T]):
             given = dict(signature.bind(view, *args, **kwargs).arguments)
             del given[me]
             given |= given.pop(rest, {})
+            if given:
+                check_fields(method, given)
             # Nobody reports how far the server has come.
             given.pop("progress", None)
             if isinstance(given.get("where"), Comparison | And | Or | Not):
@@ -140,6 +144,8 @@ def send(
     if method in ("GET", "DELETE"):
         query = urlencode({name: format_value(value) for name, value in values.items()}, errors="backslashreplace")
         path += f"{'&' if '?' in path else '?'}{query}" if query else ""
+        if len(path) > MAX_PATH_CHARS:
+            raise Invalid("The arguments are too long for the address of a request; send shorter ones.")
     elif values or method == "PATCH":
         headers["Content-Type"], content = "application/json", _encode(values)
     request = HttpRequest(method=method, path=path, headers=headers, content=content, is_repeatable=is_repeatable)
@@ -147,20 +153,17 @@ def send(
 
 
 def format_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return json.dumps(value, default=_to_json)
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, str) else _encode(value).decode()
 
 
-def _encode(values: Json) -> bytes:
+def _encode(value: object) -> bytes:
     try:
-        return json.dumps(values, ensure_ascii=False, default=_to_json).encode()
-    except UnicodeEncodeError:
-        # Half a surrogate pair, which the server refuses in a sentence.
-        return json.dumps(values, default=_to_json).encode()
-    except (TypeError, ValueError) as error:
+        text = json.dumps(value, ensure_ascii=False, default=_to_json)
+        # Half a surrogate pair is left to the server, which refuses it in a sentence.
+        return text.encode() if is_storable(text) else json.dumps(value, default=_to_json).encode()
+    except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"This cannot be sent to a server as JSON: {error}.") from error
 
 

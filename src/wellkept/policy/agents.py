@@ -7,7 +7,6 @@ from typing import Any, TypedDict
 
 from wellkept.errors import Invalid
 from wellkept.policy.documents import check_categories
-from wellkept.policy.text import check_text
 
 MAX_CHARS: Mapping[str, int] = {"name": 200, "system_prompt": 100_000, "model": 200, "colour": 40, "icon": 40}
 MAX_TOOLS = 200
@@ -35,8 +34,6 @@ def check_agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_field(name: str, value: Any) -> Any:
     if name == "is_active":
-        if not isinstance(value, bool):
-            raise Invalid("is_active must be true or false.")
         return value
     if name == "tools":
         return _check_tools(value)
@@ -44,7 +41,7 @@ def _check_field(name: str, value: Any) -> Any:
         return check_categories(value)
     if name not in MAX_CHARS:
         raise Invalid(f"An agent has no {name[:40]!r}; its fields are {', '.join(FIELDS)}.")
-    text = check_text(value, what=name)
+    text: str = value
     if len(text) > MAX_CHARS[name]:
         raise Invalid(f"The agent's {name} is too long (max {MAX_CHARS[name]:,} characters).")
     if name == "name" and not text.strip():
@@ -52,10 +49,9 @@ def _check_field(name: str, value: Any) -> Any:
     return text
 
 
-def _check_tools(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str) or not all(isinstance(tool, str) for tool in value) or len(value) > MAX_TOOLS:
+def _check_tools(value: Sequence[str]) -> tuple[str, ...]:
+    if len(value) > MAX_TOOLS:
         raise Invalid(f"An agent's tools are a list of at most {MAX_TOOLS} names.")
-    tools = tuple(check_text(tool, what="tool name") for tool in value)
-    if any(not tool or len(tool) > MAX_TOOL_CHARS for tool in tools):
+    if any(not tool or len(tool) > MAX_TOOL_CHARS for tool in value):
         raise Invalid(f"A tool's name is 1 to {MAX_TOOL_CHARS} characters.")
-    return tools
+    return tuple(value)

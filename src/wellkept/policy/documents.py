@@ -54,8 +54,6 @@ def check_category(category: str) -> str:
 
 def check_categories(categories: Iterable[str]) -> tuple[str, ...]:
     """Validate categories and drop repeats, in the given order. Raises: Invalid."""
-    if isinstance(categories, str) or not isinstance(categories, Iterable):
-        raise Invalid("Categories are a list of names.")
     checked = tuple(dict.fromkeys(check_category(each) for each in categories))
     if len(checked) > MAX_CATEGORIES or not all(checked):
         raise Invalid(f"Categories are a list of at most {MAX_CATEGORIES} names, none of them blank.")

@@ -43,7 +43,7 @@ class Files:
         looks_like_path = not isinstance(path_or_text, str) or bool(PATH_PATTERN.fullmatch(text))
         if not looks_like_path and (len(text) > MAX_PATH_CHARS or "\n" in text or not text.strip()):
             return None
-        path = Path(path_or_text).expanduser()
+        path = Path(os.path.expanduser(path_or_text))
         try:
             if path.exists():
                 return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
@@ -19,6 +20,10 @@ from wellkept.store.sqlstore import SqlStore
 
 MEGABYTE = 1024 * 1024
 IN_MEMORY = ":memory:"
+ADDRESS = (
+    "A store's address is sqlite:///file.db (four slashes for an absolute path), :memory: or "
+    "postgresql://user@host/database."
+)
 
 
 PREPARE_AFTER = 5
@@ -135,11 +140,12 @@ def sqlite_path(url: str) -> str:
     if url in (IN_MEMORY, "sqlite://", "sqlite:///:memory:"):
         return IN_MEMORY
     if "://" not in url:
-        return str(Path(url).expanduser())
-    parts = urlsplit(url)
-    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2 or parts.query:
-        raise Invalid(
-            "A store's address is sqlite:///file.db (four slashes for an absolute path), :memory: or "
-            "postgresql://user@host/database."
-        )
-    return str(Path(unquote(parts.path[1:])).expanduser())
+        return os.path.expanduser(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise Invalid(ADDRESS) from None
+    path = unquote(parts.path[1:])
+    if parts.scheme != "sqlite" or parts.netloc or not path or "\x00" in path or parts.query:
+        raise Invalid(ADDRESS)
+    return os.path.expanduser(path)

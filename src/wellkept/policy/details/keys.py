@@ -12,7 +12,6 @@ from wellkept.errors import Invalid
 from wellkept.lazy import dataclass
 from wellkept.policy.json_values import check_storable
 from wellkept.policy.numbers import check_whole
-from wellkept.policy.text import check_text
 
 MAX_DESCRIPTION_CHARS = 500
 MAX_METADATA_CHARS = 10_000
@@ -58,16 +57,16 @@ def is_key(key: object) -> bool:
     return isinstance(key, str) and len(key) <= 2 * MAX_SLUG_CHARS and _KEY.fullmatch(key) is not None
 
 
-def check_type(type: object) -> str:
+def check_type(type: str) -> str:
     """Validate the type of a detail. Raises: Invalid."""
-    if not isinstance(type, str) or not _TYPE.fullmatch(type):
+    if not _TYPE.fullmatch(type):
         raise Invalid("A detail's type is a short word such as command_output, file_content or api_response.")
     return type
 
 
 def check_description(description: str) -> str:
     """Validate a description and put it on one line. Raises: Invalid."""
-    line = " ".join(check_text(description, what="description").split())
+    line = " ".join(description.split())
     if len(line) > MAX_DESCRIPTION_CHARS:
         raise Invalid(f"The description is too long (max {MAX_DESCRIPTION_CHARS} characters); say it in one sentence.")
     return line
@@ -77,10 +76,9 @@ def check_detail_session(session_id: str | None) -> str | None:
     """Validate the session of a detail. Raises: Invalid."""
     if session_id is None:
         return None
-    text = check_text(session_id, what="session_id")
-    if not text.strip() or len(text) > MAX_SESSION_CHARS or not text.isprintable():
+    if not session_id.strip() or len(session_id) > MAX_SESSION_CHARS or not session_id.isprintable():
         raise Invalid(f"A session_id is 1 to {MAX_SESSION_CHARS} printable characters on one line.")
-    return text
+    return session_id
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -142,7 +140,7 @@ def parse_part(
         tail=None if tail is None else check_whole(tail, "tail", least=1),
         grep=None if grep is None else _check_pattern(grep),
         context=check_whole(context, "context", least=0, most=MAX_CONTEXT_LINES),
-        json_path=None if json_path is None else check_text(json_path, what="json_path"),
+        json_path=json_path,
     )
 
 
@@ -154,7 +152,7 @@ def parse_line_range(lines: str) -> tuple[int, int | None]:
 
     Raises: Invalid.
     """
-    if match := _RANGE.fullmatch(check_text(lines, what="lines")):
+    if match := _RANGE.fullmatch(lines):
         first = int(match[1])
         last = first if match[2] is None else None if match[3] is None else int(match[3])
         if first >= 1 and (last is None or last >= first):
@@ -163,6 +161,6 @@ def parse_line_range(lines: str) -> tuple[int, int | None]:
 
 
 def _check_pattern(pattern: str) -> str:
-    if not check_text(pattern, what="pattern") or len(pattern) > MAX_PATTERN_CHARS:
+    if not pattern or len(pattern) > MAX_PATTERN_CHARS:
         raise Invalid(f"The search pattern must have 1 to {MAX_PATTERN_CHARS:,} characters.")
     return pattern

@@ -67,8 +67,10 @@ def parse_filter(filter: object, fields: Fields = MEMORY_FIELDS) -> Condition | 
 
     Raises: Invalid, with the place of the mistake.
     """
-    if filter is None or isinstance(filter, Comparison | And | Or | Not):
-        return filter
+    if filter is None:
+        return None
+    if isinstance(filter, Comparison | And | Or | Not):
+        filter = render_filter(filter)
     if isinstance(filter, str):
         text = check_text(filter, what="filter")
         if len(text) > MAX_CHARS:

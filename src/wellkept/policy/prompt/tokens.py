@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from wellkept.errors import Invalid
 from wellkept.policy.prompt.images import size_of_base64
 
 BYTES_PER_TOKEN = 4
@@ -82,13 +83,14 @@ _OPENAI_IMAGES = ("image_url", "input_image")
 
 def count_message(message: Message, count: CountText) -> int:
     """Count the tokens of one message, including its role and framing."""
-    total = MESSAGE_TOKENS + count(str(message.get("role", ""))) + count_content(message.get("content"), count)
+    total = MESSAGE_TOKENS + count(_text_of(message.get("role"))) + count_content(message.get("content"), count)
     if name := message.get("name"):
-        total += NAME_TOKENS + count(str(name))
+        total += NAME_TOKENS + count(_text_of(name))
     for key in ("refusal", "reasoning_content"):
-        total += count(str(message.get(key) or ""))
-    calls = [*(message.get("tool_calls") or ()), message.get("function_call") or {}]
-    return total + sum(_call_tokens(call, count) for call in calls if call)
+        total += count(_text_of(message.get(key)))
+    listed, single = message.get("tool_calls"), message.get("function_call")
+    calls = [*(listed if isinstance(listed, list | tuple) else ()), single]
+    return total + sum(_call_tokens(call, count) for call in calls if call and isinstance(call, Mapping))
 
 
 def count_content(content: object, count: CountText) -> int:
@@ -129,7 +131,7 @@ def anthropic_image_tokens(width: int, height: int) -> int:
 
 
 def _part_tokens(part: Mapping[str, Any], count: CountText) -> int:
-    kind = str(part.get("type", ""))
+    kind = _text_of(part.get("type"))
     if kind in _OPENAI_IMAGES:
         return _openai_part_tokens(part)
     if kind == "image":
@@ -139,22 +141,22 @@ def _part_tokens(part: Mapping[str, Any], count: CountText) -> int:
     if kind in _RESULTS:
         return MESSAGE_TOKENS + count_content(part.get("content", part.get("output")), count)
     if kind.endswith("text") or kind in _TEXTS:
-        return sum(count(str(part[key])) for key in _TEXTS if part.get(key))
+        return sum(count(_text_of(part[key])) for key in _TEXTS if part.get(key))
     return count(_dump_json(part))
 
 
 def _call_tokens(call: Mapping[str, Any], count: CountText) -> int:
-    function = call.get("function") or call
-    arguments = function.get("arguments", function.get("input"))
-    text = arguments if isinstance(arguments, str) else "" if arguments is None else _dump_json(arguments)
-    return MESSAGE_TOKENS + count(str(function.get("name") or "")) + count(text)
+    inner = call.get("function")
+    function = inner if isinstance(inner, Mapping) else call
+    text = _text_of(function.get("arguments", function.get("input")))
+    return MESSAGE_TOKENS + count(_text_of(function.get("name"))) + count(text)
 
 
 def _openai_part_tokens(part: Mapping[str, Any]) -> int:
     image = part.get("image_url")
     image_source = image if isinstance(image, Mapping) else {"url": image, **part}
     width, height = _image_size(part, image_source)
-    return openai_image_tokens(width, height, detail=str(image_source.get("detail") or "auto"))
+    return openai_image_tokens(width, height, detail=_text_of(image_source.get("detail")))
 
 
 def _image_size(part: Mapping[str, Any], source: object) -> tuple[int, int]:
@@ -170,5 +172,14 @@ def _image_size(part: Mapping[str, Any], source: object) -> tuple[int, int]:
     return UNKNOWN_SIZE
 
 
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else _dump_json(value)
+
+
 def _dump_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError):
+        raise Invalid(
+            "A message may hold only what JSON knows: texts, numbers, true, false, null, lists, objects."
+        ) from None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import IO, Any, TypedDict, Unpack
 
-from wellkept.errors import Invalid
+from wellkept.arguments import RawText
 from wellkept.model import Captured, Owner
 from wellkept.policy.details.keys import MAX_METADATA_CHARS
 from wellkept.policy.details.references import format_replacement, is_reference, reference
@@ -26,8 +26,8 @@ MAX_SOURCE_CHARS = MAX_METADATA_CHARS // 4
 class OutputFields(TypedDict, total=False):
     """Facts about an output that are stored with it."""
 
-    source: str  # the command or tool
-    status: str  # how it ended
+    source: RawText  # the command or tool
+    status: RawText  # how it ended
     type: str
     session_id: str | None
     duration: float | None  # seconds
@@ -44,8 +44,6 @@ class Capture:
 
     def __call__(self, owner: Owner, output: str, **fields: Unpack[OutputFields]) -> Captured:
         """Return a short output or a reference unchanged; store any other and return its reference. Raises: Invalid."""
-        if not isinstance(output, str):
-            raise Invalid(f"An output must be a text, not {output.__class__.__name__}; serialize it as JSON first.")
         about = _check_fields(**fields)
         if not self.is_over(output):
             # Stored texts are cleaned in the same way.
@@ -95,9 +93,6 @@ def _check_fields(
     metadata: Mapping[str, Any] | None = None,
 ) -> Mapping[str, Any]:
     """Return the arguments of `Details.store`, with source, status and duration in the metadata. Raises: Invalid."""
-    for name, value in (("source", source), ("status", status)):
-        if not isinstance(value, str):
-            raise Invalid(f"The {name} must be a string, not {value.__class__.__name__}.")
     if duration is not None:
         check_seconds(duration, "The duration")
     known = {"source": _make_storable(source), "status": _make_storable(status), "duration": duration}

@@ -17,7 +17,7 @@ from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.model import AuditEvent, Detail, DetailPage, Owner
 from wellkept.policy.details import keys as rules
 from wellkept.policy.details.digest import TextDigester
-from wellkept.policy.text import check_text, fold
+from wellkept.policy.text import fold
 from wellkept.ports import Clock, ContentDraft, Store
 from wellkept.services.details.describe import Describe, Description
 from wellkept.services.details.grep import read_matches
@@ -120,7 +120,7 @@ class Details:
 
         Raises: Invalid.
         """
-        words = list(dict.fromkeys(fold(check_text(query, what="query")).split()))[:MAX_WORDS]
+        words = list(dict.fromkeys(fold(query).split()))[:MAX_WORDS]
         session = rules.check_detail_session(session_id)
         if type(offset) is not int or not 0 <= offset <= MAX_OFFSET:
             raise Invalid(f"offset must be a whole number from 0 to {MAX_OFFSET:,}.")

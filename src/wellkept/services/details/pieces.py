@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from wellkept.arguments import RawText
 from wellkept.errors import Invalid
 from wellkept.policy.text import replace_half_pairs
 
 PIECE = 128 * 1024
 """Characters or bytes read at a time."""
 
-TextSource = str | bytes | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str] | Iterable[bytes]
+Bytes = bytes | bytearray | memoryview
+TextSource = RawText | Bytes | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str] | Iterable[Bytes]
 """Text, path, open file or iterable of parts. Bytes are decoded as UTF-8."""
 
 

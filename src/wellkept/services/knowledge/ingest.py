@@ -114,9 +114,7 @@ class Ingest:
 
         Raises: Invalid when the folder cannot be read.
         """
-        root, place = _normalize_source(folder), Path(folder).expanduser()
-        if isinstance(include, str) or isinstance(exclude, str):
-            raise Invalid('`include` and `exclude` are lists of patterns, such as ["*.md"].')
+        root, place = _normalize_source(folder), Path(os.path.expanduser(folder))
         found = self._files.walk(place, include=include, exclude=exclude)
         documents, failures = [], []
         for count, path in enumerate(found, start=1):

@@ -41,13 +41,11 @@ class FactsRequest:
     metadata: Mapping[str, Any] | None = None
 
 
-def check_messages(messages: object) -> list[tuple[Role, str]]:
+def check_messages(messages: Sequence[Mapping[str, Any]]) -> list[tuple[Role, str]]:
     """Validate the messages of a conversation, in the form that chat models take.
 
     Raises: Invalid.
     """
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        raise Invalid(f"`messages` is a list. {MESSAGE}")
     if len(messages) > MAX_MESSAGES:
         raise Invalid(f"There are {len(messages):,} messages; send at most {MAX_MESSAGES} at a time.")
     return [_check_message(each, number) for number, each in enumerate(messages)]
@@ -61,9 +59,7 @@ def join_parts(content: object) -> object:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _check_message(message: object, number: int) -> tuple[Role, str]:
-    if not isinstance(message, Mapping):
-        raise Invalid(f"Message {number} is no mapping. {MESSAGE}")
+def _check_message(message: Mapping[str, Any], number: int) -> tuple[Role, str]:
     role, content = message.get("role"), join_parts(message.get("content"))
     if not isinstance(role, str) or role not in ROLES:
         raise Invalid(f"Message {number} has no role; choose user, assistant, system or tool. {MESSAGE}")
@@ -97,14 +93,14 @@ def parse_conversation(text: str) -> list[dict[str, str]]:
     return found
 
 
-def check_steps(steps: object) -> list[FactStep]:
+def check_steps(steps: AddedFacts | Sequence[FactStep | Mapping[str, Any]]) -> list[FactStep]:
     """Validate the steps of an earlier `add`, as records or as mappings of their fields.
 
     Raises: Invalid.
     """
     if isinstance(steps, AddedFacts):
         steps = steps.steps
-    if isinstance(steps, str | bytes | Mapping) or not isinstance(steps, Sequence) or len(steps) > 2 * MAX_FACTS:
+    if len(steps) > 2 * MAX_FACTS:
         raise Invalid("Name the steps to undo as the list `steps` (over REST `undo`) that `add` answered with.")
     checked = [_check_step(each) for each in steps]
     if len({step.id for step in checked}) < len(checked):
@@ -122,26 +118,29 @@ def parse_steps(texts: Sequence[str]) -> list[dict[str, object]]:
     return found
 
 
-def _check_step(step: object) -> FactStep:
+def _check_step(step: FactStep | Mapping[str, Any]) -> FactStep:
     if isinstance(step, FactStep):
         return step
-    fields = step if isinstance(step, Mapping) else {}
-    change, id = fields.get("change"), fields.get("id")
+    change, id = step.get("change"), step.get("id")
     if change not in ("added", "updated", "ended") or memory_seq(id) is None:
         raise Invalid(
             'A step is a mapping such as {"change": "added", "id": "m-7", "version": 1}, in short added:m-7:1.'
         )
-    return FactStep(change=change, id=str(id), version=check_whole(fields.get("version"), "The version", least=1))
+    return FactStep(change=change, id=str(id), version=check_whole(step.get("version"), "The version", least=1))
 
 
 def make_request(
-    messages: object, *, session_id: str | None = None, dry_run: bool = False, metadata: object = None
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    session_id: str | None = None,
+    dry_run: bool = False,
+    metadata: Mapping[str, Any] | None = None,
 ) -> FactsRequest:
     """Validate the parameters of `add`. Raises: Invalid."""
     session = None if session_id is None else check_session(session_id)
     return FactsRequest(
         messages=check_messages(messages),
         session_id=session,
-        dry_run=bool(dry_run),
+        dry_run=dry_run,
         metadata=check_metadata(metadata),
     )

@@ -9,7 +9,7 @@ from typing import TypedDict
 from wellkept.model import Kind, Origin, OriginName, Scope, ScopeName
 from wellkept.policy.filters.conditions import EQUAL, Comparison, Condition, Not, Scalar, join_conditions, names_field
 from wellkept.policy.filters.language import Where, parse_filter
-from wellkept.policy.text import check_text, fold
+from wellkept.policy.text import fold
 from wellkept.services.memories.drafts import check_choice, check_moment, check_name
 
 NOT_ITEMS = Not(Comparison("kind", EQUAL, Kind.ITEM.value))
@@ -38,7 +38,7 @@ def check_filters(
     until: datetime | None = None,
 ) -> Condition | None:
     """Return the condition that a memory meets if it passes all filters. Raises: Invalid."""
-    folded = fold(check_text(tag, what="tag").strip())
+    folded = fold(tag.strip())
     named: list[tuple[str, str, Scalar]] = [
         ("tags", EQUAL, folded or None),
         ("session_id", EQUAL, check_name(session_id, "session_id")),

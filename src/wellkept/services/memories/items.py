@@ -6,7 +6,7 @@ memory; the former one stays in its history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
@@ -22,7 +22,6 @@ from wellkept.policy.items import IndexedFields, Namespace
 from wellkept.policy.memories import trust
 from wellkept.policy.names import memory_seq
 from wellkept.policy.numbers import check_whole
-from wellkept.policy.text import check_text
 from wellkept.ports import Clock, Store, Vector
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.memories.drafts import check_choice, check_moment, naming_item
@@ -88,7 +87,7 @@ class Items:
         stored = self._run(owner, drafts)
         return [None if memory is None else rules.make_item(memory) for memory, _ in stored]
 
-    def get(self, owner: Owner, places: Sequence[Place], *, refresh: bool = True) -> Sequence[Item | None]:
+    def get(self, owner: Owner, places: Collection[Place], *, refresh: bool = True) -> Sequence[Item | None]:
         """Return the items at these places, None for each that is missing or has expired.
 
         `refresh` starts the lifetime of an item again, if it was written so.
@@ -141,7 +140,7 @@ class Items:
         check_limit(limit, most=MAX_PAGE)
         check_whole(offset, "The offset", most=MAX_OFFSET)
         found: list[tuple[Memory, float | None]]
-        if query is None or not check_text(query, what="query").strip():
+        if query is None or not query.strip():
 
             def read() -> list[tuple[Memory, float | None]]:
                 numbers = self._store.find_item_numbers(owner, condition, now=now, limit=limit, offset=offset)

@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 from secrets import token_hex
 
-from wellkept.errors import Invalid
 from wellkept.meter import METER
 from wellkept.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
 from wellkept.policy.filters.language import Where, parse_filter
@@ -18,7 +17,6 @@ from wellkept.policy.prompt.fitter import FitCallbacks
 from wellkept.policy.prompt.prompt_log import build_blocks, stable_messages
 from wellkept.policy.prompt.rendering import Renderer
 from wellkept.policy.prompt.window import PromptPart, Window, check_participants, parse_layout
-from wellkept.policy.text import check_text
 from wellkept.ports import Clock, Store, TokenCounter
 from wellkept.services.history.noting import record_event
 from wellkept.services.memories.loop_guard import LoopGuard
@@ -74,9 +72,7 @@ class Assemble:
         Raises: Invalid; OverBudget when the parts that are never cut do not fit.
         """
         check_min_score(min_score)
-        if isinstance(tool_results, str):
-            raise Invalid("The tool results must be a list with one entry per result.")
-        session_id, message = "" if session is None else check_session(session), check_text(message, what="message")
+        session_id = "" if session is None else check_session(session)
         if owner.user is None:
             # A prompt has one reader: the user of the session or, if it has none, nobody in particular.
             found = self._store.find_session(owner, session_id) if session_id else None
@@ -86,7 +82,7 @@ class Assemble:
             session_id=session_id,
             message=message,
             is_asking=bool(message.strip()) and not is_small_talk(message),
-            system_prompt=None if system_prompt is None else check_text(system_prompt, what="system prompt"),
+            system_prompt=system_prompt,
             tool_results=tool_results,
             participants=check_participants([] if participants is None else participants),
             layout=parse_layout(self._layout if layout is None else layout),

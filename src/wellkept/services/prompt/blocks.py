@@ -16,7 +16,6 @@ from wellkept.policy.prompt.escaping import break_false_references, find_keys
 from wellkept.policy.prompt.relevance import InjectMode, parse_mode, render_notes, select_notes
 from wellkept.policy.recall.matching import find_best
 from wellkept.policy.recall.question import ParsedQuery
-from wellkept.policy.text import check_text
 from wellkept.ports import Clock, DetailStore, MemoryStore, Store
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.memories.loop_guard import LoopGuard
@@ -83,7 +82,6 @@ class Inject:
         Raises: Invalid.
         """
         chosen = parse_mode(self._settings.inject_mode if mode is None else mode)
-        message = check_text(message, what="message")
         if chosen is InjectMode.OFF:
             return []
         now = self._now()

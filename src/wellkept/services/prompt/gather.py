@@ -308,10 +308,10 @@ def _with_text(piece: Piece, text: str) -> Piece:
     return replace(piece, text=text, memory=memory, stored=piece.stored or piece.text)
 
 
-def _parse_tool_result(number: int, result: object) -> Piece:
+def _parse_tool_result(number: int, result: ToolResult) -> Piece:
     if isinstance(result, str):
         result = {"content": result}
-    if not isinstance(result, Mapping) or not isinstance(result.get("content"), str):
+    if not isinstance(result.get("content"), str):
         raise Invalid('A tool result must be a text, or {"content": "…", "name": "…"}.')
     name = result.get("name") or ""
     text = check_text(result["content"], what="tool result")

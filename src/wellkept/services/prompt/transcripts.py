@@ -17,7 +17,6 @@ from wellkept.model import AuditEvent, Kind, Message, Origin, Owner, Role, Sessi
 from wellkept.policy.memories.kinds import RULES, check_metadata
 from wellkept.policy.names import check_session
 from wellkept.policy.prompt.transcript_digest import clip_middle
-from wellkept.policy.text import check_text
 from wellkept.ports import Clock, Store
 from wellkept.services.memories.drafts import Draft, check_moment, check_own, find_session_user
 from wellkept.services.memories.remember import Remember
@@ -126,7 +125,7 @@ class TranscriptWriter:
         Raises: Invalid.
         """
         id = check_session(session_id)
-        cleaned, _ = self._guard.clean(owner.tenant, check_text(reason, what="reason"))
+        cleaned, _ = self._guard.clean(owner.tenant, reason)
         message = f"A turn of session {id} did not come about: {cleaned[:MAX_REASON_CHARS]}"
         self._record(owner, "turn.fail", message, {"session_id": id}, self._now())
 
@@ -214,7 +213,6 @@ def _check_message(text: str, what: str) -> str:
 
     Raises: Invalid.
     """
-    check_text(text, what=f"{what} message")
     if not text.strip():
         raise Invalid(f"The {what} message is blank; a turn needs a user's prompt and the final answer to it.")
     if len(text) > MAX_MESSAGE_CHARS:

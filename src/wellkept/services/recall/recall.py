@@ -25,7 +25,6 @@ from wellkept.policy.names import memory_seq
 from wellkept.policy.numbers import check_whole
 from wellkept.policy.recall import purposes
 from wellkept.policy.recall.question import asks_history
-from wellkept.policy.text import check_text
 from wellkept.ports import Clock, Store, Vector
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.background.workers import Turns, Workers
@@ -229,7 +228,7 @@ class Recall:
 
 def check_query(query: str) -> str:
     """Return a query without surrounding white space, cut to `MAX_QUERY_CHARS`. Raises: Invalid."""
-    query = check_text(query, what="query").strip()
+    query = query.strip()
     if not query:
         raise Invalid("The query is blank; say what to look for.")
     return query[:MAX_QUERY_CHARS]

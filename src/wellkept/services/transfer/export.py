@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from wellkept.deadline import check_deadline
+from wellkept.errors import Invalid
 from wellkept.model import AuditEvent, ExportReport, Json
 from wellkept.ports import ArchiveFiles, Clock, Store
 from wellkept.services.history.noting import record_event
@@ -29,6 +30,8 @@ class Export:
 
         Raises: Invalid when the file cannot be written.
         """
+        if not isinstance(to, Path) and not hasattr(to, "write"):
+            raise Invalid("Name a file to export to, or give one that is open for writing.")
         if isinstance(to, Path):
             with self._files.create(to) as file:
                 exported = self._write(tenant, file, progress, user)

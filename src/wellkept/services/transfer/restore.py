@@ -14,6 +14,7 @@ core memories are held for review and memories that seem to hold a secret are fl
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -325,6 +326,7 @@ class Import:
             raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
 
     def _is_export(self, path: Path) -> bool:
-        if not path.exists():
+        # Unlike the methods of a path, these raise no error.
+        if not os.path.exists(path):
             raise Invalid(f"There is no file {str(path)!r}.")
-        return path.is_file() and is_export(self._files, path)
+        return os.path.isfile(path) and is_export(self._files, path)

@@ -33,7 +33,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from wellkept.deadline import read_seconds_left
-from wellkept.errors import StoreAway, StoreError
+from wellkept.errors import Invalid, StoreAway, StoreError
 from wellkept.store.engine import CLOSED
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -74,7 +74,11 @@ class PostgresLink:
 
     def __init__(self, url: str, *, busy_timeout: float, pool_size: int, prepare_threshold: int) -> None:
         """Prepare the link; `open` opens the connections. Statements are never prepared with a threshold of 0."""
-        params = conninfo_to_dict(url)
+        try:
+            params = conninfo_to_dict(url)
+        except psycopg.ProgrammingError:
+            # Its message quotes the part that is wrong, which may be the password.
+            raise Invalid("The address of the database is wrong; it is postgresql://user@host/database.") from None
         self.address = _format_address(params)
         self._url = url
         self._options: dict[str, Any] = {name: value for name, value in OPTIONS.items() if name not in params}
