@@ -102,7 +102,7 @@ ODD: Sequence[Callable[[], Any]] = (
     *each(TIMES[0].replace(tzinfo=None), date(2026, 1, 1), timedelta(1), Comparison("text", "=", "tea")),
     *each(TIMES[0].replace(year=1), TIMES[0].replace(year=9999),
         datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))),
-    *(partial(TIMES[0].replace, tzinfo=zone) for zone in (Zone(None), Zone(5), Zone(timedelta(9)), tzinfo())),
+    *(partial(TIMES[0].replace, tzinfo=zone) for zone in (Zone(None), Zone(5), Zone(timedelta(9)), tzinfo())),  # type: ignore[abstract]
     *(object, Unspeakable, Unreadable, endless, partial(nested, 40), partial(nested, 3_000)),
     lambda: [Unspeakable(), "a", None],
     lambda: {(1, 2): Unspeakable()},

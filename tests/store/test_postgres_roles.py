@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 from psycopg import errors, sql
@@ -13,6 +14,7 @@ from psycopg import errors, sql
 from tests.postgres_server import PostgresServer
 from wellkept import Settings, Wellkept
 from wellkept.errors import Invalid, SchemaMismatch, StoreError, WellkeptError
+from wellkept.ports import Vectors
 from wellkept.store.migrations import TENANT_SETTING, load_migrations
 from wellkept.store.postgres import engine, schema
 from wellkept.store.postgres.failures import translate_admin_errors, translate_errors
@@ -208,8 +210,8 @@ class Words:
     name = "words"
     dimensions = 8
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[1.0] * self.dimensions for _ in texts]
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return np.ones((len(texts), self.dimensions), np.float32)
 
 
 INDEX = "SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'chunk_index_nearest_%'"
