@@ -12,6 +12,7 @@ import pytest
 from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, status, vector_of, vectors
 from tests.waiting import eventually
 from wellkept import ModelError, SchemaMismatch, Settings, StoreError, Wellkept
+from wellkept.program import FORMER_NAME
 from wellkept.providers.openai_embedder import OpenAIEmbedder
 from wellkept.services.background import embedding, refusals, resting
 from wellkept.testing.fake_model import ModelHandler
@@ -185,6 +186,38 @@ def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str,
         eventually(lambda: store.count_waiting() == 0)
         assert found(store, "dog") == ["a puppy slept here", "a truck"]
         assert found(store, "car") == ["a truck", "a puppy slept here"]
+
+
+class FormerTable:
+    """Stands for the built-in embedder of version 0.2."""
+
+    name = f"{FORMER_NAME}-static-256-v2"
+    dimensions = 256
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return [[1.0] + [0.0] * 255 for text in texts]
+
+
+def test_a_store_of_the_former_built_in_embedder_opens_and_comes_over_by_itself(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Wellkept(url, embedder=FormerTable()) as store:
+        store.agent("atlas").remember("Prefers tabs over spaces")
+        store.embed_waiting()
+
+    with Wellkept(url) as store:
+        assert "To make all of them now, run: wellkept reembed" in caplog.text
+        assert store.count_waiting() == 1
+        assert found(store, "tabs") == ["Prefers tabs over spaces"]
+        store.agent("atlas").remember("Drives a red car")
+        eventually(lambda: store.count_waiting() == 0)
+        assert found(store, "which vehicle?")[:1] == ["Drives a red car"]
+
+    caplog.clear()
+    with Wellkept(url):
+        assert caplog.messages == []
+    with pytest.raises(SchemaMismatch, match="minilm"):
+        Wellkept(url, embedder=FormerTable())
 
 
 def test_vectors_are_not_given_up_for_an_embedder_that_is_out_of_reach(url: str, endpoint: Endpoint) -> None:

@@ -356,7 +356,8 @@ class Wellkept:
             self._store.change_embedder(embedder.name, embedder.dimensions)
         elif not getattr(embedder, "is_remote", False):
             # A remote embedder is not contacted here: it may be unreachable, and memory works without it.
-            self._store.use_embedder(embedder.name, embedder.dimensions)
+            replaces = getattr(embedder, "replaces", ())
+            self._store.use_embedder(embedder.name, embedder.dimensions, replaces=replaces)
         return Embedding(self._store, embedder, self._now)
 
 

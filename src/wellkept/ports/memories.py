@@ -343,10 +343,12 @@ SOON = datetime(2000, 1, 1, tzinfo=UTC)
 class EmbeddingStore(Protocol):
     """The embedder of the stored vectors, and the texts that still wait for one."""
 
-    def use_embedder(self, name: str, dimensions: int) -> None:
+    def use_embedder(self, name: str, dimensions: int, *, replaces: Collection[str] = ()) -> None:
         """Set the embedder whose vectors are written and searched; the first one is recorded.
 
-        Raises: SchemaMismatch when the stored vectors come from another.
+        If the stored vectors come from one that it `replaces`, they are dropped, as `change_embedder` does.
+
+        Raises: SchemaMismatch when they come from another.
         """
 
     def change_embedder(self, name: str, dimensions: int) -> None:

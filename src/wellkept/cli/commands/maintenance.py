@@ -59,7 +59,7 @@ def reembed(run: Run) -> None:
     if embedder is None:
         mended = run.store.mend_index()
         if not mended:
-            raise Invalid("There is no embedder to make vectors with; set WELLKEPT_EMBEDDER, for example to static.")
+            raise Invalid("There is no embedder to make vectors with; set WELLKEPT_EMBEDDER, for example to minilm.")
         run.show(_render_reembedded(0, NO_EMBEDDER, mended=mended))
         return
     reporting = _ReportingEmbedder(embedder)
@@ -76,7 +76,7 @@ def reembed(run: Run) -> None:
 
 COMMANDS = (
     Command(run=maintain, example="wellkept maintain"),
-    Command(run=reembed, example="WELLKEPT_EMBEDDER=static wellkept reembed"),
+    Command(run=reembed, example="WELLKEPT_EMBEDDER=minilm wellkept reembed"),
 )
 SECRET_COMMANDS = (
     Command(run=scan, example="wellkept secrets scan --tenant acme"),
