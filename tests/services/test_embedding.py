@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from wellkept import ModelError, SchemaMismatch, Settings, StoreError, Wellkept
 from wellkept.program import FORMER_NAME
 from wellkept.providers.openai_embedder import OpenAIEmbedder
 from wellkept.services.background import embedding, refusals, resting
+from wellkept.services.background import vector_queue as embedding_queue
 from wellkept.testing.fake_model import ModelHandler
 
 
@@ -390,7 +392,10 @@ class Counting:
         return [vector_of(text) for text in texts]
 
 
-def test_the_hint_of_a_write_embeds_nothing_again(url: str) -> None:
+def test_neither_a_write_nor_its_hint_embeds_and_each_text_is_embedded_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "GATHER", 60.0)
     counting = Counting(is_remote=False)
     with Wellkept(url, embedder=counting) as store:
         atlas = store.agent("atlas")
@@ -398,7 +403,75 @@ def test_the_hint_of_a_write_embeds_nothing_again(url: str) -> None:
         answer = atlas.call_tool("memory_store", {"text": "The user prefers tabs over spaces"})
 
         assert [each["id"] for each in answer["similar"]] == ["m-1"]
-        assert counting.texts == ["Prefers tabs over spaces", "The user prefers tabs over spaces"]
+        assert counting.texts == []
+        assert store.count_waiting() == 2
+
+        found(store, "which indentation?")
+        found(store, "which indentation?")
+        assert counting.texts == ["The user prefers tabs over spaces", "Prefers tabs over spaces", "which indentation?"]
+        assert store.count_waiting() == 0
+        assert store._store.list_waiting_tenants(embedding_queue.EVER) == []
+
+
+def test_what_one_program_stores_another_finds_by_its_meaning_at_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "GATHER", 60.0)
+    with Wellkept(url, embedder=Moody()) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        store.agent("atlas").remember("a truck")
+        assert store.count_waiting() == 2
+
+    with Wellkept(url, embedder=Moody()) as store:
+        assert found(store, "dog")[:1] == ["a puppy slept here"]
+        assert store.count_waiting() == 0
+
+
+def test_a_write_gets_its_vector_in_the_background(url: str) -> None:
+    with Wellkept(url, embedder=Moody()) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        store.tenant().ingest_text("About trucks.", title="Trucks")
+
+        eventually(lambda: store.count_waiting() == 0)
+
+
+def test_a_recall_embeds_the_newest_texts_and_leaves_the_rest(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "GATHER", 60.0)
+    counting = Counting(is_remote=False)
+    with Wellkept(url, embedder=counting) as store:
+        atlas = store.agent("atlas")
+        atlas.remember_many([f"fact number {number}" for number in range(100)])
+
+        found(store, "which fact?")
+
+        assert counting.texts[:-1] == [f"fact number {number}" for number in range(99, 35, -1)]
+        assert store.count_waiting() == 36
+
+
+def test_a_recall_does_not_wait_long_for_the_vectors_of_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "GATHER", 60.0)
+    with Wellkept(url, embedder=Moody()) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        with store._embedding._batch_lock:
+            assert found(store, "who slept") == ["a puppy slept here"]
+            assert store.count_waiting() == 1
+
+
+def test_programs_that_store_and_recall_together_embed_every_text(url: str) -> None:
+    stores = [Wellkept(url, embedder=Moody()) for _ in range(4)]
+
+    def work(number: int) -> None:
+        for each in range(10):
+            stores[number].agent("atlas").remember(f"truck {number} {each}")
+            found(stores[number], "car")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+    eventually(lambda: stores[0].count_waiting() == 0)
+    eventually(lambda: stores[0]._store.list_waiting_tenants(embedding_queue.EVER) == [])
+    for store in stores:
+        assert len(store.agent("atlas").recall("car", limit=50, min_score=0)) == 40
+        store.close()
 
 
 def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> None:

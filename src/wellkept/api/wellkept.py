@@ -115,7 +115,7 @@ class Wellkept:
         except BaseException:
             self._store.close()
             raise
-        self._store.embed_notes_with(self._embedding.of_texts)
+        self._store.embed_notes_with(self._embedding.of_notes)
         outside = build.Dependencies(
             models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
         )
@@ -220,14 +220,19 @@ class Wellkept:
         """
         return self._services.mend_index()
 
-    def embed_waiting(self) -> int:
+    def embed_waiting(self, *, progress: Progress | None = None) -> int:
         """Compute a vector for every text that has none, and return how many were computed.
 
-        Texts the embedder refuses are skipped; `find_refused` names them.
+        `progress` is called with the number computed and the total. Texts the embedder refuses are skipped;
+        `find_refused` names them.
 
         Raises: ModelError when the embedder fails altogether.
         """
-        return self._embedding.embed_waiting()
+        return self._embedding.embed_waiting(progress=progress)
+
+    def warm_up(self) -> None:
+        """Load the embedder in the background, and have the texts embedded that an earlier run left."""
+        self._embedding.warm_up()
 
     def count_waiting(self) -> int:
         """Count the texts without a vector, in all tenants."""

@@ -101,7 +101,7 @@ class MemoryStore(Protocol):
         The agent is created if necessary. A memory without a vector waits for embedding.
         """
 
-    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Encoded]:
+    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None] = ()) -> Sequence[Encoded]:
         """Prepare memories before their transaction; return what `add_memories` takes instead of the vectors."""
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
@@ -360,6 +360,9 @@ class EmbeddingStore(Protocol):
         self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
     ) -> Sequence[Unembedded]:
         """List memories by agent and number, then chunks; `after` (the last one of a page) continues a listing."""
+
+    def list_unembedded_of(self, owner: Owner, *, limit: int) -> Sequence[Unembedded]:
+        """List memories of an agent, the newest first, then chunks of its tenant."""
 
     def count_unembedded(self, tenant: str) -> int: ...
 

@@ -80,6 +80,12 @@ class EmbeddingRows(Units):
 
         return self._read(tenant, read)
 
+    def list_unembedded_of(self, owner: Owner, *, limit: int) -> Sequence[Unembedded]:
+        # Of all users: who asks first embeds for the others, too.
+        place = {"tenant": owner.tenant, "agent": owner.agent, "limit": limit}
+        rows = self._read(owner.tenant, lambda unit: unit.all("unembedded_of_agent", **place))
+        return [Unembedded(Owner(owner.tenant, agent), *rest) for agent, *rest in rows]
+
     def count_unembedded(self, tenant: str) -> int:
         return self._read(tenant, _count_unembedded)
 
