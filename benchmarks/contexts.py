@@ -59,7 +59,7 @@ def measured(folder: Path) -> Iterator[Line]:
 
 
 def _embedder() -> Embedder:
-    embedder = open_embedder("static", api_key="", base_url="")
+    embedder = open_embedder("minilm", api_key="", base_url="")
     assert embedder is not None
     return embedder
 

@@ -192,7 +192,7 @@ def _timed(work: Callable[..., Any], *arguments: str) -> tuple[float, Any]:
 
 def make_embed() -> Callable[[str], list[float]]:
     """Return a function that embeds a text as wellkept does by default."""
-    embedder = open_embedder("static")
+    embedder = open_embedder("minilm")
     assert embedder is not None
 
     def embed(text: str) -> list[float]:

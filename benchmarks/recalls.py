@@ -56,7 +56,7 @@ def measured(folder: Path) -> Iterator[Line]:
 
 def _own_memories(folder: Path) -> Iterator[Line]:
     """Recall with the built-in embedder, against a bare product and a bare inverted list."""
-    embedder = open_embedder("static")
+    embedder = open_embedder("minilm")
     assert embedder is not None
     queries = sentences(QUERIES, seed=9, words=8)
     for count, most in ((1_000, 6), (10_000, 2)):

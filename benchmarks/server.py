@@ -67,7 +67,7 @@ def measured(folder: Path) -> Iterator[Line]:
 
 def build(url: str, *, agents: int = AGENTS, each: int = EACH) -> str:
     """A store with so many memories for each of so many agents, and an admin key to it."""
-    embedder = open_embedder("static")
+    embedder = open_embedder("minilm")
     assert embedder is not None
     store = open_store(url, busy_timeout=30, pool_size=1, index_cache_mb=64)
     store.use_embedder(embedder.name, embedder.dimensions)

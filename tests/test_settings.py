@@ -57,7 +57,7 @@ def test_without_any_source_everything_has_its_default() -> None:
     settings = Settings.load(folder=NOWHERE, environment={})
 
     assert settings == Settings()
-    assert (settings.url, settings.tenant, settings.agent, settings.embedder) == ("", "default", "default", "static")
+    assert (settings.url, settings.tenant, settings.agent, settings.embedder) == ("", "default", "default", "minilm")
     assert (settings.openai_api_key, settings.openai_base_url) == ("", "https://api.openai.com/v1")
     assert (settings.busy_timeout, settings.pool_size, settings.index_cache_mb) == (10.0, 10, 256)
     weights = (settings.weight_similarity, settings.weight_recency, settings.weight_importance, settings.weight_source)

@@ -128,7 +128,7 @@ def test_settings_show_where_they_come_from_and_no_secrets(program: Program) -> 
         "url": ("postgresql://app:***@db/memories", "flag"),
         "tenant": ("default", "default"),
         "agent": ("default", "default"),
-        "embedder": ("static", "default"),
+        "embedder": ("minilm", "default"),
         "openai_api_key": ("***", "environment"),
         "openai_base_url": ("https://api.openai.com/v1", "default"),
         "busy_timeout": (3.0, "file"),

@@ -59,6 +59,10 @@ def waiting(store: Store, tenant: str) -> list[str]:
     return [missing.text for missing in store.list_unembedded(tenant)]
 
 
+def stop() -> None:
+    raise KeyboardInterrupt
+
+
 def near(store: Store, owner: Owner) -> list[int]:
     return seqs(store.nearest_memories(owner, vector(1), kinds=ALL_KINDS, now=NOW))
 
@@ -99,6 +103,58 @@ def test_several_servers_that_start_together_agree_on_the_embedder(lasting_place
     assert [near(store, ann) for store in stores] == [[1]] * len(stores)
     for store in stores:
         store.close()
+
+
+def test_a_replaced_embedder_gives_way_and_any_other_is_refused(
+    lasting_place: Place, new_place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann = owner()
+    first = new_place.open()
+    first.use_embedder("former", 8)
+    first.add_memory(note("apples", ann), np.eye(1, 8, dtype=np.float32)[0])
+    first.close()
+    stores = [new_place.open() for _ in range(4)]
+    gate = Barrier(len(stores))
+
+    def start(store: SqlStore) -> None:
+        gate.wait()
+        store.use_embedder(EMBEDDER, DIMENSIONS, replaces=("older", "former"))
+
+    with pytest.raises(SchemaMismatch, match="'former'"):
+        stores[0].use_embedder(EMBEDDER, DIMENSIONS, replaces=("older",))
+    with ThreadPoolExecutor(len(stores)) as threads:
+        list(threads.map(start, stores))
+
+    assert "'former' is gone; 'table' replaces it".replace("table", EMBEDDER) in caplog.text
+    for store in stores:
+        assert waiting(store, ann.tenant) == ["apples"]
+        assert store.list_waiting_tenants(NOW) == [ann.tenant]
+        assert seqs(store.search_memories(ann, "apples", kinds=ALL_KINDS, now=NOW)) == [1]
+    stores[0].set_vectors(ann.tenant, [(each, vector(1)) for each in stores[0].list_unembedded(ann.tenant)])
+    assert [near(store, ann) for store in stores] == [[1]] * len(stores)
+    for store in stores:
+        store.close()
+
+
+def test_a_replacement_that_was_interrupted_goes_on(
+    lasting_place: Place, new_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = owner(), owner("bob")
+    store = new_place.open()
+    store.use_embedder("former", 8)
+    for each in (ann, bob):
+        store.add_memory(note("apples", each), np.eye(1, 8, dtype=np.float32)[0])
+    drop = store._drop_vectors
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "list_tenants", lambda: [ann.tenant])
+        patch.setattr(store, "_drop_vectors", lambda number: (drop(number), stop()))
+        with pytest.raises(KeyboardInterrupt):
+            store.use_embedder(EMBEDDER, DIMENSIONS, replaces=("former",))
+    assert [waiting(store, each.tenant) for each in (ann, bob)] == [["apples"], []]
+    store.use_embedder(EMBEDDER, DIMENSIONS, replaces=("former",))
+
+    assert [waiting(store, each.tenant) for each in (ann, bob)] == [["apples"], ["apples"]]
+    store.close()
 
 
 def test_another_embedder_drops_the_vectors_and_words_keep_working(new_store: Store) -> None:

@@ -248,6 +248,7 @@ BY_A_TENANT: dict[str, Attempt] = {
     "last_imported": lambda store, me, it: store.last_imported(me.tenant, it.content_hash),
     "count_events": lambda store, me, it: store.count_events(me.tenant),
     "list_unembedded": lambda store, me, it: store.list_unembedded(me.tenant),
+    "list_unembedded_of": lambda store, me, it: store.list_unembedded_of(me, limit=9),
     "count_unembedded": lambda store, me, it: store.count_unembedded(me.tenant),
     "list_queue": lambda store, me, it: store.list_queue(me.tenant),
     "settle_queue": lambda store, me, it: store.settle_queue(me.tenant, store.list_queue(me.tenant)),

@@ -25,9 +25,9 @@ from wellkept.policy.prompt.tokens import estimate_tokens
 from wellkept.policy.recall.question import ParsedQuery
 from wellkept.policy.secrets.text import TextView, fold_view
 from wellkept.policy.text import terms
+from wellkept.providers.minilm import MiniLMEmbedder
 from wellkept.providers.readers.html import read_html
 from wellkept.providers.readers.text import read_markdown, read_text
-from wellkept.providers.static import StaticEmbedder
 from wellkept.store.content.chunks import ChunkFile, decompress_chunk
 from wellkept.store.postgres.index import tsvector_literal
 from wellkept.store.search.encoding import encode_terms
@@ -125,14 +125,14 @@ def digested(text: str) -> object:
     return digest.finish()
 
 
-EMBEDDER = StaticEmbedder()
+EMBEDDER = MiniLMEmbedder()
 ELSEWHERE: Mapping[str, Callable[[str], Any]] = {
     "policy.recall.question.ParsedQuery": lambda text: ParsedQuery.read(text, NOW),
     "policy.details.digest.TextDigester": digested,
     "store.search.encoding.encode_terms": lambda text: encode_terms(terms(text)),
     "store.postgres.index.tsvector_literal": lambda text: tsvector_literal(terms(text)),
     "store.content": chunked,
-    "providers.static": lambda text: EMBEDDER.embed([text]).tobytes(),
+    "providers.minilm": lambda text: EMBEDDER.embed([text]).tobytes(),
     "providers.readers.read_markdown": read_markdown,
     "providers.readers.read_html": read_html,
     "providers.readers.read_text": read_text,

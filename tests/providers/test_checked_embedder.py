@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from wellkept.errors import Invalid, ModelError
+from wellkept.providers import minilm
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 
 
@@ -115,17 +116,17 @@ def test_a_remote_embedder_is_asked_nothing_until_it_is_used() -> None:
     assert checked.dimensions == 2
 
 
-@pytest.mark.parametrize("choice", ["", "openai", "openai:", "onnx:", "word2vec", "static:7", "OFF"])
+@pytest.mark.parametrize("choice", ["", "openai", "openai:", "onnx:", "word2vec", "static", "minilm:7", "OFF"])
 def test_an_unknown_choice_names_the_known_ones(choice: str) -> None:
-    with pytest.raises(Invalid, match="choose static, off, openai:<model> or onnx:<folder>"):
+    with pytest.raises(Invalid, match="choose minilm, off, openai:<model> or onnx:<folder>"):
         open_embedder(choice)
 
 
 def test_the_choices_open_what_they_name() -> None:
-    static, remote = open_embedder("static"), open_embedder("openai:small", base_url="http://localhost:9/v1")
+    builtin, remote = open_embedder("minilm"), open_embedder("openai:small", base_url="http://localhost:9/v1")
 
     assert open_embedder("off") is None
-    assert static is not None
-    assert static.dimensions == 256
+    assert builtin is not None
+    assert (builtin.name, builtin.dimensions) == (minilm.NAME, 384)
     assert remote is not None
     assert remote.name == "openai:small@localhost:9"

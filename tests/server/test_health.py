@@ -39,7 +39,7 @@ def test_a_healthy_server(client: httpx2.Client, wellkept: Wellkept, clock: Mova
         "status": "ok",
         "version": __version__,
         "engine": "sqlite",
-        "embedder": "static",
+        "embedder": "minilm",
         "problems": [],
     }
     # The server runs it by itself, a minute after its start at the latest.

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import pytest
 from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, status, vector_of, vectors
 from tests.waiting import eventually
 from wellkept import ModelError, SchemaMismatch, Settings, StoreError, Wellkept
+from wellkept.program import FORMER_NAME
 from wellkept.providers.openai_embedder import OpenAIEmbedder
 from wellkept.services.background import embedding, refusals, resting
+from wellkept.services.background import vector_queue as embedding_queue
 from wellkept.testing.fake_model import ModelHandler
 
 
@@ -187,6 +190,38 @@ def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str,
         assert found(store, "car") == ["a truck", "a puppy slept here"]
 
 
+class FormerTable:
+    """Stands for the built-in embedder of version 0.2."""
+
+    name = f"{FORMER_NAME}-static-256-v2"
+    dimensions = 256
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return [[1.0] + [0.0] * 255 for text in texts]
+
+
+def test_a_store_of_the_former_built_in_embedder_opens_and_comes_over_by_itself(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Wellkept(url, embedder=FormerTable()) as store:
+        store.agent("atlas").remember("Prefers tabs over spaces")
+        store.embed_waiting()
+
+    with Wellkept(url) as store:
+        assert "To make all of them now, run: wellkept reembed" in caplog.text
+        assert store.count_waiting() == 1
+        assert found(store, "tabs") == ["Prefers tabs over spaces"]
+        store.agent("atlas").remember("Drives a red car")
+        eventually(lambda: store.count_waiting() == 0)
+        assert found(store, "which vehicle?")[:1] == ["Drives a red car"]
+
+    caplog.clear()
+    with Wellkept(url):
+        assert caplog.messages == []
+    with pytest.raises(SchemaMismatch, match="minilm"):
+        Wellkept(url, embedder=FormerTable())
+
+
 def test_vectors_are_not_given_up_for_an_embedder_that_is_out_of_reach(url: str, endpoint: Endpoint) -> None:
     with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
@@ -357,7 +392,10 @@ class Counting:
         return [vector_of(text) for text in texts]
 
 
-def test_the_hint_of_a_write_embeds_nothing_again(url: str) -> None:
+def test_neither_a_write_nor_its_hint_embeds_and_each_text_is_embedded_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "GATHER", 60.0)
     counting = Counting(is_remote=False)
     with Wellkept(url, embedder=counting) as store:
         atlas = store.agent("atlas")
@@ -365,7 +403,75 @@ def test_the_hint_of_a_write_embeds_nothing_again(url: str) -> None:
         answer = atlas.call_tool("memory_store", {"text": "The user prefers tabs over spaces"})
 
         assert [each["id"] for each in answer["similar"]] == ["m-1"]
-        assert counting.texts == ["Prefers tabs over spaces", "The user prefers tabs over spaces"]
+        assert counting.texts == []
+        assert store.count_waiting() == 2
+
+        found(store, "which indentation?")
+        found(store, "which indentation?")
+        assert counting.texts == ["The user prefers tabs over spaces", "Prefers tabs over spaces", "which indentation?"]
+        assert store.count_waiting() == 0
+        assert store._store.list_waiting_tenants(embedding_queue.EVER) == []
+
+
+def test_what_one_program_stores_another_finds_by_its_meaning_at_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "GATHER", 60.0)
+    with Wellkept(url, embedder=Moody()) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        store.agent("atlas").remember("a truck")
+        assert store.count_waiting() == 2
+
+    with Wellkept(url, embedder=Moody()) as store:
+        assert found(store, "dog")[:1] == ["a puppy slept here"]
+        assert store.count_waiting() == 0
+
+
+def test_a_write_gets_its_vector_in_the_background(url: str) -> None:
+    with Wellkept(url, embedder=Moody()) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        store.tenant().ingest_text("About trucks.", title="Trucks")
+
+        eventually(lambda: store.count_waiting() == 0)
+
+
+def test_a_recall_embeds_the_newest_texts_and_leaves_the_rest(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "GATHER", 60.0)
+    counting = Counting(is_remote=False)
+    with Wellkept(url, embedder=counting) as store:
+        atlas = store.agent("atlas")
+        atlas.remember_many([f"fact number {number}" for number in range(100)])
+
+        found(store, "which fact?")
+
+        assert counting.texts[:-1] == [f"fact number {number}" for number in range(99, 35, -1)]
+        assert store.count_waiting() == 36
+
+
+def test_a_recall_does_not_wait_long_for_the_vectors_of_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "GATHER", 60.0)
+    with Wellkept(url, embedder=Moody()) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        with store._embedding._batch_lock:
+            assert found(store, "who slept") == ["a puppy slept here"]
+            assert store.count_waiting() == 1
+
+
+def test_programs_that_store_and_recall_together_embed_every_text(url: str) -> None:
+    stores = [Wellkept(url, embedder=Moody()) for _ in range(4)]
+
+    def work(number: int) -> None:
+        for each in range(10):
+            stores[number].agent("atlas").remember(f"truck {number} {each}")
+            found(stores[number], "car")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+    eventually(lambda: stores[0].count_waiting() == 0)
+    eventually(lambda: stores[0]._store.list_waiting_tenants(embedding_queue.EVER) == [])
+    for store in stores:
+        assert len(store.agent("atlas").recall("car", limit=50, min_score=0)) == 40
+        store.close()
 
 
 def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> None:

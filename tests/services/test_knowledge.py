@@ -364,15 +364,14 @@ def test_what_cannot_be_taken_in_is_explained(tenant: TenantMemory, folder: Path
 
 
 def test_the_same_text_from_two_at_once_is_added_once(tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    embedding = tenant._services.ingest._embedding
-    embed = embedding.of_texts
+    prepare = tenant._store.prepare_document
 
-    def meanwhile(texts: Sequence[str]) -> Any:
+    def meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
         assert tenant.ingest(POLICY, title="Rules").documents[0].change is Change.ADDED
-        return embed(texts)
+        return prepare(*given)
 
-    monkeypatch.setattr(embedding, "of_texts", meanwhile)
+    monkeypatch.setattr(tenant._store, "prepare_document", meanwhile)
     assert tenant.ingest(POLICY, title="Rules").documents[0].change is Change.UNCHANGED
     assert actions(tenant) == ["document.add"]
 
@@ -380,14 +379,13 @@ def test_the_same_text_from_two_at_once_is_added_once(tenant: TenantMemory, monk
 def test_the_same_text_from_many_at_once_is_added_by_one_of_them(
     tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedding = tenant._services.ingest._embedding
-    embed, all_have_looked = embedding.of_texts, threading.Barrier(8)
+    prepare, all_have_looked = tenant._store.prepare_document, threading.Barrier(8)
 
-    def together(texts: Sequence[str]) -> Any:
+    def together(*given: Any) -> Any:
         all_have_looked.wait(60)
-        return embed(texts)
+        return prepare(*given)
 
-    monkeypatch.setattr(embedding, "of_texts", together)
+    monkeypatch.setattr(tenant._store, "prepare_document", together)
     with ThreadPoolExecutor(8) as threads:
         told = list(threads.map(lambda _: tenant.ingest(POLICY, title="Rules").documents[0], range(8)))
 
@@ -400,15 +398,14 @@ def test_a_change_that_somebody_else_made_first_is_not_undone(
     tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = tenant.ingest(POLICY, title="Rules").id
-    service = tenant._services.ingest
-    embed = service._embedding.of_texts
+    prepare = tenant._store.prepare_document
 
-    def meanwhile(texts: Sequence[str]) -> Any:
+    def meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
         tenant.ingest("All new.", title="Rules")
-        return embed(texts)
+        return prepare(*given)
 
-    monkeypatch.setattr(service._embedding, "of_texts", meanwhile)
+    monkeypatch.setattr(tenant._store, "prepare_document", meanwhile)
     with pytest.raises(Conflict, match="in the meantime"):
         tenant.update_document(id, category="law")
     assert [chunk.text for chunk in tenant.list_passages(id)] == ["Rules\n\nAll new."]

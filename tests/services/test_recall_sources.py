@@ -32,8 +32,7 @@ def know(tenant: TenantMemory, id: str, *passages: str, is_published: bool = Tru
         created_at=START,
         updated_at=START,
     )
-    vectors = tenant._services.recall._embedding.of_texts(passages)
-    tenant._store.put_document(document, passages, vectors)
+    tenant._store.prepare_document(document, passages)()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from wellkept.policy.recall.features import compute_features, shortness
 from wellkept.policy.recall.question import ParsedQuery
 from wellkept.policy.recall.similarity import Evidence
 from wellkept.policy.text import index_terms, terms
-from wellkept.providers.static import StaticEmbedder
+from wellkept.providers.minilm import MiniLMEmbedder
 from wellkept.store.engine import RegisteredEmbedder
 from wellkept.store.search.encoding import encode_terms, encode_vector
 from wellkept.store.search.index import OwnerIndex, RowFilter
@@ -41,7 +41,7 @@ SMALLEST, LARGEST = 3, 80
 
 SMALL_TALK = Path(__file__).with_name("small_talk.txt")
 
-EMBEDDER = StaticEmbedder()
+EMBEDDER = MiniLMEmbedder()
 REGISTERED = RegisteredEmbedder(1, EMBEDDER.name, EMBEDDER.dimensions)
 
 

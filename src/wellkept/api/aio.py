@@ -272,6 +272,7 @@ class AsyncWellkept:
     list_refused = _in_thread(Wellkept.list_refused)
     background = _in_thread(Wellkept.background)
     count_waiting = _in_thread(Wellkept.count_waiting)
+    warm_up = _in_thread(Wellkept.warm_up)
     embedder_problem = _in_thread(Wellkept.embedder_problem)
     problems = _in_thread(Wellkept.problems)
     count_bytes = _in_thread(Wellkept.count_bytes)

@@ -119,7 +119,7 @@ class Wellkept(CheckedMethods):
             """Model passed to the constructor; None if the models of the settings are used."""
             self._embedding = self._open_embedding(embedder, replace_embedder)
             opened.pop_all()
-        self._store.embed_notes_with(self._embedding.of_texts)
+        self._store.embed_notes_with(self._embedding.of_notes)
         outside = build.Dependencies(
             models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
         )
@@ -223,14 +223,19 @@ class Wellkept(CheckedMethods):
         """
         return self._services.mend_index()
 
-    def embed_waiting(self) -> int:
+    def embed_waiting(self, *, progress: Progress | None = None) -> int:
         """Compute a vector for every text that has none, and return how many were computed.
 
-        Texts the embedder refuses are skipped; `find_refused` names them.
+        `progress` is called with the number computed and the total. Texts the embedder refuses are skipped;
+        `find_refused` names them.
 
         Raises: ModelError when the embedder fails altogether.
         """
-        return self._embedding.embed_waiting()
+        return self._embedding.embed_waiting(progress=progress)
+
+    def warm_up(self) -> None:
+        """Load the embedder in the background, and have the texts embedded that an earlier run left."""
+        self._embedding.warm_up()
 
     def count_waiting(self) -> int:
         """Count the texts without a vector, in all tenants."""
@@ -359,7 +364,8 @@ class Wellkept(CheckedMethods):
             self._store.change_embedder(embedder.name, embedder.dimensions)
         elif not getattr(embedder, "is_remote", False):
             # A remote embedder is not contacted here: it may be unreachable, and memory works without it.
-            self._store.use_embedder(embedder.name, embedder.dimensions)
+            replaces = getattr(embedder, "replaces", ())
+            self._store.use_embedder(embedder.name, embedder.dimensions, replaces=replaces)
         return Embedding(self._store, embedder, self._now)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import logging
 import os
 import shlex
 import sys
@@ -40,6 +41,8 @@ UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """errno values that mean the output cannot be written."""
 
 INTERRUPTED = 130
+
+log = logging.getLogger("wellkept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,14 @@ class Run:
     def progress(self, label: str) -> ProgressBar:
         """Return a progress bar, a context manager."""
         return ProgressBar(self.printer, label)
+
+    def embed_stored(self) -> None:
+        """Embed what a command stored in bulk; a recall embeds only few texts."""
+        try:
+            with self.progress("Embedding") as bar:
+                self.store.embed_waiting(progress=bar.report)
+        except ModelError as error:
+            log.warning("It is stored, and found by its words until it has vectors: %s", error)
 
     def next_command(self, *words: str) -> str:
         """Return a command line for the same store, tenant, agent and user as this run."""

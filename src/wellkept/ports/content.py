@@ -142,7 +142,7 @@ class KnowledgeStore(Protocol):
         """
 
     def prepare_document(
-        self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]
+        self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None] = ()
     ) -> Callable[[], Document]:
         """Compute everything `put_document` stores, and return the function that stores it.
 

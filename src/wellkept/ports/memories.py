@@ -102,7 +102,7 @@ class MemoryStore(Protocol):
         The agent is created if necessary. A memory without a vector waits for embedding.
         """
 
-    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Encoded]:
+    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None] = ()) -> Sequence[Encoded]:
         """Prepare memories before their transaction; return what `add_memories` takes instead of the vectors."""
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
@@ -348,10 +348,12 @@ SOON = datetime(2000, 1, 1, tzinfo=UTC)
 class EmbeddingStore(Protocol):
     """The embedder of the stored vectors, and the texts that still wait for one."""
 
-    def use_embedder(self, name: str, dimensions: int) -> None:
+    def use_embedder(self, name: str, dimensions: int, *, replaces: Collection[str] = ()) -> None:
         """Set the embedder whose vectors are written and searched; the first one is recorded.
 
-        Raises: SchemaMismatch when the stored vectors come from another.
+        If the stored vectors come from one that it `replaces`, they are dropped, as `change_embedder` does.
+
+        Raises: SchemaMismatch when they come from another.
         """
 
     def change_embedder(self, name: str, dimensions: int) -> None:
@@ -363,6 +365,9 @@ class EmbeddingStore(Protocol):
         self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
     ) -> Sequence[Unembedded]:
         """List memories by agent and number, then chunks; `after` (the last one of a page) continues a listing."""
+
+    def list_unembedded_of(self, owner: Owner, *, limit: int) -> Sequence[Unembedded]:
+        """List memories of an agent, the newest first, then chunks of its tenant."""
 
     def count_unembedded(self, tenant: str) -> int: ...
 

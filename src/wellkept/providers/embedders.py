@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CHOICES = "static, off, openai:<model> or onnx:<folder>"
+CHOICES = "minilm, off, openai:<model> or onnx:<folder>"
 NOT_AN_EMBEDDER = "An embedder has a name (str), dimensions (int) and a method embed(texts) -> array."
 
 
@@ -26,8 +26,8 @@ def open_embedder(choice: str, *, api_key: str = "", base_url: str = "") -> Embe
     name, _, argument = choice.partition(":")
     if choice == "off":
         return None
-    if choice == "static":
-        return _make("wellkept.providers.static", "StaticEmbedder")
+    if choice == "minilm":
+        return _make("wellkept.providers.minilm", "MiniLMEmbedder")
     if name == "openai" and argument:
         return CheckedEmbedder(
             _make("wellkept.providers.openai_embedder", "OpenAIEmbedder", argument, api_key, base_url)

@@ -31,8 +31,8 @@ class Settings:
     tenant: str = setting("default", "Default tenant.")
     agent: str = setting("default", "Default agent.")
     embedder: str = setting(
-        "static",
-        "Embedding model: `static` (built in), `off`, `openai:<model>` for an OpenAI-compatible endpoint, "
+        "minilm",
+        "Embedding model: `minilm` (built in), `off`, `openai:<model>` for an OpenAI-compatible endpoint, "
         "or `onnx:<folder>`.",
     )
     openai_api_key: str = setting(

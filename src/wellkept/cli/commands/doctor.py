@@ -34,7 +34,7 @@ PROBE = "Does it work?"
 PROBE_AGENT = "wellkept-doctor"
 """An agent without memories; asking for it does not create it."""
 
-EMBEDDER_ADVICE = "Mend it, or set WELLKEPT_EMBEDDER to static; meanwhile memories are found by their words."
+EMBEDDER_ADVICE = "Mend it, or set WELLKEPT_EMBEDDER to minilm; meanwhile memories are found by their words."
 STORE_ADVICE = {
     StoreAway: "Check the address, or use --url.",
     StoreDamaged: "Restore a backup with wellkept restore, or name another file with --url.",

@@ -98,6 +98,7 @@ def ingest(
             except Invalid as error:
                 done.append(IngestReport(failures=(IngestFailure(source=str(path), reason=str(error)),)))
     ingested = _merge(done)
+    run.embed_stored()
     run.show(_render_ingested(ingested, is_narrow=run.printer.width < NARROW))
     if ingested.failures:
         raise click.exceptions.Exit(REFUSED)

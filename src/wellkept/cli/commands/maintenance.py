@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +17,7 @@ from wellkept.errors import Invalid
 from wellkept.settings import Settings
 
 if TYPE_CHECKING:
-    from wellkept.ports import Embedder, Vector
+    from wellkept.ports import Embedder
     from wellkept.services.memories.secret_scan import Sighting
     from wellkept.services.upkeep.report import MaintenanceReport
 
@@ -59,47 +59,26 @@ def reembed(run: Run) -> None:
     if embedder is None:
         mended = run.store.mend_index()
         if not mended:
-            raise Invalid("There is no embedder to make vectors with; set WELLKEPT_EMBEDDER, for example to static.")
+            raise Invalid("There is no embedder to make vectors with; set WELLKEPT_EMBEDDER, for example to minilm.")
         run.show(_render_reembedded(0, NO_EMBEDDER, mended=mended))
         return
-    reporting = _ReportingEmbedder(embedder)
     with (
-        wellkept.Wellkept(settings=run.settings, embedder=reporting, replace_embedder=True) as store,
+        wellkept.Wellkept(settings=run.settings, embedder=embedder, replace_embedder=True) as store,
         run.progress("Embedding") as bar,
     ):
         mended = store.mend_index()
-        waiting = store.count_waiting()
-        reporting.report = lambda done: bar.report(done, waiting)
-        count = store.embed_waiting()
+        count = store.embed_waiting(progress=bar.report)
     run.show(_render_reembedded(count, embedder.name, mended=mended))
 
 
 COMMANDS = (
     Command(run=maintain, example="wellkept maintain"),
-    Command(run=reembed, example="WELLKEPT_EMBEDDER=static wellkept reembed"),
+    Command(run=reembed, example="WELLKEPT_EMBEDDER=minilm wellkept reembed"),
 )
 SECRET_COMMANDS = (
     Command(run=scan, example="wellkept secrets scan --tenant acme"),
     Command(run=allow, example="wellkept secrets allow 'AKIAIOSFODNN7EXAMPLQ is a sample'"),
 )
-
-
-class _ReportingEmbedder:
-    """An embedder that reports how many texts it has embedded."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self.dimensions = embedder.dimensions
-        self.is_remote = bool(getattr(embedder, "is_remote", False))
-        self.report: Callable[[int], None] = lambda done: None
-        self._embedder = embedder
-        self._done = 0
-
-    def embed(self, texts: Sequence[str]) -> Vector:
-        vectors = self._embedder.embed(texts)
-        self._done += len(texts)
-        self.report(self._done)
-        return vectors
 
 
 def open_embedder(settings: Settings) -> Embedder | None:

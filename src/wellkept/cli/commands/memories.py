@@ -90,7 +90,9 @@ def remember(
         "metadata": parse_metadata(metadata),
     }
     if batch is not None:
-        rows = read_states(run, store_batch(run.memory.remember_many, batch, given))
+        stored = store_batch(run.memory.remember_many, batch, given)
+        run.embed_stored()
+        rows = read_states(run, stored)
         run.show(render_memories(rows, if_empty="The file is empty."))
     elif text is not None:
         memory = run.memory.remember(read_text(text), **given)

@@ -78,6 +78,8 @@ def import_(
             dry_run=dry_run,
             progress=bar.report,
         )
+    if not dry_run:
+        run.embed_stored()
     run.show(_render_imported(imported))
     if imported.refused_count and not imported.added and not imported.present:
         raise click.exceptions.Exit(REFUSED)

@@ -1,8 +1,9 @@
 """Vectors for texts, computed without delaying writes.
 
-A local embedder answers at once. A remote or failing one does not delay a write: the memory is stored without its
-vector and found by its words, and a thread adds the vector later. A remote embedder is registered in the store with its
-first vectors, so it may be unreachable when the store is opened.
+A text is stored without its vector and found by its words, and a thread adds the vector a moment later. A recall first
+embeds what is still missing for its owner, within bounds, so that a text is found by its meaning at once, also by a
+program that did not store it. A remote embedder is registered in the store with its first vectors, so it may be
+unreachable when the store is opened.
 
 When a batch fails, a short probe distinguishes a failing embedder, which is paused, from a text it refuses. A refused
 text is located by bisection and skipped; all others get their vectors.
@@ -19,15 +20,24 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from wellkept.errors import ModelError, ModelRefused, SchemaMismatch, StoreError, WellkeptError
-from wellkept.model import BackgroundStatus, RefusedText
+from wellkept.model import BackgroundStatus, Owner, RefusedText
 from wellkept.ports import Clock, Embedder, Store, Unembedded, Vector
 from wellkept.services.background.refusals import Key, Refusals, text_key
 from wellkept.services.background.resting import CircuitBreaker
 from wellkept.services.background.vector_queue import VectorQueue
+from wellkept.services.walk import Progress
 
 BATCH = 64
 """Number of texts per call of the embedder."""
 
+GATHER = 0.3
+"""Seconds between a write and its vectors: texts stored together are embedded together, and a command that stores one
+ends before it loads the embedder."""
+
+MAX_MISSING, MISSING_SECONDS = 64, 0.3
+"""Texts that a recall embeds first, and the seconds after which it begins with no more of them."""
+
+MISSING_STEP = 8
 MAX_RECENT = 64
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
@@ -63,13 +73,16 @@ class Embedding:
         self.is_remote = bool(getattr(embedder, "is_remote", False))
         self.may_hang = embedder is not None and not getattr(embedder, "is_builtin", False)
         self._is_used = not self.is_remote
-        # Vectors of the texts written last, so that comparing a new memory with others embeds nothing.
+        # Vectors of the latest questions: a prompt asks for the same one several times.
         self._recent: OrderedDict[str, Vector] = OrderedDict()
         # Searches skip a remote embedder that failed recently.
         self._breaker = CircuitBreaker(now)
         self._wakeup = threading.Event()
         self._closed = threading.Event()
         self._lock = threading.Lock()
+        # Held while texts are embedded, so that a recall and the thread do not embed the same ones.
+        self._batch_lock = threading.Lock()
+        self._is_cold = False
         self._use_lock = threading.Lock()
         self._thread: threading.Thread | None = None
         # Ends the pause after a failure.
@@ -93,37 +106,69 @@ class Embedding:
         # Sentence that describes the failure of the last call; empty after a success.
         self.problem = ""
 
-    def of_texts(self, texts: Sequence[str]) -> Sequence[Vector | None]:
-        """Return a vector for each text, or None for each if they come later: store the texts, then call `wake`."""
+    def of_notes(self, texts: Sequence[str]) -> Sequence[Vector | None]:
+        """Return the vectors of the first texts, as many as a recall may compute, and None for the others.
+
+        For texts that are not in the database.
+        """
+        vectors: list[Vector | None] = []
         if self._embedder is not None and not self.is_remote:
             try:
-                vectors = list(self._embed(texts))
-                with self._lock:
-                    self._recent.update(zip(texts[-MAX_RECENT:], vectors[-MAX_RECENT:], strict=True))
-                    while len(self._recent) > MAX_RECENT:
-                        self._recent.popitem(last=False)
-                return vectors
+                vectors += self._embed_within(texts[:MAX_MISSING])
             except ModelError as error:
-                log.warning("Stored without vectors; embedding is retried later: %s", error)
-        return [None] * len(texts)
+                log.warning("Notes are found by their words: %s", error)
+        return vectors + [None] * (len(texts) - len(vectors))
 
     def of_local(self, text: str) -> Vector | None:
-        """Return the vector of a text, known from its write or computed now; None if only a remote embedder could."""
-        if self.is_remote:
-            return None
-        known = self._recent.get(text)
-        return self.of_texts([text])[0] if known is None else known
+        """Return the vector of a text; None if only a remote embedder could compute it."""
+        return None if self.is_remote else self.of_query(text)
 
     def forget(self, tenant: str) -> None:
-        """Drop the texts and vectors of the latest writes. They are few, and kept without their tenant."""
+        """Drop the latest questions and their vectors. They are few, and kept without their tenant."""
         with self._lock:
             self._recent.clear()
+
+    def is_missing(self, owner: Owner) -> bool:
+        """Return True if a recall of the owner's should first call `embed_missing`."""
+        return (
+            self._embedder is not None and not self.is_remote and bool(self._store.list_unembedded_of(owner, limit=1))
+        )
+
+    def embed_missing(self, owner: Owner) -> None:
+        """Embed the owner's newest texts without a vector, and passages, within bounds; leave the rest to the thread.
+
+        Raises: ModelError, StoreError.
+        """
+        if not self._batch_lock.acquire(timeout=MISSING_SECONDS):
+            return
+        try:
+            queued = self._store.list_queue(owner.tenant)
+            refused = self._refusals.keys(owner.tenant)
+            found = self._store.list_unembedded_of(owner, limit=MAX_MISSING)
+            texts = [each for each in found if text_key(each) not in refused]
+            vectors = self._embed_within([each.text for each in texts])
+            self._store.set_vectors(owner.tenant, list(zip(texts, vectors, strict=False)))
+            if len(vectors) == len(found) < MAX_MISSING:
+                self._store.settle_queue(owner.tenant, queued)
+            else:
+                self.wake()
+        finally:
+            self._batch_lock.release()
+
+    def _embed_within(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of the first texts, until the time of a recall is over."""
+        until, vectors = time.monotonic() + MISSING_SECONDS, list[Vector]()
+        while len(vectors) < len(texts) and time.monotonic() < until:
+            vectors.extend(self._embed(texts[len(vectors) : len(vectors) + MISSING_STEP]))
+        return vectors
 
     def of_query(self, text: str) -> Vector | None:
         """Return the vector of a query; None, for a search by words alone, without an embedder or when it fails.
 
         Raises: SchemaMismatch when a remote embedder turns out not to be the one the stored vectors come from.
         """
+        if (known := self._recent.get(text)) is not None:
+            return known
         if self._embedder is None or not self._breaker.allows():
             return None
         embed_query: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
@@ -140,14 +185,32 @@ class Embedding:
                 self._breaker.trip(str(error))
             return None
         self._breaker.reset()
+        if not self.is_remote:
+            with self._lock:
+                self._recent[text] = vector
+                if len(self._recent) > MAX_RECENT:
+                    self._recent.popitem(last=False)
         return cast("Vector", vector)
 
-    def embed_waiting(self, tenant: str | None = None) -> int:
-        """Embed all waiting texts of one tenant or of all, also those refused before; return the number embedded.
+    def embed_waiting(self, *, progress: Progress | None = None) -> int:
+        """Embed all waiting texts, also those refused before; return the number embedded.
+
+        `progress` is called with the number embedded and the total.
 
         Raises: ModelError when the embedder itself fails; StoreError.
         """
-        return 0 if self._embedder is None else self._embed_all([tenant] if tenant else None, is_eager=True)
+        if self._embedder is None:
+            return 0
+        total, done = 0 if progress is None else self.queue.count(), 0
+
+        def report(more: int) -> None:
+            nonlocal done
+            done += more
+            if progress is not None:
+                # Others may store more meanwhile.
+                progress(done, max(done, total))
+
+        return self._embed_all(None, is_eager=True, report=report)
 
     def catch_up(self, tenant: str | None = None) -> int:
         """Have the thread embed the waiting texts, and return the number embedded.
@@ -214,6 +277,7 @@ class Embedding:
         self._hurry.set()
         if self._thread is not None:
             self._thread.join(CLOSE_PATIENCE)
+            self.queue.release()
 
     def _register(self) -> None:
         """Register the embedder in the store, once, and wake the thread for texts of an earlier run."""
@@ -226,7 +290,9 @@ class Embedding:
                 self._is_used = True
                 self.wake()
 
-    def _embed_all(self, tenants: Sequence[str] | None, *, is_eager: bool) -> int:
+    def _embed_all(
+        self, tenants: Sequence[str] | None, *, is_eager: bool, report: Callable[[int], None] = lambda more: None
+    ) -> int:
         """Embed the waiting texts of each tenant; a failure in one does not stop the others.
 
         With `is_eager`, also embed texts that are not yet due, or that another process is about to embed.
@@ -239,7 +305,7 @@ class Embedding:
             self._failed.discard(tenant)
             try:
                 with self.queue.hold(tenant, is_eager=is_eager) as is_held:
-                    done += self._embed_tenant(tenant, is_eager=is_eager) if is_held else 0
+                    done += self._embed_tenant(tenant, is_eager=is_eager, report=report) if is_held else 0
             except (ModelError, SchemaMismatch):
                 raise
             except Exception as error:  # noqa: BLE001  raised again after the other tenants
@@ -251,7 +317,7 @@ class Embedding:
             raise errors[0]
         return done
 
-    def _embed_tenant(self, tenant: str, *, is_eager: bool) -> int:
+    def _embed_tenant(self, tenant: str, *, is_eager: bool, report: Callable[[int], None]) -> int:
         done, before, seen = 0, self._refusals.keys(tenant), set[Key]()
 
         def store(texts: Sequence[Unembedded], vectors: Vector) -> int:
@@ -260,11 +326,19 @@ class Embedding:
                 0 if self._closed.is_set() else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
             )
 
-        for number, page in enumerate(self._pages(tenant)):
-            if number and not is_eager:
-                self.queue.renew(tenant)
-            done += self._try_each([text for text in page if text_key(text) not in before], store)
+        pages = self._pages(tenant)
+        while True:
+            # A recall embeds none of the texts that are read here.
+            with self._batch_lock:
+                page = next(pages, None)
+                if page is None:
+                    break
+                count = self._try_each([text for text in page if text_key(text) not in before], store)
+            done += count
+            report(count)
             seen.update(before.intersection(map(text_key, page)))
+            if not is_eager:
+                self.queue.renew(tenant)
         if self._closed.is_set():
             return done
         self._refusals.remove(before - seen)
@@ -339,6 +413,11 @@ class Embedding:
         self.problem = ""
         return vectors
 
+    def warm_up(self) -> None:
+        """Have the thread load a local embedder, and embed what an earlier run left."""
+        self._is_cold = not self.is_remote
+        self.wake()
+
     def wake(self) -> None:
         """Have the thread embed texts that were stored without a vector."""
         if self._embedder is None:
@@ -361,9 +440,13 @@ class Embedding:
         pause = FIRST_RETRY
         while True:
             self._wakeup.wait(self.queue.seconds_to_next())
+            self._hurry.wait(GATHER)
             self._wakeup.clear()
             if self._closed.is_set():
                 return
+            if self._is_cold:
+                self._is_cold = False
+                self._load()
             if (error := self._run_pass()) is None:
                 pause = FIRST_RETRY
                 continue
@@ -374,6 +457,12 @@ class Embedding:
             self._hurry.wait(pause)
             pause = min(2 * pause, LONGEST_RETRY)
             self._wakeup.set()
+
+    def _load(self) -> None:
+        try:
+            self._embed([PROBE])
+        except ModelError as error:
+            log.warning("Recall works by words alone: %s", error)
 
     def _run_pass(self) -> Exception | None:
         """Embed all waiting texts that are due; return the error, if any."""

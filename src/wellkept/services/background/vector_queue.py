@@ -32,6 +32,8 @@ class VectorQueue:
         self._refusals = refusals
         self._now = now
         self._holder = uuid.uuid4().hex
+        # Tenant whose lease this process has.
+        self._held = ""
         # True if another process was embedding texts of a tenant in the last pass.
         self._is_shared = False
 
@@ -68,14 +70,20 @@ class VectorQueue:
             self._is_shared = True
             yield False
             return
+        self._held = "" if is_eager else tenant
         try:
             queued = self._store.list_queue(tenant)
             yield True
             due_at = self._now() + timedelta(seconds=self._refusals.seconds_to_next() or 0.0)
             self._store.settle_queue(tenant, queued, due_at=due_at)
         finally:
-            if not is_eager:
-                self._store.end_lease(f"{LEASE} {tenant}", self._holder)
+            self.release()
+
+    def release(self) -> None:
+        """End the lease, if this process has one; otherwise others would wait for its end."""
+        held, self._held = self._held, ""
+        if held:
+            self._store.end_lease(f"{LEASE} {held}", self._holder)
 
     def renew(self, tenant: str) -> bool:
         """Take or renew the lease; return False while another process has it."""

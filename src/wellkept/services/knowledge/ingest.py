@@ -1,7 +1,7 @@
 """The single write path for a tenant's documents.
 
-Before the transaction, a file is read into parts, scanned for credentials, split into passages, and those are embedded.
-If the embedder fails, the document is stored without vectors and a thread adds them later. Ingesting the same content
+Before the transaction, a file is read into parts, scanned for credentials, and split into passages.
+The document is stored without vectors, which a thread adds a moment later. Ingesting the same content
 again changes nothing. New content from the same source replaces the document, which keeps its id and creation time.
 """
 
@@ -33,7 +33,7 @@ from wellkept.policy.documents import (
 from wellkept.policy.memories.kinds import check_metadata
 from wellkept.policy.memories.trust import check_decision, check_document_change
 from wellkept.policy.text import check_text
-from wellkept.ports import Clock, DocumentFiles, Reading, Store, Vector
+from wellkept.ports import Clock, DocumentFiles, Reading, Store
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.knowledge.report import Change, IngestedDocument, IngestFailure, IngestReport, RemovedSecret
 from wellkept.services.memories.secrets import FLAG, SecretGuard
@@ -228,11 +228,7 @@ class Ingest:
             raise Invalid(
                 f"The document has {len(texts):,} passages (max {MAX_PASSAGES:,}); split it into several documents."
             )
-        vectors: list[Vector | None] = []
-        for start in range(0, len(texts), PAGE):
-            check_deadline()
-            vectors += self._embedding.of_texts(texts[start : start + PAGE])
-        write = self._store.prepare_document(document, texts, vectors)
+        write = self._store.prepare_document(document, texts)
         tenant, id = document.tenant, document.id
         count = f"{len(texts)} passage{'' if len(texts) == 1 else 's'}"
 
@@ -257,8 +253,7 @@ class Ingest:
             return stored, change
 
         stored, change = self._store.transaction(tenant, put)
-        if any(vector is None for vector in vectors):
-            self._embedding.wake()
+        self._embedding.wake()
         return IngestedDocument(document=stored, change=change, passages=len(texts))
 
     def _prune(self, tenant: str, root: str, place: Path) -> Sequence[str]:

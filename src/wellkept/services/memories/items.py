@@ -6,7 +6,7 @@ memory; the former one stays in its history.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
@@ -22,7 +22,7 @@ from wellkept.policy.items import IndexedFields, Namespace
 from wellkept.policy.memories import trust
 from wellkept.policy.names import memory_seq
 from wellkept.policy.numbers import check_whole
-from wellkept.ports import Clock, Store, Vector
+from wellkept.ports import Clock, Store
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.memories.drafts import check_choice, check_moment, naming_item
 from wellkept.services.memories.remember import Remember
@@ -258,37 +258,25 @@ class Items:
         writes = self._check_all(owner, drafts)
         if not writes:
             return []
-        now, done, vectors = self._now(), _Done(), self._embed(owner, writes)
+        now, done = self._now(), _Done()
 
         def run() -> list[tuple[Memory | None, bool]]:
             self._store.hold_items(owner, now=now)
             results = []
             for position, write in enumerate(writes):
                 with naming_item(position):
-                    results.append(self._write(owner, write, vectors, now, done))
+                    results.append(self._write(owner, write, now, done))
             self._record(owner, done, now)
             return results
 
         results = self._store.transaction(owner.tenant, run)
-        if done.is_waiting:
-            self._embedding.wake()
+        self._embedding.wake()
         return results
-
-    def _embed(self, owner: Owner, writes: Sequence[_Write]) -> dict[str, Vector | None]:
-        """Return the vectors of the texts, without those of items that are stored already."""
-        texts: dict[str, None] = {}
-        for place, memory, _ in writes:
-            if memory is not None and memory.text:
-                old = self._store.find_item(owner, *place)
-                if old is None or not _is_same(old, memory):
-                    texts[memory.text] = None
-        return dict(zip(texts, self._embedding.of_texts(list(texts)), strict=True)) if texts else {}
 
     def _write(
         self,
         owner: Owner,
         write: _Write,
-        vectors: Mapping[str, Vector | None],
         now: datetime,
         done: _Done,
     ) -> tuple[Memory | None, bool]:
@@ -304,7 +292,7 @@ class Items:
                 self._store.delete_memory(owner, old.id)
             if new is None:
                 return None, False
-            added = self._store.add_memory(new, done.take(vectors, new))
+            added = self._store.add_memory(new)
             done.added.append(added.id)
             return added, False
         trust.check_change(old.origin, current_caller().trust)
@@ -321,7 +309,7 @@ class Items:
             kept, text=new.text, metadata=new.metadata, origin=new.origin, held_at=new.held_at, flag=new.flag
         )
         done.updated.append(old.id)
-        return self._store.update_memory(edited, done.take(vectors, new), replaced_at=now), False
+        return self._store.update_memory(edited, replaced_at=now), False
 
     def _record(self, owner: Owner, done: _Done, now: datetime) -> None:
         for action, verb, ids in (
@@ -353,13 +341,6 @@ class _Done:
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
-    is_waiting: bool = False  # a text was stored without its vector
-
-    def take(self, vectors: Mapping[str, Vector | None], memory: Memory) -> Vector | None:
-        """Return the vector of a memory's text; note if it has to be embedded later."""
-        vector = vectors.get(memory.text)
-        self.is_waiting = self.is_waiting or (vector is None and memory.text != "")
-        return vector
 
 
 def _is_same(old: Memory, new: Memory) -> bool:

@@ -23,7 +23,7 @@ from wellkept.policy.memories.lifetime import summarise_expired
 from wellkept.policy.names import is_step_reached
 from wellkept.policy.numbers import check_whole
 from wellkept.policy.text import content_hash
-from wellkept.ports import Clock, Encoded, Store, Vector
+from wellkept.ports import Clock, Encoded, Store
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.memories.drafts import Draft, DraftChecker, check_own, find_identity, make_room, naming_item
 from wellkept.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
@@ -120,14 +120,13 @@ class Remember:
         """
         now = self._now()
         memories, changed = self.check(owner, drafts, edits, now=now)
-        vectors = self._embedding.of_texts([memory.text for memory in (*memories, *changed)])
-        encoded = self._store.encode_memories(memories, vectors[: len(memories)])
+        encoded = self._store.encode_memories(memories)
 
         def write() -> T:
-            written = self._end(changed, vectors[len(memories) :], now)
+            written = self._end(changed, now)
             return also(self._add(owner, memories, encoded, now), written)
 
-        return self._run_transaction(owner, write, vectors)
+        return self._run_transaction(owner, write)
 
     def run_with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
         """Run `work` and store the drafts in one transaction; return its result. Drafts that echo memory are skipped.
@@ -137,12 +136,11 @@ class Remember:
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
         if not drafts:
-            return self._run_transaction(owner, work, ())
+            return self._run_transaction(owner, work)
         now = self._now()
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
         memories = [self.screen(memory, now) for memory in new]
-        vectors = self._embedding.of_texts([memory.text for memory in memories])
-        encoded = self._store.encode_memories(memories, vectors)
+        encoded = self._store.encode_memories(memories)
 
         def write() -> T:
             for memory in self._add(owner, memories, encoded, now):
@@ -150,7 +148,7 @@ class Remember:
                     self._store.update_memory(gist, replaced_at=now, whole=memory.text)
             return work()
 
-        return self._run_transaction(owner, write, vectors)
+        return self._run_transaction(owner, write)
 
     def update(
         self,
@@ -242,29 +240,28 @@ class Remember:
         now = self._now()
         checked = self._check(owner, [draft], now)[0]
         memory = self._check_secrets(replace(checked, held_at=None, flag=None), now)
-        vectors = self._embedding.of_texts([memory.text, *(old.text for old in folded)])
 
         def write() -> T:
-            ended = self._end([replace(old, valid_to=now) for old in folded], vectors[1:], now)
+            ended = self._end([replace(old, valid_to=now) for old in folded], now)
             is_new = self._find_same(memory, now) is None
-            return also(self._add(owner, [memory], vectors[:1], now)[0], ended, is_new)
+            return also(self._add(owner, [memory], [None], now)[0], ended, is_new)
 
-        return self._run_transaction(owner, write, vectors)
+        return self._run_transaction(owner, write)
 
     def revert(self, owner: Owner, restored: Sequence[Memory], *, made: Sequence[str], also: Callable[[], T]) -> T:
         """Undo `fold` or `apply`: write the former states of memories and delete those that were `made`.
 
         Raises: NotFound, Conflict when one of them was edited since.
         """
-        now, vectors = self._now(), self._embedding.of_texts([memory.text for memory in restored])
+        now = self._now()
 
         def write() -> T:
-            self._end(restored, vectors, now)
+            self._end(restored, now)
             for id in made:
                 self._store.delete_memory(owner, id)
             return also()
 
-        return self._run_transaction(owner, write, vectors)
+        return self._run_transaction(owner, write)
 
     def _get_own(self, owner: Owner, id: str) -> Memory:
         """Return a memory that this view may change. Raises: NotFound, Forbidden."""
@@ -299,7 +296,7 @@ class Remember:
         return admitted
 
     def _add(
-        self, owner: Owner, memories: Sequence[Memory], vectors: Sequence[Encoded], now: datetime
+        self, owner: Owner, memories: Sequence[Memory], encoded: Sequence[Encoded], now: datetime
     ) -> Sequence[Memory]:
         same = [self._find_same(memory, now) for memory in memories]
         # A single draft repeats no other one, so nothing has to tell them apart.
@@ -310,7 +307,7 @@ class Remember:
             if same[position] is None:
                 firsts.setdefault(identity, position)
         places = firsts.values()
-        new = self._store.add_memories([memories[each] for each in places], [vectors[each] for each in places])
+        new = self._store.add_memories([memories[each] for each in places], [encoded[each] for each in places])
         added = dict(zip(firsts, new, strict=True))
         result = [known or added[identity] for known, identity in zip(same, identities, strict=True)]
         pruned = make_room(self._store, owner, new, self._max_counts, self._max_per_user)
@@ -360,32 +357,29 @@ class Remember:
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
         return list(ended.values())
 
-    def _end(self, ended: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime) -> Sequence[Memory]:
-        update = self._store.update_memory
-        return [update(old, vector, replaced_at=now) for old, vector in zip(ended, vectors, strict=True)]
+    def _end(self, ended: Sequence[Memory], now: datetime) -> Sequence[Memory]:
+        return [self._store.update_memory(old, replaced_at=now) for old in ended]
 
     def _rewrite(
         self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = (), *, is_reworded: bool = False
     ) -> Memory:
-        vectors = self._embedding.of_texts([memory.text, *(old.text for old in ended)])
         owner, now = memory.owner, self._now()
 
         def rewrite() -> Memory:
             if is_reworded and (same := self._find_same(memory, now)) is not None:
                 raise Conflict(SAME_TEXT.format(same.id, memory.id))
-            self._end(ended, vectors[1:], now)
-            written = self._store.update_memory(memory, vectors[0], replaced_at=now)
+            self._end(ended, now)
+            written = self._store.update_memory(memory, replaced_at=now)
             self._record(owner, action, f"Memory {memory.id} was {done}.", {"id": memory.id}, now)
             return written
 
-        return self._run_transaction(owner, rewrite, vectors)
+        return self._run_transaction(owner, rewrite)
 
-    def _run_transaction(self, owner: Owner, work: Callable[[], T], vectors: Sequence[Vector | None]) -> T:
-        """Run `work` in one transaction, then wake the embedder if a vector is missing."""
+    def _run_transaction(self, owner: Owner, work: Callable[[], T]) -> T:
+        """Run `work` in one transaction, then wake the embedder."""
         # Only after the commit can the embedding thread see the new rows.
         result = self._store.transaction(owner.tenant, work)
-        if any(vector is None for vector in vectors):
-            self._embedding.wake()
+        self._embedding.wake()
         on_first, self._on_first = self._on_first, lambda: None
         on_first()
         return result

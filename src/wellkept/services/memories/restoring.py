@@ -129,22 +129,17 @@ class RestoreMemories:
         if not gone:
             return []
         renewed = [self._renew(memory, now) for memory in gone]
-        vectors = self._embedding.of_texts([memory.text for memory in renewed])
         seqs = [memory_seq(memory.id) or 0 for memory in renewed]
 
         def write() -> Sequence[Memory]:
-            written = [
-                self._store.update_memory(memory, vector, replaced_at=now)
-                for memory, vector in zip(renewed, vectors, strict=True)
-            ]
+            written = [self._store.update_memory(memory, replaced_at=now) for memory in renewed]
             # Decay starts again from now; otherwise the next maintenance would archive it once more.
             self._store.mark_retrieved(owner, seqs, at=now, lifetimes=self._lifetimes)
             self._store.add_event(_make_event(owner, [memory.id for memory in gone], now))
             return [replace(memory, last_retrieved_at=now) for memory in written]
 
         restored = self._store.transaction(owner.tenant, write)
-        if any(vector is None for vector in vectors):
-            self._embedding.wake()
+        self._embedding.wake()
         return restored
 
     def _renew(self, memory: Memory, now: datetime) -> Memory:

@@ -1,6 +1,6 @@
 """Search for near-duplicate memories, so that they can be merged.
 
-It never waits for a network: a memory is compared by its vector if this process can compute it, otherwise by its words.
+It never waits for an embedder: memories are compared by their words.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ else:
     similarity = LazyModule("wellkept.policy.recall.similarity")
 
 CANDIDATES = 10
-"""Candidates to compare; a near-duplicate ranks among the very nearest, by its vector as by its words."""
-
-MIN_COSINE = 0.6
-"""Memories less alike than this are not compared: the least of our 51 pairs of near-duplicates has 0.66."""
+"""Candidates to compare; a near-duplicate ranks among the very nearest by its words."""
 
 log = logging.getLogger("wellkept")
 
@@ -80,11 +77,8 @@ class Similar:
         return list(self._store.find_memories(owner, sorted([*seqs][:limit])).values())
 
     def _find_candidates(self, owner: Owner, text: str, kinds: Collection[Kind]) -> Sequence[Match]:
-        now, vector = self._now(), self._embedding.of_local(text)
-        if vector is None:
-            return self._store.search_memories(owner, text, kinds=kinds, now=now, limit=CANDIDATES)
-        near = self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=CANDIDATES)
-        return [match for match in near if match.score >= MIN_COSINE]
+        # Every write asks, so nothing is embedded. Near-duplicates share most of their words.
+        return self._store.search_memories(owner, text, kinds=kinds, now=self._now(), limit=CANDIDATES)
 
 
 def find_lookalikes(similar: Callable[[Memory], Sequence[Memory]], kept: Memory) -> Sequence[Memory]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from wellkept.policy.memories.trust import LOW_TRUST
 from wellkept.policy.mentions import ERASED, ERASED_ACTION
 from wellkept.policy.names import check_owner
 from wellkept.policy.transfer import CONTENTS, key_of
-from wellkept.ports import ArchiveFiles, Clock, ContentDraft, ForeignFormats, Store, Vector
+from wellkept.ports import ArchiveFiles, Clock, ContentDraft, ForeignFormats, Store
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.memories.secrets import FLAG
 from wellkept.services.transfer.archive import OTHER_KEY, ArchiveReader, Line, is_export
@@ -40,7 +40,6 @@ from wellkept.services.walk import Progress
 
 FORMAT = "wellkept"
 PROGRESS_BYTES = 1024
-EMBEDDED = ("memories", "kb_chunks")
 CLASH = (
     "{count:,} rows of the file have ids that are already in use, the first at {place}. Import into an empty tenant, "
     "or choose to merge, which keeps the stored rows and leaves those of the file out. Nothing was written."
@@ -136,8 +135,6 @@ class _Run:
         self._plan = plan
         self._is_trusted = is_trusted
         self._is_started = False
-        # True if some added rows have no vector yet.
-        self._is_waiting = False
         self._text: ContentDraft | None = None
         self._text_hash = ""
         # Texts of details that were left out; later details may refer to the same.
@@ -169,8 +166,7 @@ class _Run:
         if archive.sha256 != self._found.sha256:
             raise Conflict(CHANGED)
         self._record("import.done", "The import is done", {"added": dict(self._found.added)})
-        if self._is_waiting:
-            self._embedding.wake()
+        self._embedding.wake()
 
     def _feed(self, piece: Json) -> None:
         if piece["content_hash"] != self._text_hash:
@@ -194,11 +190,9 @@ class _Run:
             self._add_events(rows)
         elif table == "shelves" and rows[0]["shelf"] == "audit":
             if not self._plan.is_resealed and self._plan.after < self._found.log.last:
-                self._import("shelves", rows[:1], ())
+                self._import("shelves", rows[:1])
         elif rows or self._text is not None:
-            vectors = self._embedding.of_texts([row["text"] for row in rows if table in EMBEDDED])
-            self._is_waiting = self._is_waiting or any(vector is None for vector in vectors)
-            self._import(table, rows, vectors)
+            self._import(table, rows)
 
     def _admit(self, line: Line) -> Json | None:
         if line.table in ("audit_log", "shelves"):
@@ -220,7 +214,7 @@ class _Run:
             row = row | {"held_at": self._now().isoformat()}
         return row | {"flag": "; ".join(filter(None, flags))} if any(flags[1:]) else row
 
-    def _import(self, table: str, rows: list[Json], vectors: Sequence[Vector | None]) -> None:
+    def _import(self, table: str, rows: list[Json]) -> None:
         text = self._text
         if text is not None:
             text.seal()
@@ -232,7 +226,7 @@ class _Run:
                     "An import was begun",
                     {"sha256": self._found.sha256, "is_trusted": self._is_trusted},
                 )
-            self._store.import_rows(self._tenant, table, rows, now=self._now(), vectors=vectors, text=text)
+            self._store.import_rows(self._tenant, table, rows, now=self._now(), text=text)
 
         self._store.transaction(self._tenant, work)
         self._is_started = self._is_started or table != "shelves"

@@ -29,6 +29,8 @@ class NotesIndex:
         self._embed = embed
         self._lock = threading.Lock()
         self._vectors: dict[str, Vector | None] = {}
+        # True if the next search can embed more notes: each embeds only some.
+        self._is_growing = False
         self._indexed: tuple[Sequence[Memory], OwnerIndex] = ((), OwnerIndex(RegisteredEmbedder(0, "", 0)))
 
     def forget(self) -> None:
@@ -61,14 +63,16 @@ class NotesIndex:
     def _current(self, notes: Sequence[Memory]) -> OwnerIndex:
         with self._lock:
             known, index = self._indexed
-            if known != notes:
+            if known != notes or self._is_growing:
                 index = self._build(notes)
                 self._indexed = (notes, index)
             return index
 
     def _build(self, notes: Sequence[Memory]) -> OwnerIndex:
-        unseen = [note.text for note in notes if self._vectors.get(note.text) is None]
+        unseen = list(dict.fromkeys(note.text for note in notes if self._vectors.get(note.text) is None))
         fresh = dict(zip(unseen, self._embed(unseen), strict=True)) if unseen else {}
+        found = sum(vector is not None for vector in fresh.values())
+        self._is_growing = 0 < found < len(fresh)
         self._vectors = {note.text: fresh.get(note.text, self._vectors.get(note.text)) for note in notes}
         dimensions = next((len(vector) for vector in self._vectors.values() if vector is not None), 0)
         index = OwnerIndex(RegisteredEmbedder(EMBEDDER_ID, "file", dimensions))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from wellkept.errors import Conflict, SchemaMismatch
@@ -16,16 +17,31 @@ from wellkept.store.tables.rows import owner_params
 NO_OWNER = ""
 """Tenant of shared tables such as the embedder registry, and agent of passages."""
 
+NO_ONES = 0
+"""Id of no embedder."""
 
 MAX_SETTLED = 10_000
 """Queued rows of a tenant that are settled together."""
+
+REPLACED = (
+    "The embedder %r is gone; %r replaces it. Memories are found by their words until they have new vectors, which are "
+    "made in the background. To make all of them now, run: wellkept reembed"
+)
+
+log = logging.getLogger("wellkept")
 
 
 class EmbeddingRows(Units):
     """Implementation of `ports.EmbeddingStore`."""
 
-    def use_embedder(self, name: str, dimensions: int) -> None:
+    def use_embedder(self, name: str, dimensions: int, *, replaces: Collection[str] = ()) -> None:
         active = self._find_active()
+        if active is not None and active.name in replaces:
+            log.warning(REPLACED, active.name, name)
+            # Before the new name is registered: if this is interrupted, it starts again with the next opening.
+            self._drop_vectors(NO_ONES)
+            self.change_embedder(name, dimensions)
+            return
         if active is None:
             active = self._register(name, dimensions)
         if (active.name, active.dimensions) != (name, dimensions):
@@ -42,8 +58,7 @@ class EmbeddingRows(Units):
         if (active.name, active.dimensions) != (name, dimensions):
             raise Conflict("Another process changed the embedder meanwhile. Check which one is active, then try again.")
         self._engine.use_embedder(active)
-        for tenant in self.list_tenants():
-            self._write(tenant, lambda unit: _drop_vectors(unit, active.id))
+        self._drop_vectors(active.id)
 
     def list_tenants(self) -> Sequence[str]:
         return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_tenants"))]
@@ -64,6 +79,12 @@ class EmbeddingRows(Units):
             ]
 
         return self._read(tenant, read)
+
+    def list_unembedded_of(self, owner: Owner, *, limit: int) -> Sequence[Unembedded]:
+        # Of all users: who asks first embeds for the others, too.
+        place = {"tenant": owner.tenant, "agent": owner.agent, "limit": limit}
+        rows = self._read(owner.tenant, lambda unit: unit.all("unembedded_of_agent", **place))
+        return [Unembedded(Owner(owner.tenant, agent), *rest) for agent, *rest in rows]
 
     def count_unembedded(self, tenant: str) -> int:
         return self._read(tenant, _count_unembedded)
@@ -108,6 +129,11 @@ class EmbeddingRows(Units):
             return filled
 
         return self._write(tenant, fill)
+
+    def _drop_vectors(self, embedder_id: int) -> None:
+        """Drop the vectors of all other embedders."""
+        for tenant in self.list_tenants():
+            self._write(tenant, lambda unit: _drop_vectors(unit, embedder_id))
 
     def _find_active(self) -> RegisteredEmbedder | None:
         row = self._read(NO_OWNER, lambda unit: unit.one("active_embedder"))

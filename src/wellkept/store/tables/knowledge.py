@@ -37,9 +37,9 @@ class KnowledgeRows(Units):
         return self.prepare_document(document, texts, vectors)()
 
     def prepare_document(
-        self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]
+        self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None] = ()
     ) -> Callable[[], Document]:
-        tenant = document.tenant
+        tenant, vectors = document.tenant, vectors or [None] * len(texts)
         index: list[Mapping[str, Any]] = []
         for start in range(0, len(texts), STEP):
             check_deadline()

@@ -71,8 +71,11 @@ class MemoryRows(Units):
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
 
-    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[EncodedMemory]:
-        entries = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
+    def encode_memories(
+        self, memories: Sequence[Memory], vectors: Sequence[Vector | None] = ()
+    ) -> Sequence[EncodedMemory]:
+        words = [index_terms(memory.text) for memory in memories]
+        entries = self._engine.index.encoded(words, vectors or [None] * len(words))
         return [EncodedMemory(memory_values(memory, 0), entry) for memory, entry in zip(memories, entries, strict=True)]
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:

@@ -171,7 +171,7 @@ class TransferRows(DetailRows):
             unit.put("add_tenant", tenant=tenant, now=now)
             if text is not None:
                 self._contents.keep(unit, text, now=now)
-            return self._add_rows(unit, BY_NAME[table], values, vectors)
+            return self._add_rows(unit, BY_NAME[table], values, vectors or [None] * len(values))
 
         return self._write(tenant, add)
 

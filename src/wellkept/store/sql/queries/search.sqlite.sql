@@ -46,6 +46,21 @@ DELETE FROM chunk_index WHERE tenant_id = :tenant AND seq IN (SELECT value FROM 
 INSERT INTO chunk_index (tenant_id, seq, version, category, terms, embedder_id, vector)
 VALUES (:tenant_id, :seq, :version, :category, :terms, :embedder_id, :vector)
 
+-- users: of all users
+-- name: unembedded_of_agent
+SELECT * FROM (
+  SELECT i.agent_id, i.seq, i.version, m.text FROM memory_index i INDEXED BY memory_index_waiting
+  JOIN memories m ON m.tenant_id = i.tenant_id AND m.agent_id = i.agent_id AND m.seq = i.seq
+  WHERE i.tenant_id = :tenant AND i.agent_id = :agent AND i.embedder_id IS NULL ORDER BY i.seq DESC LIMIT :limit
+) AS newest
+UNION ALL
+SELECT * FROM (
+  SELECT '' AS agent_id, i.seq, i.version, c.text FROM chunk_index i
+  JOIN kb_chunks c ON c.tenant_id = i.tenant_id AND c.id = i.seq
+  WHERE i.tenant_id = :tenant AND i.embedder_id IS NULL ORDER BY i.seq LIMIT :limit
+) AS passages
+LIMIT :limit
+
 -- name: set_memory_vector
 UPDATE memory_index SET embedder_id = :embedder_id, vector = :vector
 WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = :seq AND version = :version
