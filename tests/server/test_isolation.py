@@ -146,6 +146,7 @@ def answered(client: httpx2.Client, route: str, values: dict[str, str]) -> tuple
     text = answer.text
     for known in sorted(values.values(), key=len, reverse=True):
         text = text.replace(f'"{known}"', '"…"').replace(f"{known} ", "… ").replace(f"{known}\\n", "…\\n")
+        text = text.replace(f"You are {known}.", "You are ….")
     text = CHANGING.sub("…", text)
     if path in ("/api/keys", "/api/export") or path.startswith("/api/audit"):  # tell of its own
         text = re.sub(r'"last_used_at":[^,]*', "…", re.sub(r"\b[a-z2-7]{8}\b", "…", text))

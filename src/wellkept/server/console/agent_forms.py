@@ -8,7 +8,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Form, Path, Request
 from fastapi.responses import RedirectResponse, Response
 
-from wellkept.api.agent import ANY_STATE, PAGE
+from wellkept.api.agent import PAGE
 from wellkept.errors import Conflict, Forbidden, Invalid
 from wellkept.model import Agent
 from wellkept.policy.agents import MAX_CHARS, AgentFields
@@ -124,7 +124,7 @@ def delete_agent(
 def _edit_page(
     request: Request, tenant: CurrentTenant, agent: Agent, form: AgentForm, *, problem: str = ""
 ) -> Response:
-    newest = tenant.agent(agent.id).list(state=ANY_STATE, limit=PAGE)
+    newest = tenant.agent(agent.id).list(state="all", limit=PAGE)
     shown = {"agent": agent, "memories": newest, "page_size": PAGE}
     return _form_page(request, "agent_edit.html", form, problem=problem, **shown)
 
