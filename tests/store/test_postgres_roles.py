@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
+from numpy.typing import NDArray
 from psycopg import errors, sql
 
 from tests.postgres_server import PostgresServer
@@ -208,8 +210,8 @@ class Words:
     name = "words"
     dimensions = 8
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[1.0] * self.dimensions for _ in texts]
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.ones((len(texts), self.dimensions), np.float32)
 
 
 INDEX = "SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'chunk_index_nearest_%'"
