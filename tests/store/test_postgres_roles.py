@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from numpy.typing import NDArray
 from psycopg import errors, sql
 
 from tests.postgres_server import PostgresServer
 from wellkept import Settings, Wellkept
 from wellkept.errors import Invalid, SchemaMismatch, StoreError, WellkeptError
-from wellkept.ports import Vector
 from wellkept.store.migrations import TENANT_SETTING, load_migrations
 from wellkept.store.postgres import engine, schema
 from wellkept.store.postgres.failures import translate_admin_errors, translate_errors
@@ -210,7 +210,7 @@ class Words:
     name = "words"
     dimensions = 8
 
-    def embed(self, texts: Sequence[str]) -> Vector:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return np.ones((len(texts), self.dimensions), np.float32)
 
 
