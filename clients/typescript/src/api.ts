@@ -1461,6 +1461,7 @@ export interface components {
         MaintenanceAnswer: {
             agents: number;
             archived: number;
+            deleted: number;
             embedded: number;
             embedding_problem: string;
             examined: number;

@@ -28,6 +28,7 @@ class MaintenanceAnswer(RecordBody):
     over_quota: int
     gisted: Annotated[int, Field(description="Expired memories of which the gist was kept.")]
     items: Annotated[int, Field(description="Expired items that were archived.")]
+    deleted: Annotated[int, Field(description="Expired items that were archived a week ago, and deleted now.")]
     swept: Annotated[int, Field(description="Unused texts of details that were removed.")]
     embedded: int
     embedding_problem: Annotated[str, Field(description="Reason for missing vectors, if any.")]
