@@ -255,7 +255,7 @@ def test_given_tool_results_take_the_place_of_stored_ones(full: AgentMemory) -> 
 
 @pytest.mark.parametrize("results", ["text", [1], [{"name": "x"}], [{"content": 1}], [{"content": "a\0"}]])
 def test_tool_results_of_another_shape_are_refused(full: AgentMemory, results: Any) -> None:
-    with pytest.raises(Invalid, match="tool.result"):
+    with pytest.raises(Invalid, match=r"tool.result"):
         full.context("s-1", tool_results=results)
 
 

@@ -109,7 +109,7 @@ def test_what_the_caller_says_wins(ann: AgentMemory) -> None:
     old = said(ann, "We decided on tea", created_at=START - 10 * DAY)
     assert old.expires_at == START + 80 * DAY
     for wrong in (-0.1, 1.1, float("nan"), True, "high"):
-        with pytest.raises(Invalid, match="0 to 1|`importance` must be a number, not (nan|bool|str)"):
+        with pytest.raises(Invalid, match=r"0 to 1|`importance` must be a number, not (nan|bool|str)"):
             said(ann, text, importance=wrong)
 
 

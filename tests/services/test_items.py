@@ -338,7 +338,7 @@ def test_a_short_lived_sliding_item_lives_while_it_is_read(place: Place, clock: 
 
 @pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), 1e300, True, "60"], ids=str)
 def test_what_is_no_lifetime_is_refused(ann: AgentMemory, ttl: Any) -> None:
-    with pytest.raises(Invalid, match="seconds|`ttl` must be a number, not (nan|inf|bool|str)"):
+    with pytest.raises(Invalid, match=r"seconds|`ttl` must be a number, not (nan|inf|bool|str)"):
         ann.put(USER, "a", 1, ttl=ttl)
 
 

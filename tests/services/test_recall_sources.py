@@ -328,7 +328,7 @@ def test_min_score_is_the_least_similarity_of_each_hit(refunds: AgentMemory) -> 
     kept = [hit.parts["similarity"] for hit in refunds.recall("refund", min_score=least, limit=20)]
     assert sorted(kept) == sorted(each for each in similarities if each >= least)
     for refused in (-0.1, 1.1, True, "0.5"):
-        with pytest.raises(Invalid, match="from 0 \\(no limit\\) to 1|`min_score` must be a number, not (bool|str)"):
+        with pytest.raises(Invalid, match=r"from 0 \(no limit\) to 1|`min_score` must be a number, not (bool|str)"):
             refunds.recall("refund", min_score=refused)  # type: ignore[arg-type]
 
 
