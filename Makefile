@@ -67,7 +67,9 @@ soak: $(VENV)/installed-dev ## ten minutes of mixed load on a server, in which n
 crash: $(VENV)/installed-dev ## kill -9 a writer a hundred times and look for lost memories
 	$(BIN)/python -m tests.faults.crash_loop --cycles 100
 
-fuzz: $(VENV)/installed-dev ## send 100,000 broken requests to a server; none may break it, hang, or touch another tenant
+fuzz: $(VENV)/installed-dev ## give the library odd values, and send 100,000 broken requests to a server; nothing may break, hang, or touch another tenant
+	$(BIN)/python -m tests.fuzz.library --minutes 10
+	$(BIN)/python -m tests.fuzz.library --minutes 10 --engine postgres
 	$(BIN)/python -m tests.fuzz --requests 100000
 
 model: $(VENV)/installed-dev ## let a small real model summarise a conversation (builds llama.cpp: a quarter of an hour)

@@ -95,7 +95,7 @@ def _is_file(value: object) -> bool:
 
 
 def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+    return isinstance(value, dict | Mapping) and all(isinstance(key, str) for key in value)
 
 
 ANYTHING = Shape(lambda value: True, "anything")
@@ -154,9 +154,10 @@ def _compile_union(hints: Iterable[Any]) -> Shape:
     predicates = [shape.accepts for shape in shapes.values()]
     # None means that an argument was not given, so an error does not ask for it.
     wanted = " or ".join(each for each in shapes if each != "None")
-    if len(predicates) == 2:
-        first, second = predicates
-        return Shape(lambda value: first(value) or second(value), wanted)
+    # Most have one or two, for which a generator would take longer than the checks.
+    if len(predicates) <= 2:
+        first, second = predicates[0], predicates[-1]
+        return Shape(first if first is second else lambda value: first(value) or second(value), wanted)
     return Shape(lambda value: any(accepts(value) for accepts in predicates), wanted)
 
 
@@ -164,7 +165,9 @@ def _compile_list(kind: type, each: Shape) -> Shape:
     accepts = each.accepts
 
     def is_list(value: Any) -> bool:
-        is_one = isinstance(value, kind) and not isinstance(value, str | bytes | bytearray | Mapping)
+        is_one = isinstance(value, list) or (
+            isinstance(value, kind) and not isinstance(value, str | bytes | bytearray | Mapping)
+        )
         return is_one and (each is ANYTHING or all(accepts(part) for part in value))
 
     many = each.wanted if each.wanted[0] == "(" else each.wanted.replace("a ", "").replace(" or ", "s or ") + "s"

@@ -178,7 +178,7 @@ def test_a_model_reads_the_conversation_or_the_rules_do(program: Program, server
         (["add", "-", "--undo", "added:m-1:1"], "", "Name the file of a conversation"),
         (["add", "missing.txt"], "", "missing.txt cannot be read"),
         (["add", "-"], "[{", "This is no JSON"),
-        (["add", "-"], '{"turns": []}', "`messages` is a list"),
+        (["add", "-"], '{"turns": []}', "`messages` must be a list of mappings"),
         (["add", "--undo", "m-1"], "", "in short added:m-7:1"),
     ],
 )

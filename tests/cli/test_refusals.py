@@ -12,7 +12,7 @@ from tests.cli.program import ANSI, Program
 REFUSED = {
     "blank": (["remember", "  "], "Content cannot be blank"),
     "too long": (["remember", "x" * 501], "Content too long (max 500 characters)"),
-    "importance": (["remember", "x", "--importance", "nan"], "Importance is a number from 0 to 1."),
+    "importance": (["remember", "x", "--importance", "nan"], "`importance` must be a number, not nan."),
     "unknown id": (["forget", "m-99"], "There is no such memory."),
     "blank question": (["recall", " "], "The query is blank"),
     "limit": (["list", "--limit", "0"], "The limit is a whole number from 1 to 500."),

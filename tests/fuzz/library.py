@@ -1,7 +1,7 @@
 """Fuzz the library: no call, whatever its arguments, may end otherwise than normally or in an error of ours.
 
     python -m tests.fuzz.library --minutes 5 [--seed N] [--engine sqlite|postgres]
-    python -m tests.fuzz.library --seed N --only 12      makes one round of calls again
+    python -m tests.fuzz.library --only 12       makes the calls of one round again
 
 Every public method is found by introspection. A round is one new tenant, whose state grows odder with each call.
 """
@@ -230,15 +230,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--engine", choices=["sqlite", "postgres"], default="sqlite")
-    parser.add_argument("--share", type=float, default=1.0, help="of the odd values that each argument gets first")
-    parser.add_argument("--only", type=int, help="make this one round")
+    parser.add_argument("--share", type=float, default=0.2, help="of the odd values that each argument gets first")
+    parser.add_argument("--only", type=int, help="make the calls of this round")
     wanted = parser.parse_args()
-    rounds: Iterable[int] = range(wanted.seed, wanted.seed + 10**6) if wanted.only is None else [wanted.only]
+    rounds: Sequence[int] = range(wanted.seed, wanted.seed + 10**6) if wanted.only is None else [wanted.only]
     until = time.monotonic() + 60 * wanted.minutes
     with PostgresServer.start() if wanted.engine == "postgres" else nullcontext() as server:
         url = server.create_database(has_tables=True) if server else ":memory:"
-        outcome = fuzz(url, rounds, share=wanted.share, until=until, is_shown=True)
-    print(f"seed {wanted.seed}: {outcome.calls.total()} calls, {len(outcome.failures)} failures")
+        outcome = fuzz(url, rounds, share=wanted.share if wanted.only is None else 0.0, until=until, is_shown=True)
+    print(f"from round {rounds[0]}: {outcome.calls.total()} calls, {len(outcome.failures)} failures")
     return 1 if outcome.failures else 0
 
 

@@ -56,7 +56,13 @@ class Zone(tzinfo):
         self.offset = offset
 
     def utcoffset(self, _: datetime | None) -> Any:
+        if self.offset is NotImplemented:
+            raise NotImplementedError
         return self.offset
+
+    def dst(self, _: datetime | None) -> None: ...
+
+    def tzname(self, _: datetime | None) -> None: ...
 
 
 class Word(str):
@@ -102,7 +108,7 @@ ODD: Sequence[Callable[[], Any]] = (
     *each(TIMES[0].replace(tzinfo=None), date(2026, 1, 1), timedelta(1), Comparison("text", "=", "tea")),
     *each(TIMES[0].replace(year=1), TIMES[0].replace(year=9999),
         datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))),
-    *(partial(TIMES[0].replace, tzinfo=zone) for zone in (Zone(None), Zone(5), Zone(timedelta(9)), tzinfo())),  # type: ignore[abstract]
+    *(partial(TIMES[0].replace, tzinfo=Zone(offset)) for offset in (None, 5, timedelta(9), NotImplemented)),
     *(object, Unspeakable, Unreadable, endless, partial(nested, 40), partial(nested, 3_000)),
     lambda: [Unspeakable(), "a", None],
     lambda: {(1, 2): Unspeakable()},
