@@ -15,7 +15,7 @@ from tests.waiting import eventually
 from wellkept import ModelError, SchemaMismatch, Settings, StoreError, Wellkept
 from wellkept.program import FORMER_NAME
 from wellkept.providers.openai_embedder import OpenAIEmbedder
-from wellkept.services.background import embedding, refusals, resting
+from wellkept.services.background import embedder_calls, embedding, refusals, resting
 from wellkept.services.background import vector_queue as embedding_queue
 from wellkept.testing.fake_model import ModelHandler
 
@@ -450,7 +450,8 @@ def test_a_recall_embeds_the_newest_texts_and_leaves_the_rest(url: str, monkeypa
 
 def test_a_recall_does_not_wait_long_for_the_vectors_of_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "GATHER", 60.0)
-    with Wellkept(url, embedder=Moody()) as store:
+    settings = Settings(url=url, recall_deadline=4.0)
+    with Wellkept(settings=settings, embedder=Moody()) as store:
         store.agent("atlas").remember("a puppy slept here")
         with store._embedding._batch_lock:
             assert found(store, "who slept") == ["a puppy slept here"]
@@ -486,7 +487,7 @@ def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> N
         assert [each.id for each in atlas.similar("m-2")] == ["m-1"]
         counting.may_answer.set()
         eventually(lambda: store.count_waiting() == 0)
-        assert sorted(text for text in counting.texts if text != embedding.PROBE) == [
+        assert sorted(text for text in counting.texts if text != embedder_calls.PROBE) == [
             "Prefers tabs over spaces",
             "The user prefers tabs over spaces",
         ]

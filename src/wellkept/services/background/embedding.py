@@ -15,15 +15,14 @@ import logging
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from wellkept.errors import ModelError, ModelRefused, SchemaMismatch, StoreError, WellkeptError
+from wellkept.errors import ModelError, SchemaMismatch, StoreError, WellkeptError
 from wellkept.model import BackgroundStatus, Owner, RefusedText
 from wellkept.ports import Clock, Embedder, Store, Unembedded, Vector
+from wellkept.services.background.embedder_calls import MAX_AT_ONCE, SECONDS_AT_ONCE, EmbedderCalls
 from wellkept.services.background.refusals import Key, Refusals, text_key
-from wellkept.services.background.resting import CircuitBreaker
 from wellkept.services.background.vector_queue import VectorQueue
 from wellkept.services.walk import Progress
 
@@ -34,20 +33,12 @@ GATHER = 0.3
 """Seconds between a write and its vectors: texts stored together are embedded together, and a command that stores one
 ends before it loads the embedder."""
 
-MAX_MISSING, MISSING_SECONDS = 64, 0.3
-"""Texts that a recall embeds first, and the seconds after which it begins with no more of them."""
-
-MISSING_STEP = 8
-MAX_RECENT = 64
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
 """Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
 
 PATIENCE = 30.0
 """Seconds without progress after which maintenance stops waiting for the thread."""
-
-PROBE = "wellkept"
-"""Text that no embedder has a reason to refuse."""
 
 MAX_EXAMINED = 20
 """Number of waiting texts that `find_refused` tries, and of refused texts that are logged."""
@@ -70,13 +61,11 @@ class Embedding:
         """Set up; a local embedder is already registered in the store, a remote one is with its first vectors."""
         self._store = store
         self._embedder = embedder
-        self.is_remote = bool(getattr(embedder, "is_remote", False))
+        self._calls = EmbedderCalls(embedder, now, on_answer=self._register)
+        self.is_remote = self._calls.is_remote
+        self.of_query, self.of_local, self.of_notes = self._calls.of_query, self._calls.of_local, self._calls.of_notes
         self.may_hang = embedder is not None and not getattr(embedder, "is_builtin", False)
         self._is_used = not self.is_remote
-        # Vectors of the latest questions: a prompt asks for the same one several times.
-        self._recent: OrderedDict[str, Vector] = OrderedDict()
-        # Searches skip a remote embedder that failed recently.
-        self._breaker = CircuitBreaker(now)
         self._wakeup = threading.Event()
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -103,94 +92,48 @@ class Embedding:
         self._failures = 0
         self._last_error = ""
         self._success_at: float | None = None
-        # Sentence that describes the failure of the last call; empty after a success.
-        self.problem = ""
 
-    def of_notes(self, texts: Sequence[str]) -> Sequence[Vector | None]:
-        """Return the vectors of the first texts, as many as a recall may compute, and None for the others.
-
-        For texts that are not in the database.
-        """
-        vectors: list[Vector | None] = []
-        if self._embedder is not None and not self.is_remote:
-            try:
-                vectors += self._embed_within(texts[:MAX_MISSING])
-            except ModelError as error:
-                log.warning("Notes are found by their words: %s", error)
-        return vectors + [None] * (len(texts) - len(vectors))
-
-    def of_local(self, text: str) -> Vector | None:
-        """Return the vector of a text; None if only a remote embedder could compute it."""
-        return None if self.is_remote else self.of_query(text)
+    @property
+    def problem(self) -> str:
+        """Reason why the last call failed; empty if it succeeded."""
+        return self._calls.problem
 
     def forget(self, tenant: str) -> None:
-        """Drop the latest questions and their vectors. They are few, and kept without their tenant."""
-        with self._lock:
-            self._recent.clear()
+        """Drop the latest questions of all tenants."""
+        self._calls.forget()
 
     def is_missing(self, owner: Owner) -> bool:
         """Return True if a recall of the owner's should first call `embed_missing`."""
-        return (
-            self._embedder is not None and not self.is_remote and bool(self._store.list_unembedded_of(owner, limit=1))
-        )
+        if self._embedder is None or self.is_remote:
+            return False
+        try:
+            return bool(self._store.list_unembedded_of(owner, limit=1))
+        except StoreError as error:
+            log.debug("Texts without a vector cannot be listed: %s", error)
+            return False
 
-    def embed_missing(self, owner: Owner) -> None:
+    def embed_missing(self, owner: Owner, seconds: float = SECONDS_AT_ONCE) -> None:
         """Embed the owner's newest texts without a vector, and passages, within bounds; leave the rest to the thread.
 
-        Raises: ModelError, StoreError.
+        Never raises: texts without a vector are found by their words.
         """
-        if not self._batch_lock.acquire(timeout=MISSING_SECONDS):
+        if not self._batch_lock.acquire(timeout=seconds):
             return
         try:
             queued = self._store.list_queue(owner.tenant)
             refused = self._refusals.keys(owner.tenant)
-            found = self._store.list_unembedded_of(owner, limit=MAX_MISSING)
+            found = self._store.list_unembedded_of(owner, limit=MAX_AT_ONCE)
             texts = [each for each in found if text_key(each) not in refused]
-            vectors = self._embed_within([each.text for each in texts])
+            vectors = self._calls.embed_within([each.text for each in texts], seconds)
             self._store.set_vectors(owner.tenant, list(zip(texts, vectors, strict=False)))
-            if len(vectors) == len(found) < MAX_MISSING:
+            if len(vectors) == len(found) < MAX_AT_ONCE:
                 self._store.settle_queue(owner.tenant, queued)
             else:
                 self.wake()
+        except (ModelError, StoreError) as error:
+            log.debug("The latest texts have no vectors yet: %s", error)
         finally:
             self._batch_lock.release()
-
-    def _embed_within(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of the first texts, until the time of a recall is over."""
-        until, vectors = time.monotonic() + MISSING_SECONDS, list[Vector]()
-        while len(vectors) < len(texts) and time.monotonic() < until:
-            vectors.extend(self._embed(texts[len(vectors) : len(vectors) + MISSING_STEP]))
-        return vectors
-
-    def of_query(self, text: str) -> Vector | None:
-        """Return the vector of a query; None, for a search by words alone, without an embedder or when it fails.
-
-        Raises: SchemaMismatch when a remote embedder turns out not to be the one the stored vectors come from.
-        """
-        if (known := self._recent.get(text)) is not None:
-            return known
-        if self._embedder is None or not self._breaker.allows():
-            return None
-        embed_query: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
-        try:
-            vector = self._embed([text])[0] if embed_query is None else self._track(lambda: embed_query(text))
-            self._register()
-        except ModelRefused as error:
-            log.warning("Searched by words alone: %s", error)
-            self._breaker.reset()
-            return None
-        except ModelError as error:
-            log.warning("Searched by words alone: %s", error)
-            if self.is_remote:
-                self._breaker.trip(str(error))
-            return None
-        self._breaker.reset()
-        if not self.is_remote:
-            with self._lock:
-                self._recent[text] = vector
-                if len(self._recent) > MAX_RECENT:
-                    self._recent.popitem(last=False)
-        return cast("Vector", vector)
 
     def embed_waiting(self, *, progress: Progress | None = None) -> int:
         """Embed all waiting texts, also those refused before; return the number embedded.
@@ -221,7 +164,7 @@ class Embedding:
         """
         if self._embedder is None:
             return 0
-        if problem := self._breaker.problem:
+        if problem := self._calls.breaker.problem:
             raise ModelError(problem)
         before = self.queue.count(tenant)
         with self._changed:
@@ -364,13 +307,13 @@ class Embedding:
             return 0
         self._in_hand = len(texts)
         try:
-            done = store(texts, self._embed([text.text for text in texts]))
+            done = store(texts, self._calls.embed([text.text for text in texts]))
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  a foreign embedder may fail in any way
             if self._closed.is_set():
                 return 0
-            self._probe()
+            self._calls.probe()
             if len(texts) == 1:
                 problem = str(error) if isinstance(error, WellkeptError) else f"a fault ({type(error).__name__})"
                 if self._refusals.add(texts[0], problem) == 1 and len(self._refusals) <= MAX_EXAMINED:
@@ -386,32 +329,6 @@ class Embedding:
         self._success_at = time.monotonic()
         self._behind_since = None if self._behind_since is None else self._success_at
         return done
-
-    def _probe(self) -> None:
-        """Probe the embedder with a short text. Raises: ModelError when it fails."""
-        embedder = self._embedder
-        assert embedder is not None
-        embed_query: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)
-        try:
-            self._track(lambda: embedder.embed([PROBE]) if embed_query is None else embed_query(PROBE))
-        except ModelError as error:
-            if self.is_remote:
-                self._breaker.trip(str(error))
-            raise
-
-    def _embed(self, texts: Sequence[str]) -> Vector:
-        embed = cast("Embedder", self._embedder).embed
-        return self._track(lambda: embed(texts))
-
-    def _track(self, call: Callable[[], Vector]) -> Vector:
-        """Call the embedder and update `problem`."""
-        try:
-            vectors = call()
-        except ModelError as error:
-            self.problem = str(error)
-            raise
-        self.problem = ""
-        return vectors
 
     def warm_up(self) -> None:
         """Have the thread load a local embedder, and embed what an earlier run left."""
@@ -446,7 +363,7 @@ class Embedding:
                 return
             if self._is_cold:
                 self._is_cold = False
-                self._load()
+                self._calls.load()
             if (error := self._run_pass()) is None:
                 pause = FIRST_RETRY
                 continue
@@ -458,12 +375,6 @@ class Embedding:
             pause = min(2 * pause, LONGEST_RETRY)
             self._wakeup.set()
 
-    def _load(self) -> None:
-        try:
-            self._embed([PROBE])
-        except ModelError as error:
-            log.warning("Recall works by words alone: %s", error)
-
     def _run_pass(self) -> Exception | None:
         """Embed all waiting texts that are due; return the error, if any."""
         error: Exception | None = None
@@ -472,7 +383,7 @@ class Embedding:
             self._passes_started += 1
         try:
             if self._embed_all(None, is_eager=False):
-                self._breaker.reset()
+                self._calls.breaker.reset()
         except Exception as failure:  # noqa: BLE001  if the thread ended, no text would get its vector
             self._failures += 1
             error = failure

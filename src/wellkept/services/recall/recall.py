@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import partial
 from time import monotonic
 
 from wellkept.caller import current_caller
 from wellkept.deadline import limit_reads
-from wellkept.errors import Invalid, ModelError, SchemaMismatch, StoreError, StoreTimeout, TimedOut, WellkeptError
+from wellkept.errors import Invalid, SchemaMismatch, StoreError, StoreTimeout, TimedOut, WellkeptError
 from wellkept.meter import METER
 from wellkept.model import Kind, Owner, Recalled, Source, Unanswered
 from wellkept.policy.memories.trust import Judge
@@ -38,8 +38,8 @@ MIN_SCORE = "`min_score` is a number from 0 (no limit) to 1."
 MAX_QUERY_CHARS = 10_000
 
 EMBEDDER = "embedder"
-MISSING_PATIENCE = 0.6
-"""Seconds that a recall waits for the vectors of the latest texts: twice what it may take to compute them."""
+MISSING_SHARE = 0.15
+"""Share of the deadline in which a recall first embeds the latest texts; it waits up to twice as long for them."""
 
 EMBEDDER_SHARE = 0.75
 """Share of the deadline to wait for the question's vector. The rest is left for a search by words alone."""
@@ -157,11 +157,14 @@ class Recall:
     def _embed(self, owner: Owner, query: str) -> tuple[Vector | None, bool]:
         """Return the question's vector, if there is one, and True if the embedder did not answer in time.
 
-        First embed what was stored a moment ago.
+        What was stored a moment ago is embedded first.
 
         Raises: SchemaMismatch.
         """
-        self._embed_missing(owner)
+        if self._embedding.is_missing(owner):
+            seconds = self._deadline * MISSING_SHARE
+            with suppress(TimeoutError):  # it goes on without us
+                self._workers.submit(partial(self._embedding.embed_missing, owner, seconds)).result(2 * seconds)
         if not self._embedding.may_hang:
             return self._embedding.of_query(query), False
         embedding = self._workers.submit(partial(self._embedding.of_query, query))
@@ -169,17 +172,6 @@ class Recall:
             return embedding.result(self._deadline * EMBEDDER_SHARE), False
         except TimeoutError:
             return None, True
-
-    def _embed_missing(self, owner: Owner) -> None:
-        """Embed the owner's latest texts, unless that takes longer than a recall waits: then it finishes alone."""
-        try:
-            if self._embedding.is_missing(owner):
-                self._workers.submit(partial(self._embedding.embed_missing, owner)).result(MISSING_PATIENCE)
-        except TimeoutError:
-            log.debug("A recall did not wait for the vectors of the latest texts")
-        except (ModelError, StoreError) as error:
-            # They are found by their words, and the thread goes on trying.
-            log.debug("A recall goes without the vectors of the latest texts: %s", error)
 
     def _search(self, names: Sequence[Source], question: Question, *, depth: int, until: float) -> Answers:
         """Search the sources in sequence until the time `until`, reserving some of it for those that follow.

@@ -183,6 +183,8 @@ class Erase:
             if found.is_empty:
                 break
         remnants = list(receipt.remnants) + ([] if found.is_empty else [STILL_COMING])
+        # What waited for a vector is gone.
+        self._store.settle_queue(receipt.tenant, self._store.list_queue(receipt.tenant))
         swept = self._store.sweep_contents(receipt.tenant, stored_before=EVER, unknown_too=True)
         for cache in self._caches:
             cache.forget(receipt.tenant)

@@ -346,7 +346,7 @@ class RoutedStore(Delegate):
         if table == MEMORIES:
             found = self.find_rows(tenant, table, rows)
             new = [position for position, is_same in enumerate(found) if is_same is None]
-            rows, vectors = [rows[position] for position in new], [vectors[position] for position in new]
+            rows, vectors = [rows[position] for position in new], [vectors[position] for position in new if vectors]
         return self.sql.import_rows(tenant, table, rows, now=now, vectors=vectors, text=text)
 
     def _check_log(self, tenant: str) -> None:
