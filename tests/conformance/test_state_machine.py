@@ -31,7 +31,8 @@ from wellkept.store import SqlStore
 DIRECTIONS = tuple(vector(math.cos(math.radians(d)), math.sin(math.radians(d))) for d in (0, 10, 25, 45, 70, 100))
 
 WORDS = st.lists(st.sampled_from(["apple", "Apples", "pear", "Straße", "100%", "the", "東京"]), min_size=1, max_size=4)
-TEXTS = WORDS.map(" ".join)
+WORDLESS = ["👍", "...", "the", "x", "é", "京", "7", "!"]
+TEXTS = st.one_of(WORDS.map(" ".join), st.sampled_from(WORDLESS))
 KINDS = st.sampled_from(Kind)
 WANTED_KINDS = st.sets(KINDS)
 VECTORS = st.none() | st.sampled_from(range(len(DIRECTIONS)))
@@ -125,6 +126,15 @@ class Lives(RuleBasedStateMachine):
                 self.store.delete_memory(owner, f"m-{pick}")
         else:
             self.store.delete_memory(owner, f"m-{pick}")
+
+    @rule(agent=AGENTS)
+    def delete_all_with_words(self, agent: int) -> None:
+        """Leave only texts without words, in an index that has held some."""
+        _, expected = self.whose(agent)
+        self.search(agent, "apple pear", set(Kind))
+        for seq in [seq for seq, memory in expected.memories.items() if terms(memory.text)]:
+            self.delete(agent, seq)
+        self.search(agent, "apple pear", set(Kind))
 
     @rule(agent=AGENTS, kind=KINDS, keep=st.integers(0, 4))
     def prune(self, agent: int, kind: Kind, keep: int) -> None:

@@ -25,6 +25,10 @@ MAY_CATCH_ALL = {
         "wellkept.providers.foreign",
         "call_foreign",
     ): "an embedder or a model is anybody's code: whatever it raises, it failed",
+    (
+        "wellkept.services.recall.recall",
+        "search_all",
+    ): "logs it; a defect of one source must not take the others with it",
     ("wellkept.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("wellkept.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
     ("wellkept.services.background.workers", "_serve"): "hands the error to whoever asks for the result",

@@ -21,7 +21,7 @@ from wellkept.policy.prompt.escaping import INFORMATION
 from wellkept.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
 from wellkept.services.knowledge import search
 from wellkept.services.prompt import assemble
-from wellkept.services.recall import recall
+from wellkept.services.recall import merging
 
 PROMPT = "You keep the accounts."
 LONG = "The committee met and talked about many things at length. " * 4
@@ -173,7 +173,21 @@ def test_a_note_that_finds_no_room_is_not_said_to_be_shown(ann: AgentMemory) -> 
     assert reasons == [["", "shown in notes"], ["budget", "budget"]]
 
 
-@pytest.mark.parametrize("message", ["thanks, that's all", "Good morning!", "ok, great", "Danke schön!"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "thanks, that's all",
+        "Good morning!",
+        "ok, great",
+        "Danke schön!",
+        "Can you help me with something?",
+        "You're awesome",
+        "Sorry, I was away for a minute",
+        "Great job on that!",
+        "Bye for now, talk tomorrow",
+        "Hello again, nice to see you",
+    ],
+)
 def test_small_talk_recalls_nothing(full: AgentMemory, tenant: TenantMemory, message: str) -> None:
     tenant.ingest("Thanks go to all who wrote this page. That is all there is to say.", title="Thanks")
     full.remember("Said good morning and thanks to the whole team", kind="episode")
@@ -185,7 +199,7 @@ def test_small_talk_recalls_nothing(full: AgentMemory, tenant: TenantMemory, mes
 
 def test_small_talk_is_tested_once_for_a_prompt(full: AgentMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[str] = []
-    for module in (assemble, recall, search):
+    for module in (assemble, merging, search):
         monkeypatch.setattr(module, "is_small_talk", tested.append)
 
     full.context("s-1", "Which invoice was late?", budget=300)

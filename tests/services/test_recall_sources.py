@@ -296,6 +296,56 @@ def test_a_source_that_fails_is_named_and_the_others_stand(fresh_place: Place, c
             ann.recall("refund", sources=["workflow"])
 
 
+def test_a_source_with_a_defect_is_named_logged_and_leaves_the_others(
+    fresh_place: Place, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Words that no version has written: decoding them raises what nobody expects."""
+    with fresh_place.open(clock) as wellkept:
+        ann = wellkept.agent("ann")
+        ann.remember("The refund was paid")
+        wellkept.tenant().record_step(workflow="run", step="refund")
+        broken = "x'0102030405'" if fresh_place.engine == "sqlite" else "'\\x0102030405'"
+        fresh_place.sql(f"UPDATE step_index SET terms = {broken}")
+
+        hits = ann.recall("refund", limit=1)
+        assert [hit.id for hit in hits] == ["m-1"]
+        assert [(each.source, "failed unexpectedly" in each.reason) for each in hits.unanswered] == [("workflow", True)]
+        assert "The recall source workflow failed unexpectedly" in caplog.text
+        assert "The refund was paid" in str(ann.context(session_id="s", message="refund").messages)
+        assert ann.explain("refund", "run/1").outcome == "unanswered"
+        with pytest.raises(Exception, match=r"buffer|bytes|size|index"):  # nobody is left to answer
+            ann.recall("refund", sources=["workflow"])
+
+
+WORDLESS = ["👍", "...", "the", "!", "x", "é", "茶", "7"]
+
+
+@pytest.mark.parametrize("text", WORDLESS)
+@pytest.mark.parametrize("user", ["", "u-1"])
+def test_memories_without_words_are_left_after_a_deletion_or_an_edit(ann: AgentMemory, text: str, user: str) -> None:
+    memory = ann.for_user(user) if user else ann
+    memory.put(("n",), "k", {"a": text}, index=["a"])
+    kept, gone = memory.remember(text), memory.remember("Prefers tabs")
+    edited = memory.remember("Prefers spaces")
+
+    def ask_all() -> None:
+        assert not memory.recall("tabs, or spaces?").unanswered
+        assert memory.recall(text, min_score=0)
+        assert memory.context(session_id="s", message="tabs, or spaces?").messages
+        assert memory.explain("tabs, or spaces?", kept.id).outcome
+        assert memory.search_items(("n",), query="tabs")
+
+    # More than once, because an owner that is asked often gets an index of its own on PostgreSQL.
+    for _ in range(6):
+        ask_all()
+    memory.forget(gone.id)
+    ask_all()
+    memory.update(edited.id, text=f"{text} {text}")
+    ask_all()
+    memory.remember("Prefers tabs again")
+    assert [hit.text for hit in memory.recall("tabs", limit=1)] == ["Prefers tabs again"]
+
+
 def test_many_recalls_at_once_all_get_their_answers(refunds: AgentMemory) -> None:
     answers: list[Any] = []
     threads = [threading.Thread(target=lambda: answers.append(refunds.recall("refund", limit=20))) for _ in range(12)]

@@ -26,7 +26,8 @@ from wellkept.policy.text import check_text
 from wellkept.ports import Place
 from wellkept.services.knowledge.search import KnowledgeOptions
 from wellkept.services.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
-from wellkept.services.recall.recall import RecallRequest, check_limit
+from wellkept.services.recall.question import RecallRequest
+from wellkept.services.recall.recall import check_limit
 
 if TYPE_CHECKING:
     from wellkept.services.prompt import gather

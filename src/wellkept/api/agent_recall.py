@@ -14,7 +14,8 @@ from wellkept.policy.memories.kinds import check_kind
 from wellkept.policy.recall.purposes import check_purpose
 from wellkept.services.memories.drafts import check_moment
 from wellkept.services.memories.filters import MemoryFilters, check_filters
-from wellkept.services.recall.recall import RecallRequest, check_limit
+from wellkept.services.recall.question import RecallRequest
+from wellkept.services.recall.recall import check_limit
 
 if TYPE_CHECKING:
     from wellkept.services.recall.explain import Explain

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from wellkept.lazy import dataclass
 
@@ -320,6 +320,13 @@ class Match:
     score: float
 
 
+class HeldWord(NamedTuple):
+    """Rare word of a question that a hit holds: an identifier, a number or a name."""
+
+    word: str
+    holders: int  # records of the source that hold it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One recalled item with its score and the parts of the score."""
@@ -334,6 +341,7 @@ class Hit:
     memory: Memory | None = None  # set when the source is memory
     agent_id: str | None = None  # owner or actor
     document: Document | None = None  # set when the source is knowledge
+    held: tuple[HeldWord, ...] = ()  # rare words that put it first, whatever its score
 
     @property
     def title(self) -> str:
@@ -364,9 +372,13 @@ class Hit:
 
     @property
     def explain(self) -> str:
-        """Score written as a sum of its weighted parts."""
+        """Score written as a sum of its weighted parts, and why the hit comes first if that is not its score."""
         terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
-        return f"{self.score:.3f} = " + " + ".join(terms)
+        reasons = (
+            f"; first, because {'it alone holds' if each.holders == 1 else f'only {each.holders} hold'} “{each.word}”"
+            for each in self.held
+        )
+        return f"{self.score:.3f} = " + " + ".join(terms) + "".join(reasons)
 
 
 Json = dict[str, Any]

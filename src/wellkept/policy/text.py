@@ -37,10 +37,10 @@ CONTRACTIONS = frozenset(["s", "t", "d", "ll", "m", "re", "ve"])
 """Contractions that may follow an apostrophe and are not part of the word."""
 
 # Scripts written without spaces are split into overlapping pairs of characters, all others at word boundaries.
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
-_PIECE = lazy_pattern(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_]+)?")
+UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
+_PIECE = lazy_pattern(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W_]+)?")
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")
-_UNSPACED_START = lazy_pattern(rf"[{_UNSPACED}]")
+_UNSPACED_START = lazy_pattern(rf"[{UNSPACED}]")
 
 
 QUESTION = "trait:question"

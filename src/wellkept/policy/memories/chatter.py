@@ -29,6 +29,11 @@ MAX_CONTENT_OF_REACTION_TO_YOU = 4
 PERSONS = split_words("he she him her his they their we")
 """English words for people, who a statement may be about."""
 
+BARE = split_words(
+    "next today tomorrow then too there well team guys folks test testing shorter later stop wait please"
+)
+"""Small talk that is none beside a word that could be meant: "next" alone, but not "next trip"."""
+
 SMALL_TALK = index_phrases(ANY.small_talk)
 PHRASES = {lexicon.code: index_phrases(lexicon.phrases) for lexicon in (*LEXICONS, ANY)}
 
@@ -103,17 +108,17 @@ def is_small_talk(text: str) -> bool:
     words = [word.lower() for word in spelled]
     if words and words[0] not in SMALL_TALK and words[0] not in ANY.courtesies:
         return False
-    position, may_name, phrases = 0, False, 0
+    position, may_name, phrases, others = 0, False, 0, 0
     while position < len(words):
         if length := match_phrase(words, position, SMALL_TALK):
             phrase = " ".join(words[position : position + length])
-            position, may_name, phrases = position + length, phrase in ANY.greetings, phrases + 1
+            position, may_name, phrases = position + length, phrase in ANY.greetings, phrases + (phrase not in BARE)
             continue
         is_name = may_name and spelled[position][0].isupper()
         if not is_name and words[position] not in ANY.courtesies:
             return False
-        position, may_name = position + 1, False
-    return phrases > 0 or not words
+        position, may_name, others = position + 1, False, others + 1
+    return phrases > 0 or not others
 
 
 def _is_empty(tokens: Sequence[str], lexicon: Lexicon) -> bool:

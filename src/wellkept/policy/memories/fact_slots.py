@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from wellkept.policy.lexicon import cues
 from wellkept.policy.lexicon.languages import LEXICONS
 from wellkept.policy.memories import fact_signs as signs
-from wellkept.policy.recall.dates import DAYS, MONTHS
+from wellkept.policy.recall.date_words import DAYS, MONTHS
 
 MIN_DIGITS = 3
 """Digits of a telephone number, at least."""

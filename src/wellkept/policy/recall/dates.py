@@ -8,89 +8,30 @@ time of the question.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
 from wellkept.lazy import LazyModule, dataclass
+from wellkept.policy.recall.date_words import (
+    DAYS,
+    HOLIDAYS,
+    MONTHS,
+    NEAR_DAYS,
+    NUMBERS,
+    PAST_UNITS,
+    RECENT_UNITS,
+    SEASONS,
+    UNIT_DAYS,
+    UNIT_WORDS,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 else:
     np = LazyModule("numpy")
-
-
-MONTHS: Mapping[str, int] = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janvier enero gennaio janeiro,february feb februar février febrero febbraio fevereiro,"
-            "march mar märz mars marzo março,april apr avril abril aprile,may mai mayo maggio maio,"
-            "june jun juni juin junio giugno junho,july jul juli juillet julio luglio julho,august aug août agosto,"
-            "september sept sep septembre septiembre settembre setembro,"
-            "october oct oktober octobre octubre ottobre outubro,"
-            "november nov novembre noviembre novembro,december dec dezember décembre diciembre dicembre dezembro"
-        ).split(","),
-        1,
-    )
-    for name in names.split()
-}
-DAYS: Mapping[str, int] = {
-    name: number
-    for number, names in enumerate(
-        (
-            "monday montag lundi lunes lunedì,tuesday dienstag mardi martes martedì,"
-            "wednesday mittwoch mercredi miércoles mercoledì,thursday donnerstag jeudi jueves giovedì,"
-            "friday freitag vendredi viernes venerdì,saturday samstag samedi sábado sabato,"
-            "sunday sonntag dimanche domingo domenica"
-        ).split(",")
-    )
-    for name in names.split()
-}
-SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""First month of each season."""
-
-HOLIDAYS: Mapping[str, tuple[int, int]] = {
-    "new year": (1, 1),
-    "new year's": (1, 1),
-    "new year's day": (1, 1),
-    "valentine's": (2, 14),
-    "valentine's day": (2, 14),
-    "st. patrick's day": (3, 17),
-    "independence day": (7, 4),
-    "4th of july": (7, 4),
-    "fourth of july": (7, 4),
-    "halloween": (10, 31),
-    "christmas eve": (12, 24),
-    "christmas day": (12, 25),
-    "christmas": (12, 25),
-    "new year's eve": (12, 31),
-}
-NUMBERS: Mapping[str, int] = {
-    word: number
-    for number, words in enumerate(
-        "a an one,two couple,three few,four,five,six,seven,eight,nine,ten,eleven,twelve".split(","), 1
-    )
-    for word in words.split()
-}
-NEAR_DAYS: Mapping[str, int] = {
-    **dict.fromkeys("today,this morning,tonight,heute,aujourd'hui,hoy,oggi,hoje".split(","), 0),
-    **dict.fromkeys("yesterday,last night,gestern,hier,hier soir,hier matin,ayer,anoche,ieri,ontem".split(","), 1),
-    **dict.fromkeys("vorgestern,avant-hier,anteayer".split(","), 2),
-}
-"""Days before today."""
-
-PAST_UNITS: Mapping[str, str] = {
-    **dict.fromkeys(("letzte woche", "la semaine dernière", "la semana pasada", "la settimana scorsa"), "week"),
-    **dict.fromkeys(("letzten monat", "le mois dernier", "el mes pasado", "il mese scorso", "o mês passado"), "month"),
-    **dict.fromkeys(("letztes jahr", "l'année dernière", "el año pasado", "l'anno scorso", "o ano passado"), "year"),
-}
-"""Last week, month and year."""
-
-UNIT_DAYS: Mapping[str, float] = {"day": 1, "week": 7, "weekend": 7, "month": 30.4, "year": 365.25}
-"""Average length of each unit. Weekends are a week apart."""
 
 FADE_DAYS = 3.0
 """Half-life in days outside a span. People mention an event on the day or soon after it."""
@@ -286,8 +227,8 @@ def _parse_ago(match: re.Match[str], today: date) -> Span:
 
 
 def _parse_past(match: re.Match[str], today: date) -> Span:
-    """Parse "the last 10 days" as a span that ends today."""
-    number, unit = match["number"], match["unit"]
+    """Parse "the last 10 days" and "in the last month" as a span that ends today."""
+    number, unit = match["number"], RECENT_UNITS.get(match["unit"]) or UNIT_WORDS.get(match["unit"]) or match["unit"]
     return Span(today - timedelta(days=round((_parse_number(number) if number else 1) * UNIT_DAYS[unit])), today)
 
 
@@ -301,7 +242,7 @@ def _parse_this(match: re.Match[str], today: date) -> Span:
 
 
 def _parse_last(match: re.Match[str], today: date) -> Span:
-    unit = PAST_UNITS.get(match["unit"], match["unit"])
+    unit = PAST_UNITS.get(match[1], match[1])
     if unit == "year":
         return Span(date(today.year - 1, 1, 1), date(today.year - 1, 12, 31))
     if unit == "month":
@@ -360,8 +301,20 @@ def _build_parsers() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str],
     yield re.compile(rf"\b(?P<number>{number})(?: of)? {unit}s? (?:ago|earlier)\b"), _parse_ago
     yield re.compile(rf"\b(?:past|last) (?P<number>{number}) (?:of )?{unit}s?\b"), _parse_past
     yield re.compile(rf"\bpast (?P<number>){unit}\b"), _parse_past
+    # "The last month" ends today, "last month" is that of the calendar, and "the last month of the year" is neither.
+    yield re.compile(r"\bthe last (?P<number>)(?P<unit>day|week|month|year)\b(?! of\b)"), _parse_past
+    of_others = r"(?! (?:d(?:u|e|es|er|el|i|ella|o|a)\b|d'|vo[mn]\b))"
+    yield re.compile(rf"\b(?P<number>)(?P<unit>{_alternatives(RECENT_UNITS)})\b{of_others}"), _parse_past
+    counted = rf"(?P<unit>{_alternatives(UNIT_WORDS)})\b{of_others}"
+    yield (
+        re.compile(
+            rf"\b(?:letzten|vergangenen|últim[oa]s|ultim[ie]|dernières|derniers) (?P<number>{number}) {counted}"
+        ),
+        _parse_past,
+    )
+    yield re.compile(rf"\b(?P<number>{number}) (?:derniers|dernières|últim[oa]s|ultim[ie]) {counted}"), _parse_past
     yield re.compile(r"\bthis (?P<unit>week|month|year)\b"), _parse_this
-    yield re.compile(r"\blast (?P<unit>weekend|week|month|year)\b"), _parse_last
+    yield re.compile(r"\b(?:last(?= weekend)|(?<!\bthe )last) (weekend|week|month|year)\b"), _parse_last
     yield re.compile(rf"\b(?P<unit>{_alternatives(PAST_UNITS)})\b"), _parse_last
     yield (
         re.compile(rf"\b(?:last|on|this past|am|letzten|el|le|il|na|no) (?P<weekday>{weekday})\b"),
@@ -379,7 +332,7 @@ _DIGIT, _WORD = re.compile(r"\d"), re.compile(r"\w+")
 @cache
 def _list_hints() -> frozenset[str]:
     """Return words of which every match of a parser without a digit holds one. Few questions do."""
-    names = (MONTHS, DAYS, SEASONS, HOLIDAYS, NEAR_DAYS, PAST_UNITS)
+    names = (MONTHS, DAYS, SEASONS, HOLIDAYS, NEAR_DAYS, PAST_UNITS, RECENT_UNITS, UNIT_WORDS)
     units = (f"{unit}{ending}" for unit in UNIT_DAYS for ending in ("", "s"))
     return frozenset((*(_WORD.findall(name)[0] for each in names for name in each), *units))
 

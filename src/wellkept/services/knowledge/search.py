@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from typing import Any, TypedDict, Unpack
 
 from wellkept.lazy import dataclass
-from wellkept.model import Chunk, Document, Hit, Owner, Source
+from wellkept.model import Chunk, Document, HeldWord, Hit, Owner, Source
 from wellkept.policy.documents import check_categories
 from wellkept.policy.filters.conditions import DOCUMENT_FIELDS, Condition
 from wellkept.policy.filters.language import Where, parse_filter
@@ -17,6 +18,7 @@ from wellkept.policy.passages import find_best_passages, query_terms
 from wellkept.policy.recall.calibration import keep_relevant
 from wellkept.policy.recall.purposes import is_unverified
 from wellkept.policy.recall.question import find_names
+from wellkept.policy.recall.rare_words import find_held_words, find_rare_words, nominate, raise_relevance
 from wellkept.ports import Store, Vector
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.memories.loop_guard import LoopGuard
@@ -30,6 +32,7 @@ class Passage:
     chunk: Chunk
     document: Document
     similarity: float
+    held: tuple[HeldWord, ...] = ()  # rare words of the query; see `policy.recall.rare_words`
 
     @property
     def id(self) -> str:
@@ -68,14 +71,21 @@ class PassageSearch:
         if not evidence.total:
             return ()
         similarity = find_best_passages(evidence, [word in names for word in words], limit=limit)
-        chunks = self._store.find_chunks(tenant, list(similarity))
+        rare = find_rare_words(query)
+        nominated = {word: seqs or () for word, seqs in nominate(rare, words, evidence.found, evidence.total).items()}
+        chunks = self._store.find_chunks(tenant, list({*similarity}.union(*nominated.values())))
+        held = find_held_words(rare, nominated, {seq: chunk.text for seq, chunk in chunks.items()})
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})
-        found = [
-            Passage(chunk=chunks[seq], document=documents[chunks[seq].document_id], similarity=each)
-            for seq, each in similarity.items()
+        return [
+            Passage(
+                chunk=chunks[seq],
+                document=documents[chunks[seq].document_id],
+                similarity=similarity.get(seq, 0.0),
+                held=tuple(held.get(seq, ())),
+            )
+            for seq in dict.fromkeys((*similarity, *held))
             if seq in chunks and chunks[seq].document_id in documents
         ]
-        return found
 
     def for_agent(
         self, owner: Owner, query: str, vector: Vector | None, *, categories: Collection[str] = (), **options: Any
@@ -151,10 +161,18 @@ class SearchKnowledge:
 
         def search(limit: int) -> Sequence[Hit]:
             found = find(query, vector, categories=categories, where=chosen, limit=limit)
-            kept = keep_relevant([each.similarity for each in found], floor=floor, is_strict=is_strict)
-            return _make_hits(compress(found, kept))
+            return _make_hits(_keep_relevant(found, floor, is_strict=is_strict)[:limit])
 
         return search, limit
+
+
+def _keep_relevant(found: Sequence[Passage], floor: float, *, is_strict: bool) -> Sequence[Passage]:
+    """Return the passages that reach the floor, and first those that hold a rare word of the query."""
+    kept = keep_relevant([each.similarity for each in found], floor=floor, is_strict=is_strict)
+    raised = [replace(each, similarity=raise_relevance(each.similarity, each.held)) for each in found if each.held]
+    first = [each for each in raised if not is_strict or each.similarity >= floor]
+    first.sort(key=lambda each: (len(each.held), each.similarity), reverse=True)
+    return [*first, *(each for each in compress(found, kept) if not each.held)]
 
 
 def _make_hits(found: Iterable[Passage]) -> Sequence[Hit]:
@@ -168,6 +186,7 @@ def _make_hits(found: Iterable[Passage]) -> Sequence[Hit]:
             weights=WEIGHTS,
             created_at=passage.document.updated_at,
             document=passage.document,
+            held=passage.held,
         )
         for passage in found
     ]

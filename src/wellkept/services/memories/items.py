@@ -28,7 +28,8 @@ from wellkept.services.background.embedding import Embedding
 from wellkept.services.memories.drafts import check_choice, check_moment, naming_item
 from wellkept.services.memories.remember import Remember
 from wellkept.services.recall.marks import RetrievalMarks
-from wellkept.services.recall.recall import MAX_LIMIT, Recall, RecallRequest, check_limit, check_query
+from wellkept.services.recall.question import RecallRequest
+from wellkept.services.recall.recall import MAX_LIMIT, Recall, check_limit, check_query
 
 MAX_NAMED = 100
 """Maximum number of items that an audit event names."""

@@ -30,8 +30,8 @@ from wellkept.policy.text import check_text
 from wellkept.ports import Store
 from wellkept.services.knowledge.skills import Skills
 from wellkept.services.prompt.blocks import Inject, break_forged_references, list_private_memories
-from wellkept.services.recall.question import Candidate
-from wellkept.services.recall.recall import MAX_LIMIT, Recall, RecallRequest
+from wellkept.services.recall.question import Candidate, RecallRequest
+from wellkept.services.recall.recall import MAX_LIMIT, Recall
 from wellkept.settings import Settings
 
 MAX_TOOL_RESULTS = 20

@@ -21,8 +21,9 @@ from wellkept.policy.recall.question import other_forms
 from wellkept.policy.text import terms
 from wellkept.ports import Clock, Store
 from wellkept.services.prompt.prompt_log import ContextCalls
-from wellkept.services.recall.question import USER_SOURCES
-from wellkept.services.recall.recall import Ranking, Recall, RecallRequest
+from wellkept.services.recall.merging import Ranking
+from wellkept.services.recall.question import USER_SOURCES, RecallRequest
+from wellkept.services.recall.recall import Recall
 
 DEEPEST = 200
 """Factor on the number of candidates of a recall, to find the rank of a record that was not among them."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from wellkept.model import AuditEvent, Match, Source, WorkflowStep
 from wellkept.policy.history import event_id, event_importance, history_terms, is_bookkeeping, step_importance
 from wellkept.policy.recall.calibration import rate_words
+from wellkept.policy.recall.rare_words import RareWord, find_held_words, find_rare_words
 from wellkept.ports import AuditStore, WorkflowStore
 from wellkept.services.recall.question import PAST_STEP, Candidate, Question, SourceAnswer
 
@@ -79,9 +81,25 @@ def _search(
             break
         limit *= PAST_STEP
     number = len(set(history_terms(question.text)))
-    return SourceAnswer(
-        candidates=[to_candidate(record, rate_words(score, number)) for score, record in visible[:needed]]
+    candidates = [to_candidate(record, rate_words(score, number)) for score, record in visible[:needed]]
+    return SourceAnswer(candidates=_mark_holders(candidates, find_rare_words(question.text)))
+
+
+def _mark_holders(candidates: Sequence[Candidate], words: Sequence[RareWord]) -> Sequence[Candidate]:
+    """Return the candidates with the rare words that they hold.
+
+    Without meaning, what holds a rare word is among the best, so no others need to be looked for.
+    """
+    if not words:
+        return candidates
+    places = range(len(candidates))
+    certain = [each for each in words if not each.least]
+    held = find_held_words(
+        certain,
+        dict.fromkeys(chain(certain, *(each.parts for each in certain)), places),
+        {place: candidates[place].text for place in places},
     )
+    return [each._replace(held=tuple(held.get(place, ()))) for place, each in enumerate(candidates)]
 
 
 def _is_event_visible(event: AuditEvent, question: Question) -> bool:

@@ -66,4 +66,5 @@ def _make_candidate(passage: Passage) -> Candidate:
         importance=IMPORTANCE,
         created_at=passage.document.updated_at,
         document=passage.document,
+        held=passage.held,
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from wellkept.model import Owner, Source
+from wellkept.model import HeldWord, Owner, Source
 from wellkept.policy.memories.trust import Judge, is_suspicious
 from wellkept.policy.names import memory_id, memory_seq
 from wellkept.policy.recall.matching import find_best
 from wellkept.policy.recall.question import ParsedQuery
+from wellkept.policy.recall.rare_words import MAX_READ, RareWord, find_held_words, find_rare_words, nominate
 from wellkept.policy.recall.similarity import Evidence
 from wellkept.policy.text import is_part_of_term
 from wellkept.ports import MemoryStore, MemorySummary
@@ -47,14 +48,44 @@ class MemorySource:
         )
         if any(map(is_part_of_term, query.terms)):
             evidence = self._add_parts(evidence, query, question)
+        words, nominated = self._nominate(evidence, query, question)
         limit = max(CANDIDATES, question.limit) * depth
         while True:
             similarities = find_best(evidence, query, words_share=self._words_share, limit=limit)
-            candidates = self._make_candidates(question, similarities)
+            candidates = self._make_candidates(question, similarities, words, nominated)
             if len(similarities) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
                 break
             limit *= STEP
         return SourceAnswer(candidates=candidates)
+
+    def _nominate(
+        self, evidence: Evidence, query: ParsedQuery, question: Question
+    ) -> tuple[Sequence[RareWord], Mapping[RareWord, Sequence[int]]]:
+        """Return the rare words of the question, and the memories that may hold each."""
+        words = find_rare_words(question.text)
+        population = evidence.population
+        total = len(evidence.seqs) if population is None else population.total
+        found = nominate(words, query.lookups, evidence, total) if words else {}
+        # Of a large owner only some memories are known here, and all its texts are too many to be searched.
+        searched = {
+            word: self._find_needle(word.text, question) if seqs is None and population is None else seqs or ()
+            for word, seqs in found.items()
+        }
+        return words, searched
+
+    def _find_needle(self, needle: str, question: Question) -> Sequence[int]:
+        """Return the memories that hold a text, or nothing if they are too many."""
+        found = self._store.list_memories(
+            question.owner,
+            needle=needle,
+            where=question.where,
+            now=question.now,
+            is_past=question.is_past,
+            limit=MAX_READ,
+        )
+        if len(found) == MAX_READ:
+            return ()
+        return [memory_seq(each.id) or 0 for each in found if each.kind in question.kinds]
 
     def _add_parts(self, evidence: Evidence, query: ParsedQuery, question: Question) -> Evidence:
         """Add the memories that hold a single character of the question inside a longer term, which is not indexed."""
@@ -64,13 +95,23 @@ class MemorySource:
                 evidence = evidence.with_holders(place, [memory_seq(each.id) or 0 for each in found])
         return evidence
 
-    def _make_candidates(self, question: Question, similarities: Mapping[int, float]) -> Sequence[Candidate]:
-        summaries = self._store.find_summaries(question.owner, list(similarities))
+    def _make_candidates(
+        self,
+        question: Question,
+        similarities: Mapping[int, float],
+        words: Sequence[RareWord],
+        nominated: Mapping[RareWord, Sequence[int]],
+    ) -> Sequence[Candidate]:
+        summaries = self._store.find_summaries(question.owner, list({*similarities}.union(*nominated.values())))
         # The index compares times in whole seconds, so compare the exact time here.
+        visible = {
+            seq: summary for seq, summary in summaries.items() if not question.is_past or summary.since <= question.now
+        }
+        held = find_held_words(words, nominated, {seq: summary.text for seq, summary in visible.items()})
         return [
-            _make_candidate(question.owner, summary, each)
-            for seq, each in similarities.items()
-            if (summary := summaries.get(seq)) is not None and (not question.is_past or summary.since <= question.now)
+            _make_candidate(question.owner, visible[seq], similarities.get(seq, 0.0), held.get(seq, ()))
+            for seq in dict.fromkeys((*similarities, *held))
+            if seq in visible
         ]
 
     def _has_enough(self, candidates: Iterable[Candidate], needed: int) -> bool:
@@ -85,7 +126,7 @@ class MemorySource:
         return not is_any_flagged
 
 
-def _make_candidate(owner: Owner, summary: MemorySummary, similarity: float) -> Candidate:
+def _make_candidate(owner: Owner, summary: MemorySummary, similarity: float, held: Iterable[HeldWord]) -> Candidate:
     return Candidate(
         source=Source.MEMORY,
         id=memory_id(summary.seq),
@@ -96,4 +137,5 @@ def _make_candidate(owner: Owner, summary: MemorySummary, similarity: float) -> 
         seq=summary.seq,
         whole=summary.whole,
         agent_id=owner.agent,
+        held=tuple(held),
     )

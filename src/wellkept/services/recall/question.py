@@ -8,14 +8,39 @@ from typing import NamedTuple, Protocol
 
 from wellkept.errors import Forbidden
 from wellkept.lazy import dataclass
-from wellkept.model import Document, Kind, Memory, Owner, Source
+from wellkept.model import Document, HeldWord, Kind, Memory, Owner, Source
 from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.recall.purposes import Facts
+from wellkept.policy.recall.purposes import Facts, Purpose
 from wellkept.policy.text import content_hash
 from wellkept.ports import Vector
 
 PAST_STEP = 8
 """Factor by which a search grows while too few of its results are visible, by their time or agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallRequest:
+    """Parameters of a recall."""
+
+    query: str
+    limit: int = 5
+    kinds: Collection[Kind] | None = None  # without `sources` and `purpose`, also limits the search to memories
+    sources: Collection[Source] | None = None
+    purpose: Purpose | None = None
+    as_of: datetime | None = None
+    where: Condition | None = None  # limits the search to memories, as `kinds` does
+    keeps_sources: bool = False  # `where` filters memories, and the other sources are searched, too
+    min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
+    floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
+    keeps_duplicates: bool = False  # return hits with equal texts, too
+    is_asking: bool = False  # known to be no small talk, for which nothing is recalled
+
+    def list_sources(self) -> Sequence[Source]:
+        """Return the sources to search."""
+        if self.purpose is not None:
+            return [each for each in self.purpose.sources if self.sources is None or each in self.sources]
+        is_filtered = self.kinds is not None or (self.where is not None and not self.keeps_sources)
+        return tuple(self.sources or ((Source.MEMORY,) if is_filtered else Source))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +74,7 @@ class Candidate(NamedTuple):
     document: Document | None = None
     agent_id: str | None = None
     action: str = ""  # action of an event, or final status of a step
+    held: tuple[HeldWord, ...] = ()  # rare words of the question that put it first; see `policy.recall.rare_words`
 
     @property
     def content_hash(self) -> str:

@@ -60,6 +60,9 @@ class PostingSegment:
 
     def find(self, keys: Keys) -> list[Entries]:
         """Return the entries of each word."""
+        if not len(self.keys):
+            # Texts without words make a segment without any: "👍", "...", "the".
+            return [NO_ENTRIES] * len(keys)
         at = self.keys.searchsorted(keys)
         # Behind the last word there is none, but `take` needs a place.
         is_known = self.keys.take(at, mode="clip") == keys

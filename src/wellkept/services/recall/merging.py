@@ -1,0 +1,151 @@
+"""Merge the candidates of all sources into one ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
+from datetime import datetime, timedelta
+from itertools import compress
+from typing import NamedTuple
+
+from wellkept.lazy import dataclass
+from wellkept.model import Hit, Source, Unanswered
+from wellkept.policy.memories.importance import is_small_talk
+from wellkept.policy.memories.trust import Judge
+from wellkept.policy.recall import purposes, ranking
+from wellkept.policy.recall.calibration import keep_relevant
+from wellkept.policy.recall.rare_words import raise_relevance
+from wellkept.services.recall.question import Candidate, RecallRequest, SourceAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Ranked candidates of all sources, best first, before they are cut to the limit."""
+
+    hits: Sequence[Hit]
+    duplicates: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
+    unwanted: Collection[str] = ()  # ids rejected by the filter of the purpose
+    below: Mapping[str, Candidate] = field(default_factory=dict)  # candidates below the floor by id, best first
+    floor: float = 0.0  # least similarity of the best hit
+    counted: Mapping[str, str] = field(default_factory=dict)  # by id of a merged hit: its agent's hit
+    unanswered: Sequence[Unanswered] = ()
+
+
+class Formula(NamedTuple):
+    """What the score of a hit is computed with."""
+
+    weights: Mapping[str, float]  # of similarity, recency, importance and source
+    floor: float  # least similarity of the best hit of a source
+    half_life: timedelta
+    judge: Judge
+
+
+def merge_candidates(
+    found: Mapping[Source, SourceAnswer],
+    now: datetime,
+    request: RecallRequest,
+    formula: Formula,
+    *,
+    unanswered: Sequence[Unanswered],
+    most: int | None,
+) -> Ranking:
+    """Merge the candidates of all sources into one ranking; leave out duplicates and those outside the purpose."""
+    purpose = request.purpose
+    weights = formula.weights if purpose is None else purpose.weights
+    proposed, below, floor = _keep_relevant(found, request, formula.floor)
+    is_wanted = [purpose is None or purposes.is_relevant(purpose, each.facts()) for each in proposed]
+    relevant = list(compress(proposed, is_wanted))
+    scored = [_Scored.of(each, now, weights, formula.half_life) for each in relevant]
+    # Whoever holds a rare word of the question comes first. Ties go to the newest memory.
+    scored.sort(key=lambda each: (len(each.candidate.held), each.score, each.candidate.seq), reverse=True)
+    if len({each.source for each in relevant}) > 1:
+        texts = [(each.candidate.content_hash, each.candidate.source) for each in scored]
+        scored = [scored[place] for place in ranking.order_equal_texts(texts)]
+    # A success rate counts every run, so runs with the same text are not duplicates.
+    keeps_duplicates = request.keeps_duplicates or (purpose is not None and purpose.by_agent)
+
+    def take_best(most: int | None) -> tuple[Sequence[int], Mapping[int, int], Sequence[Hit]]:
+        hashes = (each.candidate.id if keeps_duplicates else each.candidate.content_hash for each in scored)
+        distinct, duplicates = ranking.drop_duplicates(hashes, most=most)
+        return distinct, duplicates, [scored[each].to_hit(weights, formula.judge) for each in distinct]
+
+    distinct, duplicates, hits = take_best(most if purpose is None else None)
+    if any(map(purposes.is_unverified, hits)):
+        # Unverified hits rank below all others, so take the whole list before sorting.
+        distinct, duplicates, hits = take_best(None)
+        hits = sorted(hits, key=purposes.is_unverified)
+    counted: Mapping[str, str] = {}
+    if purpose is not None:
+        candidates = [scored[each].candidate for each in distinct]
+        failed = {each.id for each in candidates if purposes.is_failure(each.facts())}
+        hits, counted = purposes.arrange_hits(purpose, hits, failed, limit=request.limit)
+    return Ranking(
+        hits=hits,
+        duplicates={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
+        unwanted=[each.id for each, is_kept in zip(proposed, is_wanted, strict=True) if not is_kept],
+        below=below,
+        floor=floor,
+        counted=counted,
+        unanswered=unanswered,
+    )
+
+
+def _keep_relevant(
+    found: Mapping[Source, SourceAnswer], request: RecallRequest, floor: float
+) -> tuple[list[Candidate], dict[str, Candidate], float]:
+    """Split the candidates into those to rank and those below the floor; return the floor that applied, too.
+
+    Whoever holds a rare word of the question passes it, and leaves the chances of the others as they were.
+    """
+    least, is_silent = request.min_score, False
+    if least is None:
+        floor = floor if request.floor is None else request.floor
+        # "Thanks, that's all" asks for nothing.
+        is_silent = floor > 0 and not request.is_asking and is_small_talk(request.query)
+    floor = 1.0 if is_silent else floor if least is None else least
+    proposed, below = list[Candidate](), dict[str, Candidate]()
+    for answer in found.values():
+        relevant = [each.similarity for each in answer.candidates]
+        kept = keep_relevant(relevant, floor=floor, is_strict=least is not None)
+        for candidate, is_kept in zip(answer.candidates, kept, strict=True):
+            if candidate.held and not is_silent:
+                candidate = candidate._replace(similarity=raise_relevance(candidate.similarity, candidate.held))
+                is_kept = is_kept or least is None or candidate.similarity >= least
+            if is_kept:
+                proposed.append(candidate)
+            else:
+                below[candidate.id] = candidate
+    return proposed, below, floor
+
+
+class _Scored(NamedTuple):
+    """Candidate with its score. Few candidates become hits, so a hit is built on demand."""
+
+    candidate: Candidate
+    score: float
+    recency: float
+
+    @classmethod
+    def of(cls, candidate: Candidate, now: datetime, weights: Mapping[str, float], half_life: timedelta) -> _Scored:
+        recency = ranking.recency(candidate.created_at, now=now, half_life=half_life)
+        score = ranking.score(candidate.similarity, recency, candidate.importance, candidate.source, weights)
+        return cls(candidate, score, recency)
+
+    def to_hit(self, weights: Mapping[str, float], judge: Judge) -> Hit:
+        candidate, memory = self.candidate, self.candidate.memory
+        parts = ranking.score_parts(
+            candidate.similarity, recency=self.recency, importance=candidate.importance, source=candidate.source
+        )
+        return Hit(
+            source=candidate.source,
+            id=candidate.id,
+            text=candidate.text,
+            score=self.score,
+            parts=parts,
+            weights=weights,
+            created_at=candidate.created_at,
+            memory=None if memory is None else judge(memory),
+            document=candidate.document,
+            agent_id=candidate.agent_id,
+            held=candidate.held,
+        )
