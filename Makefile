@@ -87,7 +87,7 @@ lock: $(VENV)/installed-dev ## pin every package of the image and the workflow b
 	$(PIP) install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra server --extra mcp --extra postgres --extra otel $(LOCK) --output-file deploy/requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra all --extra dev --extra docs $(LOCK) --output-file deploy/ci.lock
-	printf 'hatchling>=1.27\neditables\n' | $(BIN)/uv pip compile - $(LOCK) --output-file deploy/build.lock
+	printf 'hatch-fancy-pypi-readme>=24.1\nhatchling>=1.27\neditables\n' | $(BIN)/uv pip compile - $(LOCK) --output-file deploy/build.lock
 	printf 'cyclonedx-bom>=7,<8\npip-audit>=2.7\n' | $(BIN)/uv pip compile - $(LOCK) --output-file deploy/tools.lock
 
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \

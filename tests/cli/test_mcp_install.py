@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import wellkept
 from wellkept.cli import hosts
 from wellkept.cli.app import program
 from wellkept.cli.config_edits import parse_json, remove_json, remove_toml, set_json, set_toml
 from wellkept.cli.hosts import HOSTS, Host
 from wellkept.errors import Invalid
-from wellkept.settings import table
 
 REPOSITORY = Path(__file__).parents[2]
 ENTRY = {"command": "/bin/wellkept", "args": ["mcp"]}
@@ -239,22 +237,3 @@ def test_platforms_have_their_own_places(home: Path, monkeypatch: pytest.MonkeyP
     assert HOSTS[Host.VSCODE].path() == home / "roaming" / "Code" / "User" / "mcp.json"
     monkeypatch.setenv("CODEX_HOME", str(home / "codex"))
     assert HOSTS[Host.CODEX].path() == home / "codex" / "config.toml"
-
-
-def test_the_entry_of_the_registry_is_true() -> None:
-    """`server.json` at the top of the repository describes this program to the MCP registry."""
-    described = json.loads((REPOSITORY / "server.json").read_text("utf-8"))
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
-    (package,) = described["packages"]
-
-    assert described["version"] == package["version"] == wellkept.__version__
-    assert package["identifier"] == project["name"]
-    assert package["runtimeArguments"][0]["value"] == f"{project['name']}[mcp]=={wellkept.__version__}"
-    assert "mcp" in project["optional-dependencies"]
-    assert f"mcp-name: {described['name']}" in (REPOSITORY / "README.md").read_text("utf-8")
-    assert len(described["description"]) <= 100
-    variables = {name for each in table() for name in each.environment}
-    assert {each["name"] for each in package["environmentVariables"]} <= variables
-    first, *options = package["packageArguments"]
-    shown = CliRunner().invoke(program(), [first["value"], "--help"]).output
-    assert all(each["name"] in shown for each in options)

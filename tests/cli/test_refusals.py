@@ -87,7 +87,8 @@ def test_a_missing_package_is_named_by_its_extra(empty: Program, command: str, m
     code = f"import sys; sys.modules[{missing!r}] = None; from wellkept.cli import main; main()"
     ended = empty.python(code, command)
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.endswith(f"needs more packages; run: pip install 'wellkept[{extra}]'\n")
+    advice = f"run: pip install 'wellkept[{extra}]' (in a clone: pip install '.[{extra}]')"
+    assert ended.err.endswith(f"needs more packages; {advice}\n")
 
 
 def test_what_nobody_expected_keeps_its_traceback_but_shows_no_values(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_the_python_of_a_page_prints_what_it_says(page: Path, tmp_path: Path, mo
 def test_a_page_of_a_framework_begins_with_its_installation(page: Path) -> None:
     commands = "".join(read_blocks(page, "sh"))
 
-    assert page.stem == "index" or re.match(r"pip install '?wellkept", commands)
+    assert page.stem == "index" or re.match(r"pip install ('\.\[|\. )", commands)
 
 
 def test_pages_with_examples_are_found() -> None:

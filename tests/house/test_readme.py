@@ -1,13 +1,12 @@
-"""README: its example works, its figures are those of the benchmarks; and the map of packages is the tree."""
+"""README: its figures are those of the benchmarks; and the map of packages is the tree."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-from tests.documentation import DOCS, ROOT, run_page
+from tests.documentation import DOCS, ROOT
 from tests.house.source import PACKAGE
 from wellkept import __version__
 
@@ -22,12 +21,6 @@ def test_the_map_is_the_tree() -> None:
     tree = {each.name.partition(".")[0] for each in PACKAGE.iterdir()}
 
     assert sorted(mapped) == sorted(tree - UNMAPPED)
-
-
-def test_the_first_example_runs_and_finds_what_it_stored(tmp_path: Path) -> None:
-    first, *_ = run_page(README, tmp_path).splitlines()
-
-    assert first.startswith("Prefers tabs over spaces 0.")
 
 
 def test_it_is_one_screen_with_pictures() -> None:

@@ -303,7 +303,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, name: str, 
         raise ModuleNotFoundError(name=module.partition(".")[0])
 
     monkeypatch.setattr(f"wellkept.providers.readers.{kind.lower()}.import_module", missing)
-    with pytest.raises(Invalid, match=rf"is {kind}, which needs more packages; run: pip install 'rec"):
+    with pytest.raises(
+        Invalid, match=rf"is {kind}, which needs more packages; run: pip install 'wellkept\[documents\]'"
+    ):
         Files().read(b"<p>", name=name)
 
 

@@ -281,7 +281,7 @@ def test_an_open_first_edition_accepts_no_key(start_old: Start, start_new: Start
 def test_a_first_edition_that_starts_later_names_the_upgrade(start_old: Start, start_new: Start) -> None:
     start_new().wait_until_open()
 
-    with pytest.raises(Refused, match=r"SchemaMismatch: .* used by a newer wellkept: run pip install -U wellkept"):
+    with pytest.raises(Refused, match=f"SchemaMismatch: .* used by a newer {FORMER_NAME}: run pip install -U"):
         start_old().wait_until_open()
 
 

@@ -1,4 +1,4 @@
-"""Hooks of the documentation site: pages from outside docs/, links to the repository, and llms.txt."""
+"""Hooks of the documentation site: pages and files from outside docs/, and llms.txt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ ROOT = Path(__file__).parents[2]
 PAGES = {"SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 # They mention everything, and would stand above the page about it in the results of a search.
 LONG_PAGES = {"changelog.md", "cli.md", "decisions.md", "reference/python.md", "reference/records.md", "rest.md"}
-LINK = re.compile(r"(?<=\]\()(?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?(?=\))")
+# Code may look like a link: `tests[0](x)`; the text of a link may be code.
+CODE_OR_LINK = re.compile(
+    r"^```.*?^```$|`[^`\n]+`|\[(?P<text>[^\[\]]*)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -27,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links that leave docs/ to the page made of the file, or to the repository."""
+    """Point links that leave docs/ to the page made of the file; of other files of the repository, name the path."""
     if page.file.src_uri in LONG_PAGES:
         page.meta.setdefault("search", {"boost": 0.3})
     origin = {target: source for source, target in PAGES.items()}.get(page.file.src_uri)
@@ -35,21 +39,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     depth = "../" * page.file.src_uri.count("/")
 
     def replace(match: re.Match[str]) -> str:
-        target, anchor = match["target"], match["anchor"] or ""
-        path = (folder / target).resolve()
-        if not path.is_relative_to(ROOT) or not path.exists():
+        text, target, anchor = match["text"], match["target"], match["anchor"] or ""
+        path = (folder / (target or "")).resolve()
+        if not target or not path.is_relative_to(ROOT) or not path.exists():
             return match[0]
         name = path.relative_to(ROOT).as_posix()
         if name in PAGES:
-            return depth + PAGES[name] + anchor
+            return f"[{text}]({depth}{PAGES[name]}{anchor})"
         if name.startswith("docs/") and path.suffix:
-            return depth + name.removeprefix("docs/") + anchor
-        kind = "tree" if path.is_dir() else "blob"
-        return f"{config.repo_url}/{kind}/main/{name}{anchor}"
+            return f"[{text}]({depth}{name.removeprefix('docs/')}{anchor})"
+        return text if name in text else f"{text} (`{name}`)"
 
-    # Code may look like a link: `tests[0](x)`.
-    parts = re.split(r"(^```.*?^```$|`[^`\n]+`)", markdown, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if number % 2 else LINK.sub(replace, part) for number, part in enumerate(parts))
+    return CODE_OR_LINK.sub(replace, markdown)
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
@@ -68,7 +69,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def _list_pages(section: Any, address: str) -> list[str]:
     if isinstance(section, Page):
-        return [f"- [{section.title}]({address}{section.url}): {_summarise(section.markdown or '')}"]
+        return [f"- [{section.title}]({address + section.url or './'}): {_summarise(section.markdown or '')}"]
     return [line for child in section.children for line in _list_pages(child, address)]
 
 

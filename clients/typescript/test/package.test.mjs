@@ -68,8 +68,8 @@ test("the client alone installs nothing else and works", async () => {
   try {
     writeFileSync(join(lone, "package.json"), '{"type": "module", "private": true}');
     await run("npm", ["install", "--no-audit", "--no-fund", "--offline", tarball], { cwd: lone });
-    assert.deepEqual(readdirSync(join(lone, "node_modules")).filter((name) => !name.startsWith(".")), ["@wellkept"]);
-    const program = `import { Client } from "@wellkept/client"; console.log((await new Client().health()).status)`;
+    assert.deepEqual(readdirSync(join(lone, "node_modules")).filter((name) => !name.startsWith(".")), ["wellkept"]);
+    const program = `import { Client } from "wellkept"; console.log((await new Client().health()).status)`;
     writeFileSync(join(lone, "program.js"), program);
     const environment = { ...process.env, WELLKEPT_SERVER: server.url };
     assert.equal((await run(process.execPath, ["program.js"], { cwd: lone, env: environment })).stdout, "ok\n");

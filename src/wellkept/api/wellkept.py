@@ -41,6 +41,7 @@ from wellkept.services.knowledge.skills import Skills
 from wellkept.services.upkeep.maintain import MaintenanceReport
 from wellkept.services.walk import Progress
 from wellkept.settings import Settings, masked
+from wellkept.settings.former import warn_of_former_store
 
 if TYPE_CHECKING:
     from wellkept import store
@@ -106,6 +107,8 @@ class Wellkept:
         skills = Skills(SkillFolders(self.settings.skills))
         tokens = open_tokenizer(tokenizer or self.settings.tokenizer, folder=self.settings.tiktoken_cache_dir)
         self._now = _utc_now if clock is None else _normalise_clock(clock)
+        if not self.settings.url:
+            warn_of_former_store(Path(store.sqlite_path(self.settings.store_url)))
         self._store = self._open_store()
         try:
             models = open_models(self.settings, model)

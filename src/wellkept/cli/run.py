@@ -29,6 +29,7 @@ from wellkept.cli.text import safe
 from wellkept.errors import Invalid, ModelError, NotFound, StoreBusy, StoreError, WellkeptError
 from wellkept.lazy import dataclass
 from wellkept.policy.names import check_user
+from wellkept.program import advise_install
 from wellkept.settings import Settings, load_numpy_with_one_thread
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def optional_module(module: str, *, needs: str, extra: str) -> ModuleType:
         if (error.name or "").partition(".")[0] == "wellkept":
             # A part of wellkept itself is missing.
             raise
-        raise Invalid(f"{needs} needs more packages; run: pip install 'wellkept[{extra}]'") from error
+        raise Invalid(f"{needs} needs more packages; {advise_install(extra)}") from error
 
 
 def _decode(arguments: Mapping[str, Any]) -> dict[str, Any]:

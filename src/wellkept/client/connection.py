@@ -19,6 +19,7 @@ from wellkept.client.decoding import build_error
 from wellkept.errors import ERROR_HEADER, Invalid, RequestInProgress, StoreAway, StoreError, TimedOut, WellkeptError
 from wellkept.lazy import LazyModule
 from wellkept.model import Json
+from wellkept.program import advise_install
 
 T = TypeVar("T")
 Plan = Generator["HttpRequest | float", Any, T]
@@ -55,7 +56,7 @@ class ServerAddress:
         try:
             address = endpoint.check_address(url, "The address", key="`key`", example="http://127.0.0.1:8077")
         except ModuleNotFoundError as error:
-            raise Invalid(f"A client needs the package {error.name!r}; run: pip install 'wellkept[client]'") from error
+            raise Invalid(f"A client needs the package {error.name!r}; {advise_install('client')}") from error
         if retries < 0 or not timeout > 0:
             raise Invalid("`timeout` is a number of seconds above 0, `retries` a whole number from 0.")
         self.url = address.geturl().rstrip("/")

@@ -35,7 +35,7 @@ _SCOPE_ORDER = tuple(KeyScope)
 def key_text(tenant: str, id: str, secret: bytes) -> str:
     """Build the key a caller sends.
 
-    >>> key_text("acme", "aaaaaaaa", bytes(32))[:35]
+    >>> key_text("acme", "aaaaaaaa", bytes(32))[:34]
     'wellkept_mfrw2zi_aaaaaaaa_aaaaaaaa'
     """
     return f"{PROGRAM}_{encode_base32(tenant.encode())}_{id}_{encode_base32(secret)}"

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from wellkept.errors import Invalid
 from wellkept.ports import Reading
+from wellkept.program import advise_install
 from wellkept.providers.readers.html import declared_charset, read_html
 from wellkept.providers.readers.pdf import read_pdf
 from wellkept.providers.readers.text import read_markdown, read_text
@@ -29,7 +30,6 @@ MAX_PATH_CHARS = 1024
 PATH_PATTERN = re.compile(rf"(?:[~.]?/)?\S+(?:{'|'.join(map(re.escape, sorted(KNOWN)))})", re.IGNORECASE)
 """One word that ends like a file: it is taken as a path even if the file does not exist."""
 
-INSTALL = "pip install 'wellkept[documents]'"
 PDF_MARK = b"%PDF-"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -96,7 +96,7 @@ class Files:
             if (error.name or "").partition(".")[0] not in ("lxml", "pypdf"):
                 raise
             kind = "PDF" if error.name == "pypdf" else "HTML"
-            raise Invalid(f"{name} is {kind}, which needs more packages; run: {INSTALL}") from error
+            raise Invalid(f"{name} is {kind}, which needs more packages; {advise_install('documents')}") from error
 
 
 def _decode(content: bytes, charset: str) -> str:

@@ -11,6 +11,7 @@ from wellkept.errors import Invalid, ModelError
 from wellkept.model import Json
 from wellkept.policy.text import clean_text
 from wellkept.ports import Model, Models
+from wellkept.program import advise_install
 from wellkept.providers.foreign import call_foreign
 from wellkept.settings import Settings
 
@@ -47,7 +48,7 @@ def _open_model(settings: Settings, role: str) -> Model | None:
     try:
         make: Any = import_module("wellkept.providers.openai_model").OpenAIModel
     except ModuleNotFoundError as error:
-        raise Invalid(f"A model needs the package {error.name!r}; run: pip install 'wellkept[openai]'") from error
+        raise Invalid(f"A model needs the package {error.name!r}; {advise_install('openai')}") from error
     is_own = {name: bool(role and getattr(settings, f"{prefix}{name}")) for name in ("base_url", "api_key")}
     return CheckedModel(
         make(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from wellkept.errors import Invalid
+from wellkept.program import advise_install
 
 SERVICE = "wellkept"
 
@@ -27,7 +28,7 @@ def export_spans(endpoint: str) -> Iterator[None]:
         resources = import_module("opentelemetry.sdk.resources")
         otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     except ModuleNotFoundError as error:
-        raise Invalid("Sending spans needs more packages; run: pip install 'wellkept[otel]'") from error
+        raise Invalid(f"Sending spans needs more packages; {advise_install('otel')}") from error
     provider = sdk.TracerProvider(resource=resources.Resource.create({"service.name": SERVICE}))
     exporter = otlp.OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
     provider.add_span_processor(batches.BatchSpanProcessor(exporter))

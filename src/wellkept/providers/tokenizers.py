@@ -14,6 +14,7 @@ from typing import Any
 from wellkept.errors import Invalid
 from wellkept.policy.prompt.tokens import estimate_tokens
 from wellkept.ports import TokenCounter
+from wellkept.program import advise_install
 
 CHOICES = "estimate, or tiktoken:<encoding or model> such as tiktoken:o200k_base"
 ENCODINGS_MODULE = "tiktoken_ext.openai_public"
@@ -56,7 +57,7 @@ def _open_tiktoken(name: str, folder: Path) -> Callable[[str], int]:
     try:
         tiktoken, encodings = import_module("tiktoken"), _copy_module(ENCODINGS_MODULE)
     except ModuleNotFoundError as error:
-        raise Invalid("This tokenizer needs the package 'tiktoken'; run: pip install 'wellkept[tokens]'") from error
+        raise Invalid(f"This tokenizer needs the package 'tiktoken'; {advise_install('tokens')}") from error
     vars(encodings)["load_tiktoken_bpe"] = lambda address, expected_hash: _read_ranks(address, expected_hash, folder)
     constructors = {each: make for each, make in encodings.ENCODING_CONSTRUCTORS.items() if each != "gpt2"}
     try:

@@ -24,6 +24,7 @@ from wellkept.model import Agent, AgentAnswer, AgentQuestion, Owner, RunEvent
 from wellkept.policy.names import check_session
 from wellkept.policy.prompt.images import check_images
 from wellkept.policy.text import check_text
+from wellkept.program import advise_install
 from wellkept.runner.prompt import RunPrompt
 from wellkept.services.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.tools import catalog
@@ -32,7 +33,7 @@ from wellkept.tools.spec import Tool
 if TYPE_CHECKING:
     from wellkept.runner.loop import FinishedRun
 
-MISSING_PACKAGES = "Running an agent needs more packages; run: pip install 'wellkept[agent]'"
+MISSING_PACKAGES = f"Running an agent needs more packages; {advise_install('agent')}"
 NO_MODEL = (
     "No model is configured. Set OPENAI_MODEL, and OPENAI_BASE_URL and OPENAI_API_KEY for its endpoint; or set the "
     "agent's own model."

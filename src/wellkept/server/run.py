@@ -18,6 +18,7 @@ import uvicorn
 
 from wellkept.api.wellkept import Wellkept
 from wellkept.errors import Invalid
+from wellkept.program import advise_install
 from wellkept.providers.otlp import export_spans
 from wellkept.server.app import create_app
 from wellkept.server.console.logins import PATH
@@ -31,7 +32,7 @@ from wellkept.settings import Settings, masked, share_heaps
 GRACE_SECONDS = 10
 """Seconds that running requests get to finish when the server stops."""
 
-NO_MCP = "not installed; run: pip install 'wellkept[mcp]'"
+NO_MCP = f"not installed; {advise_install('mcp')}"
 BACKLOG = 2048
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast, get_type_hints
 
 from wellkept.errors import Invalid
+from wellkept.program import PROGRAM
+from wellkept.settings.former import warn_of_former_settings
 from wellkept.settings.sources import PREFIX, SHARED_FILE, from_environment, from_table, read_file, settings_files
 from wellkept.settings.values import SettingRow, convert_value, render_default, render_value, setting
 
@@ -296,6 +298,7 @@ class Settings:
         Raises: Invalid for an unknown key, a value of the wrong type or out of range, or an unreadable file.
         """
         variables = os.environ if environment is None else environment
+        warn_of_former_settings(folder or Path(), variables)
         known = table(cls)
         values: dict[str, Any] = {}
         for path in settings_files(folder or Path(), variables):
@@ -334,7 +337,7 @@ def default_url(environment: Mapping[str, str] | None = None, *, platform: str =
             folder = Path(variables.get("HOME") or Path.home()) / below
         except RuntimeError as error:
             raise Invalid(f"There is no home folder to keep memories in; set {PREFIX}URL.") from error
-    return f"sqlite:///{(folder / 'wellkept' / 'wellkept.db').as_posix()}"
+    return f"sqlite:///{(folder / PROGRAM / f'{PROGRAM}.db').as_posix()}"
 
 
 def table(settings: type[Settings] = Settings) -> Sequence[SettingRow]:

@@ -13,6 +13,7 @@ from wellkept.errors import Invalid
 from wellkept.model import BackupReport
 from wellkept.policy.audit import check_key
 from wellkept.ports import Store
+from wellkept.program import advise_install
 from wellkept.store.engine import Engine
 from wellkept.store.sqlstore import SqlStore
 
@@ -115,7 +116,7 @@ def _open_postgres(url: str, **options: Any) -> Engine:
     try:
         postgres = import_module("wellkept.store.postgres.engine")
     except ModuleNotFoundError as error:
-        raise Invalid("PostgreSQL needs its driver; run: pip install 'wellkept[postgres]'") from error
+        raise Invalid(f"PostgreSQL needs its driver; {advise_install('postgres')}") from error
     return cast(Engine, postgres.PostgresEngine(url, **options))
 
 

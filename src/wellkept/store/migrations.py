@@ -92,7 +92,7 @@ def check_applied(migrations: Sequence[Migration], applied: Mapping[int, str]) -
         if number not in known:
             raise SchemaMismatch(
                 f"The database has schema {number}, this program knows up to {max(known)}. "
-                "It was used by a newer wellkept: run pip install -U wellkept."
+                "It was used by a newer wellkept: run pip install -U wellkept (in a clone: git pull && pip install .)."
             )
         if known[number].checksum != checksum:
             raise SchemaMismatch(

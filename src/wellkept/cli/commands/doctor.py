@@ -22,6 +22,7 @@ from wellkept.cli.run import REFUSED, Command, Run
 from wellkept.cli.text import EMPTY, mark, one_line, plain_time
 from wellkept.errors import Invalid, ModelError, SchemaMismatch, StoreAway, StoreDamaged, WellkeptError
 from wellkept.model import CheckResult, MaintenanceRun, RefusedText
+from wellkept.program import advise_install
 from wellkept.settings import Settings, masked
 from wellkept.settings.origins import SettingValue, describe_settings
 
@@ -152,7 +153,7 @@ def _check_driver() -> CheckResult:
     try:
         version = import_module("psycopg").__version__
     except ModuleNotFoundError:
-        advice = "Run: pip install 'wellkept[postgres]'"
+        advice = f"To install it, {advise_install('postgres')}"
         return _fail("driver", "psycopg is not installed", advice)
     return _pass("driver", f"psycopg {version}")
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from starlette.types import Receive, Scope, Send
 
 from wellkept.api.wellkept import Wellkept
+from wellkept.program import advise_install
 from wellkept.server.http.errors import error_response
 from wellkept.server.http.routing import READ, Route
 
@@ -18,7 +19,7 @@ PATH = "/mcp"
 ROUTE = Route("POST", PATH, READ)
 """READ is enough to connect; tools that write require more."""
 
-NOT_INSTALLED = "This server has no MCP endpoint: on its machine, run: pip install 'wellkept[mcp]'"
+NOT_INSTALLED = f"This server has no MCP endpoint: on its machine, {advise_install('mcp')}"
 
 
 class McpRoute(Protocol):
