@@ -114,10 +114,12 @@ def _ask(
         _store_rest(store, agent, others[0].memories if others else (), end)
         for question in questions:
             moment[0] = question.now or end
-            agent.context(SESSION, question.text, budget=BUDGETS[-1])  # loads the index
+            agent.context(question.text, session=SESSION, budget=BUDGETS[-1])  # loads the index
             for budget in BUDGETS:
                 started = perf_counter()
-                made = agent.context(SESSION, question.text, system_prompt="You help one person.", budget=budget)
+                made = agent.context(
+                    question.text, session=SESSION, system_prompt="You help one person.", budget=budget
+                )
                 seconds = perf_counter() - started
                 shown = {labels.get(id) for id in _shown(made)}
                 evidence = mean(id in shown for id in question.expected)

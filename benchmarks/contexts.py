@@ -66,8 +66,10 @@ def _embedder() -> Embedder:
 
 def _speed(memory: AgentMemory, budget: int, what: str, least: float) -> Line:
     questions = sentences(CALLS, seed=9, words=8)
-    memory.context(SESSION, questions[0], budget=budget)  # loads the index, and folds what has to be folded
-    took = _p50(lambda question: memory.context(SESSION, question, system_prompt=PROMPT, budget=budget), questions)
+    memory.context(questions[0], session=SESSION, budget=budget)  # loads the index, and folds what has to be folded
+    took = _p50(
+        lambda question: memory.context(question, session=SESSION, system_prompt=PROMPT, budget=budget), questions
+    )
     return Line(
         f"context, {TURNS} turns, {NOTES} notes, {EPISODES:,} episodes, {what} (p50)",
         f"{took * 1000:.1f} ms",
@@ -123,7 +125,7 @@ def _reused_share(folder: Path, layout: Layout) -> float:
             question, thought = said[2 * number : 2 * number + 2]
             memory.remember(thought, kind="episode")
             memory.remember(f"{thought} {number}")
-            made = memory.context(SESSION, question, system_prompt=PROMPT)
+            made = memory.context(question, session=SESSION, system_prompt=PROMPT)
             prompts.append("".join(json.dumps(message) for message in made.messages))
             memory.log_turn(SESSION, user=question, assistant=answers[number])
     reused = sum(_common(before, after) for before, after in pairwise(prompts))

@@ -118,7 +118,7 @@ def list_works(agent: AgentMemory, crowd: int) -> dict[str, Callable[[], None]]:
 
     def build_prompt() -> None:
         for query in queries:
-            one.context("s-0", query)
+            one.context(query, session="s-0")
 
     def remember() -> None:
         for _ in queries:

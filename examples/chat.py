@@ -33,7 +33,7 @@ def main():
                 break
             if not said:
                 continue
-            prompt = memory.context(session, said, system_prompt=PROMPT, budget=4000)
+            prompt = memory.context(said, session=session, system_prompt=PROMPT, budget=4000)
             reply = ask_model(prompt.messages)
             print(f"assistant: {reply}")
             memory.log_turn(session, user=said, assistant=reply)

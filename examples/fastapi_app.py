@@ -58,5 +58,5 @@ async def recall(question: str, memory: UserMemory) -> list[dict[str, object]]:
 @app.post("/prompt")
 async def build_prompt(body: Text, session: str, memory: UserMemory) -> list[dict[str, object]]:
     """Return the messages for your model."""
-    prompt = await memory.context(session, body.text, budget=4000)
+    prompt = await memory.context(body.text, session=session, budget=4000)
     return [dict(message) for message in prompt.messages]

@@ -46,6 +46,9 @@ SETTINGS = {
 PATIENCE = 90.0  # seconds after which something will not happen any more; a busy machine may take its time
 SETUP_LOCK = 7_265_636  # advisory lock: several workers may prepare one shared server at once
 
+LIST_NODES = "SELECT groupid = 0, nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid <> 0"
+"""The coordinator, if it is among its nodes, and then the workers. It cannot be added as a worker of itself."""
+
 Account = dict[str, Any]  # whom to run a subprocess as; empty: as ourselves
 
 # Prints the server's pid after each launch. Reads a letter: "c" is crash and recover, "d" is down until the next letter
@@ -127,19 +130,21 @@ class PostgresServer:
         """The same on a Citus cluster: a database on each node, whose tables, if there are any, are distributed."""
         name = f"wellkept_test_{uuid.uuid4().hex[:16]}"
         create = sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(APP))
-        self._run(create)
-        with psycopg.connect(self._superuser_url, autocommit=True) as admin:
-            nodes = admin.execute("SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary'").fetchall()
+        # Adding a node alters every role on it, which fails if another worker does so at the same moment.
+        with self._alone() as admin:
+            self._run(create)
             admin.execute("SELECT run_command_on_workers(%s)", [create.as_string(admin)])
-        for host, port in nodes:
-            with psycopg.connect(self.admin_url(name), host=host, port=port, autocommit=True) as node:
-                node.execute("CREATE EXTENSION IF NOT EXISTS citus")
-                node.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        with psycopg.connect(self.admin_url(name), autocommit=True) as coordinator:
-            coordinator.execute("CREATE EXTENSION IF NOT EXISTS citus")
-            coordinator.execute("CREATE EXTENSION IF NOT EXISTS vector")
-            for host, port in nodes:
-                coordinator.execute("SELECT citus_add_node(%s, %s)", [host, port])
+            nodes = admin.execute(LIST_NODES).fetchall()
+            for _, host, port in nodes:
+                with psycopg.connect(self.admin_url(name), host=host, port=port, autocommit=True) as node:
+                    for extension in ("citus", "vector"):
+                        node.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
+            with psycopg.connect(self.admin_url(name), autocommit=True) as coordinator:
+                for extension in ("citus", "vector"):
+                    coordinator.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
+                for is_coordinator, host, port in nodes:
+                    add = "citus_set_coordinator_host" if is_coordinator else "citus_add_node"
+                    coordinator.execute(f"SELECT {add}(%s, %s)", [host, port])
         url = self._url(name, login=f"{APP}:{APP}")
         if has_tables:
             open_store(url, busy_timeout=100, pool_size=1, index_cache_mb=1).close()
@@ -157,6 +162,11 @@ class PostgresServer:
     def admin_url(self, database: str) -> str:
         """The superuser's URL of a database, given by its name or by its URL."""
         return self._url(_database_name(database), login=urlsplit(self._superuser_url).netloc.rpartition("@")[0])
+
+    def read_log(self, start: int = 0) -> str:
+        """What the server has logged, from a position on."""
+        assert self.process is not None
+        return self.process.read_log(start)
 
     def crash(self) -> None:
         """Stops at once without a checkpoint and starts again by replaying the log: same port, same databases."""
@@ -202,9 +212,15 @@ class PostgresServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _prepare(self) -> None:
+    @contextmanager
+    def _alone(self) -> Iterator[psycopg.Connection]:
+        """A superuser's connection that only one worker has at a time."""
         with psycopg.connect(self._superuser_url, autocommit=True) as admin:
             admin.execute("SELECT pg_advisory_lock(%s)", [SETUP_LOCK])
+            yield admin
+
+    def _prepare(self) -> None:
+        with self._alone() as admin:
             if not admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [APP]).fetchone():
                 role = sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}")
                 admin.execute(role.format(sql.Identifier(APP), sql.Literal(APP)))
@@ -292,6 +308,10 @@ class ServerProcess:
         else:
             self._wait_until_ready()
 
+    def read_log(self, start: int = 0) -> str:
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), max(0, size - start), start).decode(errors="replace")
+
     def stop(self) -> None:
         if not self._log.closed:
             self._keeper.communicate(b"s", timeout=PATIENCE)
@@ -311,9 +331,7 @@ class ServerProcess:
         comes_true(lambda: not self.pid or self._keeper.poll() is not None or self._answers(), within=PATIENCE)
         if self.pid and self._keeper.poll() is None and self._answers():
             return
-        size = os.fstat(self._log.fileno()).st_size
-        tail = os.pread(self._log.fileno(), 4000, max(0, size - 4000)).decode(errors="replace")
-        raise RuntimeError(f"the server did not start; its log ends with:\n{tail}")
+        raise RuntimeError(f"the server did not start; its log ends with:\n{self.read_log()[-4000:]}")
 
 
 def _database_name(name_or_url: str) -> str:

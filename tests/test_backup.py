@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import json
+import random
+import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wellkept import Invalid, Settings, Wellkept
 from wellkept.api.agent import AgentMemory
+from wellkept.lazy import zstd
 from wellkept.store.sqlite import backup
 
 LONG = "line of a log\n" * 3000
@@ -204,3 +211,129 @@ def test_postgresql_says_how_to_make_a_backup(postgres_url: str, tmp_path: Path)
     (tmp_path / "monday.tar.zst").touch()
     with pytest.raises(Invalid, match="SQLite file"):
         Wellkept.restore(tmp_path / "monday.tar.zst", to=postgres_url)
+
+
+ODD = (
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    "",
+    "x",
+    "2026-13-01",
+    "2026-01-01T00:00:00",
+    [],
+    ["database.db"],
+    {},
+    {"bytes": 1},
+    10**30,
+)
+"""Values of every type, none of which a manifest has."""
+
+
+def read_tar(path: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    with zstd.ZstdFile(path) as file, tarfile.open(fileobj=file, mode="r|") as archive:
+        return [(member, archive.extractfile(member).read()) for member in archive]  # type: ignore[union-attr]
+
+
+def write_tar(
+    path: Path, members: Sequence[tuple[tarfile.TarInfo, bytes]], manifest: object, behind: bytes = b""
+) -> None:
+    """Write a backup with another manifest: a value, or what is there instead of JSON."""
+    encoded = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
+    with zstd.ZstdFile(path, "wb") as file:
+        with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            for member, content in members[:-1]:
+                archive.addfile(member, io.BytesIO(content))
+            last = tarfile.TarInfo("manifest.json")
+            last.size = len(encoded)
+            archive.addfile(last, io.BytesIO(encoded))
+        file.write(behind)
+
+
+def list_manifests(manifest: dict[str, Any]) -> Iterator[object]:
+    """Yield every manifest with one value missing or odd, at any depth, and some that are no object."""
+    yield from ODD
+    yield from (b"", b"{", b"\xff", b"[" * 100_000, b'{"a":' * 100_000)
+    for name in manifest:
+        yield {each: value for each, value in manifest.items() if each != name}
+        yield from (manifest | {name: odd} for odd in ODD)
+    members = manifest["members"]
+    for name in members:
+        yield manifest | {"members": {each: value for each, value in members.items() if each != name}}
+        for field in members[name]:
+            rest = {each: value for each, value in members[name].items() if each != field}
+            yield manifest | {"members": members | {name: rest}}
+            yield from (manifest | {"members": members | {name: members[name] | {field: odd}}} for odd in ODD)
+        yield from (manifest | {"members": members | {name: odd}} for odd in ODD)
+        yield manifest | {"members": members | {name: members[name] | {"more": 1}}}
+    yield manifest | {"members": members | {"contents/x": {"bytes": 1, "sha256": "0" * 64}}}
+
+
+def test_any_other_manifest_is_refused_in_a_sentence(store: Wellkept, tmp_path: Path) -> None:
+    path = tmp_path / "monday.tar.zst"
+    store.backup(path)
+    members = read_tar(path)
+    manifest = json.loads(members[-1][1])
+    variants = list(list_manifests(manifest))
+    assert len(variants) > 150
+
+    for variant in variants:
+        write_tar(path, members, variant)
+        with pytest.raises(Invalid):
+            Wellkept.verify_backup(path)
+    for variant in variants[::40]:
+        write_tar(path, members, variant)
+        with pytest.raises(Invalid):
+            Wellkept.restore(path, to=url_of(tmp_path, "new/copy.db"))
+        assert list((tmp_path / "new").glob("*")) == []
+    write_tar(path, members, manifest)
+    assert Wellkept.verify_backup(path).texts == 1
+
+
+def test_what_stands_behind_a_backup_is_refused(store: Wellkept, tmp_path: Path) -> None:
+    path = tmp_path / "monday.tar.zst"
+    store.backup(path)
+    members, whole = read_tar(path), path.read_bytes()
+    manifest = json.loads(members[-1][1])
+
+    for behind in (b"x", b"x" * 512, b"\0" * 512 + b"x", b"\0" * 20_000 + b"x", b"{}" * 8000):
+        write_tar(path, members, manifest, behind)
+        with pytest.raises(Invalid):
+            Wellkept.verify_backup(path)
+        path.write_bytes(whole + behind)
+        with pytest.raises(Invalid):
+            Wellkept.restore(path, to=url_of(tmp_path, "new/copy.db"))
+    path.write_bytes(whole + whole)
+    with pytest.raises(Invalid):
+        Wellkept.verify_backup(path)
+    write_tar(path, members, manifest, b"\0" * 20_000)
+    assert Wellkept.verify_backup(path).texts == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mutated_archive_is_refused_or_whole(store: Wellkept, tmp_path: Path, seed: int) -> None:
+    """Bytes of headers, contents and padding change, vanish and are doubled, inside and outside the compression."""
+    path, chosen = tmp_path / "monday.tar.zst", random.Random(seed)
+    made = store.backup(path)
+    compressed = path.read_bytes()
+    with zstd.ZstdFile(path) as file:
+        plain = file.read()
+    # The database is most of the bytes; what is read before its checksum is compared is in the headers.
+    headers = [place for place in range(0, len(plain), 512) if plain[place + 257 : place + 262] == b"ustar"]
+    for number in range(60):
+        is_inside = number % 3 > 0
+        content = bytearray(plain if is_inside else compressed)
+        place = chosen.choice(headers) + chosen.randrange(512) if is_inside else chosen.randrange(len(content))
+        size = chosen.choice((1, 1, 4, 512))
+        match chosen.randrange(3):
+            case 0:
+                content[place : place + size] = chosen.randbytes(size)
+            case 1:
+                del content[place : place + size]
+            case _:
+                content[place:place] = content[place : place + size]
+        path.write_bytes(zstd.compress(bytes(content)) if is_inside else bytes(content))
+        with suppress(Invalid):
+            assert Wellkept.verify_backup(path) == made

@@ -35,7 +35,7 @@ def test_what_the_verbs_answer_with_can_be_named_in_annotations() -> None:
         atlas: AgentMemory = store.agent("atlas")
         kept: Memory = atlas.remember("Prefers tabs over spaces")
         hits: list[Hit] = list(atlas.recall("tabs"))
-        made: WorkingMemory = atlas.context("s-1", "tabs?")
+        made: WorkingMemory = atlas.context("tabs?", session="s-1")
 
         assert isinstance(atlas, AgentMemory)
         assert isinstance(store.tenant(), wellkept.TenantMemory)

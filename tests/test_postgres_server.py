@@ -3,9 +3,13 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -173,3 +177,62 @@ def test_no_server_outlives_a_killed_test_run() -> None:
         run.kill()
 
     eventually(lambda: not is_alive(int(pid)) and not Path(folder).exists())
+
+
+# What our own functions for a cluster call, as an extension that has the name of Citus.
+STAND_IN = """
+CREATE TABLE public.pg_dist_node (groupid INTEGER, nodename TEXT, nodeport INTEGER, noderole TEXT DEFAULT 'primary');
+CREATE FUNCTION public.citus_set_coordinator_host(host text, port integer) RETURNS void LANGUAGE sql AS
+  $$ INSERT INTO public.pg_dist_node VALUES (0, host, port) $$;
+CREATE FUNCTION public.citus_add_node(host text, port integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF port = current_setting('port')::integer THEN
+    RAISE 'Node cannot add itself as a worker';
+  END IF;
+  ALTER ROLE app CONNECTION LIMIT 99;
+  PERFORM pg_sleep(0.3);
+  INSERT INTO public.pg_dist_node SELECT count(*) + 1, host, port FROM public.pg_dist_node;
+END $$;
+CREATE FUNCTION public.run_command_on_workers(command text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  port integer;
+  psql text := (SELECT setting FROM pg_config WHERE name = 'BINDIR')
+    || '/psql -v ON_ERROR_STOP=1 -h 127.0.0.1 -U postgres -p ';
+BEGIN
+  FOR port IN SELECT nodeport FROM public.pg_dist_node WHERE groupid > 0 LOOP
+    EXECUTE format('COPY (SELECT %L) TO PROGRAM %L', command, psql || port);
+  END LOOP;
+END $$;
+"""
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresServer]:
+    """A coordinator, which knows itself as a node, and a worker."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, ExitStack() as running:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "extension").mkdir()
+        (folder / "extension" / "citus.control").write_text("default_version = '1'\n")
+        (folder / "extension" / "citus--1.sql").write_text(STAND_IN)
+        monkeypatch.delenv(module.SERVER_VARIABLE, raising=False)
+        monkeypatch.setitem(module.SETTINGS, "extension_control_path", f"{folder}:$system")
+        coordinator, worker = (running.enter_context(PostgresServer.start()) for _ in range(2))
+        urls = [each.process.url for each in (coordinator, worker) if each.process is not None]
+        with psycopg.connect(urls[0], autocommit=True) as admin:
+            admin.execute("CREATE EXTENSION citus")
+            admin.execute("SELECT citus_set_coordinator_host('127.0.0.1', %s)", [urlsplit(urls[0]).port])
+            admin.execute("SELECT citus_add_node('127.0.0.1', %s)", [urlsplit(urls[1]).port])
+        monkeypatch.setenv(module.SERVER_VARIABLE, urls[0])
+        yield coordinator
+
+
+def test_two_workers_create_databases_on_a_cluster_at_once(cluster: PostgresServer) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        servers = [each.result() for each in [pool.submit(PostgresServer.start) for _ in range(2)]]
+        made = [each.result() for each in [pool.submit(server.create_database) for server in servers]]
+
+    for url in made:
+        nodes = ask(cluster.admin_url(url), "SELECT array_agg(groupid ORDER BY groupid) FROM pg_dist_node")
+        assert nodes == [0, 2]
+        assert ask(url, "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == 1

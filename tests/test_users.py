@@ -71,7 +71,7 @@ def fill(agent: AgentMemory, user: str) -> Target:
     mine.put("codes", "launch", {"name": SECRET})
     mine.put(("codes", MARKER), "launch", {"name": SECRET})
     mine.consolidate()
-    call = mine.context(f"s-{user}", QUESTION)
+    call = mine.context(QUESTION, session=f"s-{user}")
     detail = mine.store_detail(f"{SECRET} " * 50, description=SECRET, session_id=f"s-{user}")
     proposals = mine.proposals()
     return Target(
@@ -131,7 +131,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "delete_session": lambda me, it: me.delete_session(it.session),
     "inject": lambda me, it: me.inject(QUESTION),
     "private_memory": lambda me, it: me.private_memory(),
-    "context": lambda me, it: re.sub(r"now: .*", "", repr(me.context(it.session, QUESTION).messages)),
+    "context": lambda me, it: re.sub(r"now: .*", "", repr(me.context(QUESTION, session=it.session).messages)),
     "context_calls": lambda me, it: me.context_calls(session_id=it.session),
     "context_call": lambda me, it: me.context_call(it.call),
     "search_knowledge": lambda me, it: me.search_knowledge(QUESTION),
@@ -289,7 +289,7 @@ def test_another_user_cannot_be_named(agent: AgentMemory) -> None:
         lambda: own.recall("tea", user="u-8"),
         lambda: own.for_user("u-8"),
         lambda: own.add_session(user="u-8"),
-        lambda: own.context("s-1", "hello", user="u-8"),
+        lambda: own.context("hello", session="s-1", user="u-8"),
     ):
         with pytest.raises(Invalid, match="another user"):
             call()
@@ -349,10 +349,10 @@ def test_a_prompt_has_one_reader(agent: AgentMemory) -> None:
     agent.log_turn("s-0", user="hello", assistant="hello")
 
     shown = {
-        "session of the user": agent.context("s-7", "what is mine").messages,
-        "user": agent.context("s-new", "what is mine", user="u-7").messages,
-        "nobody": agent.context("s-0", "what is mine").messages,
-        "another user": agent.context("s-7", "what is mine", user="u-8").messages,
+        "session of the user": agent.context("what is mine", session="s-7").messages,
+        "user": agent.context("what is mine", session="s-new", user="u-7").messages,
+        "nobody": agent.context("what is mine", session="s-0").messages,
+        "another user": agent.context("what is mine", session="s-7", user="u-8").messages,
         "private of nobody": agent.private_memory(),
         "inject of nobody": agent.inject(MARKER),
         "block of nobody": agent.recall_block(MARKER),

@@ -59,7 +59,7 @@ def fill(wellkept: Wellkept) -> dict[str, str]:
         ann.remember(f"The office on Baker Street opens at nine o'clock in the morning{'!' * number}")
     ann.consolidate()
     ann.log_turn("monday", user="When does the office open?", assistant="At nine.")
-    ann.context("monday", "which indentation?")
+    ann.context("which indentation?", session="monday")
     ann.log_turn("monday", user="which indentation?", assistant="Tabs, as you told me.", remember=True)
     (call,) = ann.context_calls()
     tenant.ingest_text("The office is closed on Friday.", title="Whiteboard: Friday", category="whiteboard")

@@ -38,7 +38,7 @@ def large_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 }
                 for number in range(start, start + BATCH)
             )
-        ann.context("monday", "what about Lisbon?")
+        ann.context("what about Lisbon?", session="monday")
     return path
 
 

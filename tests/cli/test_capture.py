@@ -55,7 +55,7 @@ def test_a_long_output_is_shown_on_its_own_streams_and_the_line_follows_on_stand
     assert (ended.code, ended.out) == (0, NUMBERS)
     oops, line = ended.err.splitlines()
     assert oops == "oops"
-    assert line.startswith(f"Command 'sh -c '{LONG}; echo oops >&2'' executed. Output stored in [MemoryRef: sh-c-seq-")
+    assert line.startswith(f"Command 'sh -c '{LONG}; echo oops >&2'' executed. Logs stored in [MemoryRef: sh-c-seq-")
     assert line.endswith("]. Status: success.")
     assert sorted(stored(program, line).splitlines()) == sorted([*NUMBERS.splitlines(), "oops"])
 
@@ -76,7 +76,7 @@ def test_as_json_the_record_alone_is_on_standard_output(program: Program) -> Non
     assert said.pop("duration") > 0
     (found,) = find_references(said["text"])
     assert said == {
-        "text": f"Output stored in {found.text}. Status: exit code 4.",
+        "text": f"Logs stored in {found.text}. Status: exit code 4.",
         "captured": True,
         "memory_key": found.key,
         "source": f"sh -c '{LONG}; exit 4'",
@@ -92,7 +92,7 @@ def test_what_comes_by_a_pipe_is_passed_on_or_replaced(program: Program) -> None
 
     long = program("capture", "--source", "make all", "--status", "failed", given=NUMBERS)
     assert (long.code, long.err) == (0, "")
-    assert long.out.startswith("Command 'make all' executed. Output stored in [MemoryRef: make-all-")
+    assert long.out.startswith("Command 'make all' executed. Logs stored in [MemoryRef: make-all-")
     assert long.out.endswith(". Status: failed.\n")
     assert stored(program, long.out) == NUMBERS
 

@@ -225,6 +225,38 @@ def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], e
     assert stored(program)[0][0] == ("user", "I like tabs")
 
 
+def test_the_first_message_can_be_an_argument(program: Program, model: dict[str, str], endpoint: ModelServer) -> None:
+    endpoint.script.extend([status(401), talks("Two."), talks("One.")])
+
+    with Typist(program, "chat", "hi", **model) as someone:
+        assert "Nothing of this turn was kept." in someone.sees("you> ")
+        someone.types("again\r")
+        assert "Two." in someone.sees("you> ")
+        someone.types(CTRL_D)
+        assert someone.ended() == 0
+    with Typist(program, "chat", "hi", **model) as someone:
+        assert "One." in someone.sees("you> ")
+        someone.types(UP + "\r")
+        assert "Tabs." in someone.sees("you> ")
+        someone.types(CTRL_D)
+        assert someone.ended() == 0
+
+    last, first = stored(program)
+    assert first == [("user", "again"), ("assistant", "Two.")]
+    assert last == [("user", "hi"), ("assistant", "One."), ("user", "hi"), ("assistant", "Tabs.")]
+
+
+def test_in_a_pipe_a_first_message_is_the_only_one(
+    quick: Program, model: dict[str, str], endpoint: ModelServer
+) -> None:
+    assert quick.ok("chat", "hi", "--session", "s-1", given="more\n", **model) == "Tabs.\n"
+    assert quick.ok("chat", "-", "--session", "s-1", given="more", **model) == "Tabs.\n"
+    refused = quick("chat", " ", **model)
+
+    assert stored(quick) == [[("user", "hi"), ("assistant", "Tabs."), ("user", "more"), ("assistant", "Tabs.")]]
+    assert (refused.code, refused.err) == (1, "The message is blank; say what the agent should answer.\n")
+
+
 def test_answers_that_are_cancelled_or_fail_are_not_kept_and_the_conversation_goes_on(
     program: Program, model: dict[str, str], endpoint: ModelServer
 ) -> None:
@@ -367,5 +399,5 @@ def _without_images(messages: list[Any]) -> list[Any]:
 
 def unnamed(bodies: list[Any], face: str) -> str:
     """The prompts without what differs from run to run: whose they are, and when."""
-    text = str(bodies).replace(f"You are {face},", "You are …,")
+    text = str(bodies).replace(f"You are {face}.", "You are ….")
     return re.sub(r"now: \w{3} [\d-]+ [\d:]+ UTC", "now", text)

@@ -45,7 +45,8 @@ def test_the_tour_shows_every_kind_and_what_became_of_it(program: Program) -> No
     assert refusal.startswith("text appears to contain a secret — not stored. It matches the rule aws-access-key. ")
     assert "Orders to Norway" in printed["recall 'what does a refund to Norway cost?' --source knowledge --limit 1"]
     assert (
-        "truncated by" in printed["context monday 'Shall I indent the invoice export with tabs?' --budget 170 --blocks"]
+        "truncated by"
+        in printed["context 'Shall I indent the invoice export with tabs?' --session monday --budget 170 --blocks"]
     )
     assert [line.split("\t")[0] for line in printed["list"].splitlines()] == ["m-7", "m-5", "m-3", "m-1"]
     assert "\nexpired: 1\n" in printed["maintain"]

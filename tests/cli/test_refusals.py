@@ -119,7 +119,7 @@ def test_what_can_only_be_read_is_read_and_the_mark_that_is_missing_is_told(prog
     assert recalled.code == 0
     assert re.fullmatch(r"0\.\d{3}\tm-1\tPrefers tabs over spaces\n", recalled.out)
     assert recalled.err == f"Recalled memories could not be marked as such: {unwritable}"
-    assert program("context", "s-1", "tabs", WELLKEPT_CONTEXT_CALLS_KEPT="0").code == 0
+    assert program("context", "tabs", "--session", "s-1", WELLKEPT_CONTEXT_CALLS_KEPT="0").code == 0
     assert program("seen").code == 0
     refused = program("remember", "Prefers spaces")
     assert (refused.code, refused.err) == (1, unwritable)

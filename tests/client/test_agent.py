@@ -177,13 +177,16 @@ def test_prompts(atlas: AgentClient, library: AgentMemory) -> None:
     assert atlas.inject("tabs?", mode="off") is None
     assert atlas.private_memory() == library.private_memory() != ""
     made = atlas.context(
-        "s-prompt", "tabs or spaces?", system_prompt="Be kind.", tool_results=["ran", {"content": "x"}]
+        "tabs or spaces?", session="s-prompt", system_prompt="Be kind.", tool_results=["ran", {"content": "x"}]
     )
     assert isinstance(made, WorkingMemory)
-    assert made.messages[0]["role"] == "system"
+    assert [message["content"] for message in made.messages if message["role"] == "assistant"] == ["Hi"]
+    assert atlas.context("tabs or spaces?").messages[1:] == library.context("tabs or spaces?").messages[1:]
     assert made.blocks[0].tokens > 0
     (call,) = atlas.context_calls(session_id="s-prompt")
     assert call.id == made.id
+    assert "Otto" in atlas.context("hello", participants=["Otto"]).messages[0]["content"]
+    assert [each.session_id for each in atlas.context_calls()] == ["", "", "", "s-prompt"]
     assert atlas.context_calls() == library.context_calls()
     assert atlas.context_call(made.id) == library.context_call(made.id)
 

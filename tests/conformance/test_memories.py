@@ -156,7 +156,7 @@ def test_find_summaries_returns_what_ranking_needs_and_loads_the_rest(store: Sto
     summaries = store.find_summaries(ann, [2, 1, 7])
 
     assert {seq: summary.whole() for seq, summary in summaries.items()} == {1: first, 2: second}
-    assert [summaries[seq][:-1] for seq in (1, 2)] == [
+    assert [summaries[seq][:-2] for seq in (1, 2)] == [
         (1, "a", plain.importance, plain.created_at, plain.created_at),
         (2, "b", 0.9, dated.created_at, NOW - timedelta(days=3)),
     ]

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,11 +20,13 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import EARLIER, NOW, event, messages, note, owner, session
 from tests.postgres_server import PATIENCE, PostgresServer
 from tests.processes import CLEAN
-from wellkept.errors import SchemaMismatch, StoreError
+from tests.waiting import eventually
+from wellkept.errors import SchemaMismatch, StoreBusy, StoreError
 from wellkept.model import Kind, Owner, Role
 from wellkept.ports import Store
 from wellkept.store.migrations import Migration, load_migrations
 from wellkept.store.postgres import schema as postgres
+from wellkept.store.postgres.migrate import migrate_database
 from wellkept.store.sqlite import engine as schema
 
 pytestmark = pytest.mark.proves("T2")
@@ -153,6 +155,27 @@ def test_a_step_that_fails_half_way_leaves_nothing(new_place: Place, monkeypatch
     assert "extra" in tables(new_place)
 
 
+def test_a_step_that_fails_takes_those_before_it_back(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_place.open().close()
+    before, number = applied(new_place), next_number(new_place)
+    first = step(number, "CREATE TABLE extra (x INTEGER)")
+    with monkeypatch.context() as broken:
+        know(broken, first, step(number + 1, "INSERT INTO no_such_table VALUES (1)"))
+        with pytest.raises(StoreError) as refused:
+            new_place.open()
+    if new_place.name == "postgres":
+        assert "(42P01)" in str(refused.value)
+        said = f"The database is at schema {number - 1} as before, so a version that started until now still starts."
+        assert said in str(refused.value)
+
+    # Without the new steps it is the former version.
+    assert applied(new_place) == before
+    new_place.open().close()
+    know(monkeypatch, first, step(number + 1, "INSERT INTO extra VALUES (1)"))
+    new_place.open().close()
+    assert [each[0] for each in applied(new_place)][-2:] == [number, number + 1]
+
+
 def test_a_first_step_that_fails_leaves_an_empty_database(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = [step(1, "CREATE TABLE extra (x INTEGER)", "CREATE TABLE extra (x INTEGER)")]
     monkeypatch.setattr(schema, "load_migrations", lambda engine: broken)
@@ -258,6 +281,8 @@ def test_a_migration_that_builds_indexes_runs_each_statement_alone_and_continues
         know(broken, step(number, build, drop, "ALTER TABLE no_such_table ADD COLUMN extra INTEGER"))
         with pytest.raises(StoreError):
             postgres_place.open()
+    # Nothing before it was applied either, so the former version still starts.
+    postgres_place.open().close()
     # Each was a transaction of its own, so no lock was held while the next one ran.
     names = {name for (name,) in run(postgres_place, "SELECT indexname FROM pg_indexes WHERE tablename = 'memories'")}
     assert "memories_extra" in names
@@ -266,6 +291,70 @@ def test_a_migration_that_builds_indexes_runs_each_statement_alone_and_continues
     know(monkeypatch, step(number, build, drop))
     postgres_place.open().close()
     assert applied(postgres_place)[-1][0] == number
+
+
+def test_a_failure_behind_a_concurrent_migration_names_the_command_that_finishes(
+    postgres_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres_place.open().close()
+    number = next_number(postgres_place)
+    build = "CREATE INDEX CONCURRENTLY memories_extra ON memories (tenant_id, agent_id, importance)"
+    steps = [step(number, "CREATE TABLE extra (x INTEGER)"), step(number + 1, build)]
+    with monkeypatch.context() as broken:
+        know(broken, *steps, step(number + 2, "INSERT INTO no_such_table VALUES (1)"))
+        with pytest.raises(
+            StoreError,
+            match=rf"42P01.* is at schema {number} now, .* run `wellkept db migrate --url",
+        ):
+            postgres_place.open()
+    assert applied(postgres_place)[-1][0] == number
+
+    know(monkeypatch, *steps, step(number + 2, "INSERT INTO extra VALUES (1)"))
+    assert migrate_database(postgres_place.url) == [f"{each:04} step_{each}" for each in (number + 1, number + 2)]
+    postgres_place.open().close()
+
+
+def test_an_upgrade_finds_its_turn_between_writers(postgres_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, ann = postgres_place.open(), owner()
+    number = next_number(postgres_place)
+    # Against the order in which a writer comes to these tables, and slowly.
+    know(
+        monkeypatch,
+        step(number, "ALTER TABLE audit_lanes ADD COLUMN extra INTEGER"),
+        step(number + 1, "CREATE TABLE extra AS SELECT 1 AS x FROM pg_sleep(0.1)"),
+        step(number + 2, "ALTER TABLE memories ADD COLUMN extra INTEGER"),
+        step(number + 3, "CREATE TABLE more (tenant_id TEXT, id TEXT, FOREIGN KEY (tenant_id, id) REFERENCES agents)"),
+    )
+    is_done, written = threading.Event(), []
+
+    def write() -> None:
+        while not is_done.is_set():
+            with suppress(StoreBusy):
+                written.append(store.add_memory(note("apples", ann)))
+
+    with ThreadPoolExecutor(3) as pool:
+        writers = [pool.submit(write) for _ in range(3)]
+        try:
+            eventually(lambda: len(written) > 10)
+            migrate_database(postgres_place.url)
+        finally:
+            is_done.set()
+        for each in writers:
+            each.result()
+    store.close()
+    assert applied(postgres_place)[-1][0] == number + 3
+
+
+def test_a_process_that_waits_for_another_ones_upgrade_says_so(
+    postgres_place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(postgres_place.url, autocommit=True) as other, ThreadPoolExecutor() as pool:
+        other.execute("SELECT pg_advisory_lock(%s)", [postgres.MIGRATION_LOCK])
+        opened = pool.submit(lambda: postgres_place.open().close())
+        eventually(lambda: "Another process upgrades the schema" in caplog.text)
+        assert not opened.done()
+        other.execute("SELECT pg_advisory_unlock(%s)", [postgres.MIGRATION_LOCK])
+        opened.result()
 
 
 # --- conversations from before

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.documentation import DOCS, read_blocks, run_page
-from wellkept.testing.fake_model import ModelServer, says
 
 PAGES = [
     page
@@ -18,15 +16,9 @@ PAGES = [
 ]
 
 
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with ModelServer(says("Better ask your doctor.")) as model:
-        yield model
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_the_python_of_a_page_prints_what_it_says(page: Path, tmp_path: Path, model: ModelServer) -> None:
-    printed = run_page(page, tmp_path, OPENAI_BASE_URL=model.url, OPENAI_MODEL="scripted")
+def test_the_python_of_a_page_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+    printed = run_page(page, tmp_path)
 
     assert printed == "".join(read_blocks(page, "text"))
 

@@ -197,7 +197,7 @@ print(json.dumps([acknowledged, said, afterwards]))
 def test_a_full_disk_fails_the_write_and_loses_nothing_acknowledged(place: Place) -> None:
     acknowledged, (kind, sentence), afterwards = json.loads(run_child(FULL, place.url))
 
-    assert kind in ("DiskFull", "ReadOnly")  # by what the system calls it
+    assert kind == "DiskFull"
     assert "disk" in sentence
     assert "full" in sentence
     assert len(acknowledged) > 20

@@ -126,6 +126,47 @@ def test_what_is_held_in_memory_does_not_outlive_a_database_put_back_from_a_back
     store.close()
 
 
+def end_connection(unit: Unit, url: str) -> None:
+    """End the connection of a transaction, as a server does that is stopped."""
+    pid = unit._connection.info.backend_pid  # type: ignore[attr-defined]
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+
+
+def test_a_connection_that_ends_under_way_says_what_is_known_and_when_to_retry(postgres_url: str, ann: Owner) -> None:
+    store = Place("postgres", postgres_url).open()
+    engine = store._engine
+
+    def read(unit: Unit) -> None:
+        end_connection(unit, postgres_url)
+        unit.all("list_tenants")
+
+    def write(unit: Unit) -> None:
+        unit.run("add_tenant", tenant=ann.tenant, now=NOW)
+        end_connection(unit, postgres_url)
+        unit.run("add_tenant", tenant="other", now=NOW)
+
+    def commit(unit: Unit) -> None:
+        unit.run("add_tenant", tenant=ann.tenant, now=NOW)
+        end_connection(unit, postgres_url)
+
+    def read_shared() -> None:
+        store.read_together(ann.tenant, lambda: engine.read(ann.tenant, read))
+
+    for work, says in (
+        (lambda: engine.read(ann.tenant, read), "broke during this read. Try again"),
+        (read_shared, "ry again in a moment"),
+        (lambda: engine.write(ann.tenant, write), "was not stored; earlier changes of the same call may be"),
+        (lambda: engine.write(ann.tenant, commit), "may be stored or not. Check before you try again"),
+    ):
+        with pytest.raises(StoreError) as caught:
+            work()
+        assert says in str(caught.value)
+        assert caught.value.retry_after == 1.0
+    assert ann.tenant not in store.list_tenants()
+    store.close()
+
+
 def test_what_failed_inside_a_transaction_is_never_acknowledged(postgres_url: str, ann: Owner) -> None:
     """PostgreSQL answers the commit of a failed transaction by rolling it back, without an error."""
     store = Place("postgres", postgres_url).open()

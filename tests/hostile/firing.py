@@ -50,7 +50,7 @@ def prepare(wellkept: Wellkept) -> Attacker:
     for number in range(20):
         mallory.remember(f"{MARK} likes tea of sort {number}", kind="episode")
     mallory.log_turn("s", user=MARK, assistant=MARK)
-    mallory.context("s", message=MARK)
+    mallory.context(MARK, session="s")
     rows = mallory.store_detail(json.dumps([["x" * 20] * 20] * 400), type="json").key
     lines = mallory.store_detail("ab\n" * 60_000 + "ab" * 300_000).key
     document = tenant.ingest_text(f"# Tea\n\n{MARK} " * 20, title="Tea").documents[0].document.id

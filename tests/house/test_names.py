@@ -20,7 +20,6 @@ MAY_CATCH_ALL = {
     ("wellkept.store.sqlite.writer", "_transaction"): "rolls back and raises again",
     ("wellkept.store.postgres.engine", "__init__"): "closes the pool and raises again",
     ("wellkept.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
-    ("wellkept.api.wellkept", "__init__"): "closes the store and raises again",
     (
         "wellkept.providers.foreign",
         "call_foreign",

@@ -215,11 +215,27 @@ def test_a_double_is_offered_for_merging_and_a_correction_replaces(store: Wellke
     with_client(store, ask)
 
 
+def test_a_recall_that_finds_nothing_says_how_to_see_what_comes_nearest(store: Wellkept) -> None:
+    store.agent("atlas").remember("The office is in Lisbon")
+
+    async def ask(client: Client) -> None:
+        query = {"query": "zebra crossing rules"}
+        nothing = answer(await client.call_tool("search_my_memories", query))
+        assert (nothing["count"], nothing["results"]) == (0, [])
+        assert "min_score 0" in nothing["hint"]
+        nearest = answer(await client.call_tool("search_my_memories", {**query, "min_score": 0}))
+        assert nearest["results"][0]["text"] == "The office is in Lisbon"
+        assert "hint" not in nearest
+
+    with_client(store, ask)
+
+
 @pytest.mark.parametrize("name", ["text", "tags"])
 def test_a_secret_is_refused_with_this_very_sentence(store: Wellkept, name: str) -> None:
     async def ask(client: Client) -> None:
         given = {"text": SECRET} if name == "text" else {"text": "ok", "tags": [SECRET]}
         refusal = answer(await client.call_tool("memory_store", given))
+        assert refusal.pop("hint").startswith("It matches the rule aws-access-key. Store the text without the secret.")
         assert refusal == {"ok": False, "error": "text appears to contain a secret — not stored"}
 
     with_client(store, ask)

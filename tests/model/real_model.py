@@ -126,7 +126,7 @@ def fold(url: str) -> None:
         agent = store.agent("baker")
         for number in range(45):
             agent.log_turn("oven", user=f"Question {number}: {TALK[number % 6][0]}", assistant=TALK[number % 6][1])
-        shown = agent.context("oven", "When is the delivery?", budget=1500)
+        shown = agent.context("When is the delivery?", session="oven", budget=1500)
         events = [event.message for event in store.tenant().audit_events("folded", limit=3)]
     folded = [message["content"] for message in shown.messages if "of this conversation in short" in message["content"]]
     print(f"\n{folded}\n{events}\n")

@@ -23,7 +23,7 @@ def test_a_short_output_comes_back_and_a_long_one_is_stored(
 
     (found,) = find_references(answer["text"])
     assert answer == {
-        "text": f"Command 'make' executed. Output stored in {found.text}. Status: success.",
+        "text": f"Command 'make' executed. Logs stored in {found.text}. Status: success.",
         "captured": True,
         "memory_key": found.key,
     }

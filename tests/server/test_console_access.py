@@ -249,7 +249,7 @@ def test_every_link_leads_to_a_page_that_the_key_may_open(wellkept: Wellkept, li
     for each in (ann, ann.for_user("kim"), bob):
         each.remember("Likes tea", tags=["habit"])
         each.log_turn(f"s-{each.owner.agent}-{each.owner.user}", user="Tea?", assistant="Tea.")
-        each.context(f"s-{each.owner.agent}-{each.owner.user}", "tea?")
+        each.context("tea?", session=f"s-{each.owner.agent}-{each.owner.user}")
         each.store_detail("a long text\n" * 40, description="log")
     tenant.ingest_text("Refunds take 14 days.", title="Refunds")
     with serving(wellkept, no_auth=False) as address:

@@ -77,7 +77,7 @@ def test_the_page_shows_what_the_question_recalls_with_the_parts_of_each_score(
 def test_what_found_no_room_in_a_prompt_says_budget_on_both_pages(browser: Browser, ann: AgentMemory) -> None:
     for number in range(5):
         ann.remember(f"The office is open in week {number} of the {'very ' * 40}long year", kind="episode")
-    made = ann.context("s-1", QUESTION, budget=300)
+    made = ann.context(QUESTION, session="s-1", budget=300)
     (dropped,) = [block for block in made.blocks if block.name == "memories"]
     out = [item.id for item in dropped.items if item.left_out == "budget"]
     shown = [item.id for item in dropped.items if not item.left_out]
@@ -100,7 +100,7 @@ def test_what_found_no_room_in_a_prompt_says_budget_on_both_pages(browser: Brows
 def test_the_page_shows_what_the_agent_saw_and_what_happened_since(browser: Browser, ann: AgentMemory) -> None:
     ann.remember("I am careful with money", kind="core")
     ann.remember("Invoices are written in euros")
-    made = ann.context("s-2", "invoices?", system_prompt="You keep the accounts.")
+    made = ann.context("invoices?", session="s-2", system_prompt="You keep the accounts.")
     ann.update("m-1", text="I am generous")
     ann.forget("m-2")
 
@@ -114,7 +114,7 @@ def test_the_page_shows_what_the_agent_saw_and_what_happened_since(browser: Brow
 
 def test_calls_are_listed_in_pages_and_by_conversation(browser: Browser, ann: AgentMemory) -> None:
     ann.remember("Invoices are written in euros")
-    made = [ann.context(f"s-{number % 2}", "invoices?").id for number in range(25)]
+    made = [ann.context("invoices?", session=f"s-{number % 2}").id for number in range(25)]
     path = f"/admin/agents/{ann.owner.agent}/seen"
 
     first = browser.get(path)

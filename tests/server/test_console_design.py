@@ -81,7 +81,7 @@ def test_no_page_has_an_inline_style_or_script(wellkept: Wellkept, browser: Brow
 def fill(ann: AgentMemory) -> None:
     ann.remember_many([{"text": f"Tea number {each} {'東京' * 60}", "tags": ["a", "b"]} for each in range(130)])
     ann.update("m-1", text="Tea at five")
-    ann.context("s-1", "tea?")
+    ann.context("tea?", session="s-1")
 
 
 def check(browser: Browser, address: str) -> None:

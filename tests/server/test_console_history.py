@@ -30,7 +30,7 @@ def test_a_turn_leads_to_its_prompt_and_its_memories(
     ann, session = wellkept.agent(agent), f"s-{agent}"
     used = ann.remember("The office opens at nine", tags=["office"]).id
     for question in ("When does the office open?", "And who opens the office?"):
-        ann.context(session, question)
+        ann.context(question, session=session)
         clock.ahead += timedelta(minutes=1)
         ann.log_turn(session, user=question, assistant=f"At nine {SCRIPT}", remember=True)
         clock.ahead += timedelta(minutes=10)

@@ -60,7 +60,7 @@ def test_growth_activity_and_expiry_are_counted(wellkept: Wellkept, clock: Movab
     ann.remember("Three days old", kind="journal")
     clock.ahead = timedelta()
     ann.remember("New")
-    ann.context("s-1", "new?")
+    ann.context("new?", session="s-1")
 
     numbers = wellkept.tenant(tenant).stats(days=30)
     said, source = visit(wellkept, tenant)

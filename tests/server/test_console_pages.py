@@ -127,7 +127,7 @@ def test_whatever_is_stored_is_shown_as_text(wellkept: Wellkept, browser: Browse
     ann.put(("<i>",), "<i>", {"<i>": EVIL})
     ann.log_turn("s-<i>", user=EVIL, assistant=EVIL)
     wellkept.tenant().update_agent(ann.owner.agent, name=EVIL, icon="<i>")
-    call = ann.context("s-<i>", "bold quoted script").id
+    call = ann.context("bold quoted script", session="s-<i>").id
 
     for path in (
         *("", "/memories/m-1", "/memories/m-1/delete", f"/seen/{call}", "/seen", "/sessions", "/sessions/s-%3Ci%3E"),
@@ -321,7 +321,7 @@ def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
     assert f"The {word} policy" not in board
     for agent in (ann, bob):
         assert any("Thursday" in hit.text for hit in agent.recall(f"when is {word} shipped?", limit=10))
-        prompt = agent.context("s-1", f"when is {word} shipped?").messages
+        prompt = agent.context(f"when is {word} shipped?", session="s-1").messages
         assert any(f"Ship the {word} on Thursday" in message["content"] for message in prompt)
     assert other.search_knowledge(word) == []
 

@@ -35,11 +35,11 @@ def test_a_prompt_is_put_together(client: httpx2.Client, full: str) -> None:
     ("body", "status", "code"),
     [
         ({"session_id": "s-1", "message": "hi", "budget": 3}, 422, "over_budget"),
-        ({"session_id": "s-1", "budget": 0}, 400, "invalid"),
-        ({"session_id": "s-1", "layout": "fancy"}, 400, "invalid"),
-        ({"session_id": " "}, 400, "invalid"),
-        ({"message": "hi"}, 422, "unprocessable"),
-        ({"session_id": "s-1", "tool_results": [{"name": "wc"}]}, 422, "unprocessable"),
+        ({"message": "hi", "budget": 0}, 400, "invalid"),
+        ({"message": "hi", "layout": "fancy"}, 400, "invalid"),
+        ({"message": "hi", "session_id": " "}, 400, "invalid"),
+        ({"session_id": "s-1"}, 422, "unprocessable"),
+        ({"message": "hi", "tool_results": [{"name": "wc"}]}, 422, "unprocessable"),
     ],
 )
 def test_what_cannot_be_done_is_refused(
@@ -48,6 +48,21 @@ def test_what_cannot_be_done_is_refused(
     answer = client.post(f"{full}/context", json=body)
 
     assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+def test_a_prompt_needs_no_session(client: httpx2.Client, full: str) -> None:
+    made = client.post(f"{full}/context", json={"message": "In which currency are invoices?"})
+
+    assert "Invoices are written in euros" in made.text
+    (call,) = client.get(f"{full}/context-calls").json()["items"]
+    assert (call["id"], call["session_id"]) == (made.json()["id"], "")
+
+
+def test_a_group_is_named(client: httpx2.Client, full: str) -> None:
+    made = client.post(f"{full}/context", json={"message": "hello", "participants": ["Lena", "Otto"]}).json()
+
+    assert "You take part in a group conversation.\nOther participants: Lena, Otto." in made["messages"][0]["content"]
+    assert [each["id"] for each in made["blocks"][0]["items"]] == ["system prompt", "participants", "clock"]
 
 
 def test_what_was_shown_is_listed_in_pages_and_looked_at(client: httpx2.Client, full: str) -> None:
@@ -71,7 +86,7 @@ def test_what_was_shown_is_listed_in_pages_and_looked_at(client: httpx2.Client, 
 
 
 def test_a_call_of_somebody_else_answers_like_a_missing_one(client: httpx2.Client, full: str) -> None:
-    made = client.post(f"{full}/context", json={"session_id": "s-1"}).json()["id"]
+    made = client.post(f"{full}/context", json={"message": "invoices?"}).json()["id"]
     client.post("/api/agents/eve/memories", json={"text": "mine"})
 
     foreign, missing = (client.get(f"/api/agents/eve/context-calls/{id}") for id in (made, "c-0"))

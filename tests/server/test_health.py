@@ -161,7 +161,7 @@ def test_standing_queue_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         wellkept.agent("ann").remember("Prefers tabs")
         connection = apsw.Connection(str(file))
         connection.execute("CREATE TRIGGER broken BEFORE INSERT ON context_calls BEGIN SELECT json('{'); END")
-        wellkept.agent("ann").context("s-1", "tabs?")
+        wellkept.agent("ann").context("tabs?", session="s-1")
         eventually(lambda: wellkept.background()[0].failures)
         with client_of(address) as client:
             told = client.get("/health").json()

@@ -70,7 +70,7 @@ def theirs(store: Wellkept) -> dict[str, str]:
     memory = boris.remember(SECRET_TEXT, kind="core").id
     boris.remember(f"{SECRET_TEXT}, so a page said", kind="core", origin="tool")
     boris.log_turn("s-boris", user=SECRET_TEXT, assistant="I see", remember=True)
-    call = boris.context("s-boris", QUESTION)
+    call = boris.context(QUESTION, session="s-boris")
     acme.record_step(workflow="launch", step="one", output=SECRET_TEXT, agent="boris")
     acme.audit.record("launch.done", SECRET_TEXT, agent="boris")
     detail = boris.store_detail(f"{SECRET_TEXT} " * 50, description=SECRET_TEXT)

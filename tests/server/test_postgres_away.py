@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import httpx2
 import psycopg
 import pytest
 
 from tests.postgres_server import PostgresServer
-from tests.server.live import NO_CERTIFICATES, client_of, serving, wait_until
+from tests.server.live import NO_CERTIFICATES, ServerProcess, client_of, serving, wait_until
 from wellkept.api.wellkept import Wellkept
 from wellkept.server.rest import health as health_route
 from wellkept.server.rest.health import NO_ANSWER, SLOW
@@ -186,3 +187,32 @@ def test_silences_between_answers_do_not_add_up(
 
     assert ask_while_locked() == (200, [SLOW])
     wait_until(lambda: ask_while_locked() == (200, [SLOW]))
+
+
+PROGRAM = """
+from wellkept.cli import main
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_that_ends_without_its_database_says_what_is_lost(own_server: PostgresServer, workers: str) -> None:
+    url = own_server.create_database(has_tables=True)
+    program = (PROGRAM, "serve", "--url", url, "--port", "0", "--workers", workers, "--no-auth")
+    with ServerProcess("", program=program) as server, client_of(server.address) as client:
+        assert client.post(MEMORIES, json={"text": "Likes tea"}).status_code == 201
+        # What a recall notes waits behind this lock until the database is gone.
+        with suppress(psycopg.OperationalError), psycopg.connect(url) as holder:
+            holder.execute("LOCK TABLE memories IN SHARE MODE")
+            assert client.post("/api/agents/ann/recall", json={"query": "tea"}).json()["hits"]
+            with own_server.down():
+                code, out, errors = server.stop()
+
+    assert code == 1
+    assert "everything is stored" not in out
+    assert "Every acknowledged write is stored" in errors
+    assert "Traceback" not in errors
+    assert "shutdown failed" not in errors
+    with Wellkept(settings=Settings(url=url)) as wellkept:
+        assert [each.text for each in wellkept.agent("ann").list()] == ["Likes tea"]

@@ -66,7 +66,7 @@ def theirs(store: Wellkept) -> dict[str, str]:
     mine.put(("codes", MARKER), "launch", {"name": SECRET})
     mine.log_turn("s-u-7", user=SECRET, assistant="I see", remember=True)
     atlas.add_session("s-u-8", user="u-8")
-    call = mine.context("s-u-7", QUESTION)
+    call = mine.context(QUESTION, session="s-u-7")
     text = "Prefers short answers with a list of the open points at the end"
     mine.remember_many([f"{text} {MARKER}", f"{text}, {MARKER}"])
     (proposal,) = mine.consolidate()

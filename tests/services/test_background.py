@@ -59,8 +59,8 @@ def test_calls_that_are_refused_are_given_up_and_stop_nobody(
     with fresh_place.open(clock) as store:
         evil, good = remembering(store, "evil", "one"), remembering(store, "good", "two")
         break_writes(fresh_place, REFUSED[fresh_place.engine], table="context_calls", change="INSERT")
-        evil.context("s-1", "tabs?")
-        made = good.context("s-1", "tabs?")
+        evil.context("tabs?", session="s-1")
+        made = good.context("tabs?", session="s-1")
 
         assert [call.id for call in good.context_calls()] == [made.id]
         eventually(lambda: status(store, "context-calls").given_up == 1)
@@ -78,9 +78,9 @@ def test_calls_a_failing_store_does_not_take_wait_behind_all_others(
     with fresh_place.open(clock) as store:
         evil, good = remembering(store, "evil", "one"), remembering(store, "good", "two")
         break_writes(fresh_place, FAILING[fresh_place.engine], table="context_calls", change="INSERT")
-        waiting = evil.context("s-1", "tabs?")
+        waiting = evil.context("tabs?", session="s-1")
         eventually(lambda: status(store, "context-calls").failures > writer.MAX_TRIES)
-        made = good.context("s-1", "tabs?")
+        made = good.context("tabs?", session="s-1")
 
         assert [call.id for call in good.context_calls()] == [made.id]
         assert good.context_call(made.id).id == made.id

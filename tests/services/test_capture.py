@@ -52,7 +52,7 @@ def test_long_output_of_a_command_is_stored_whole_and_a_line_names_command_refer
 
     (found,) = find_references(line)
     assert line == (
-        f"Command 'npm install' executed. Output stored in [MemoryRef: {found.key} - log, 201 lines, 7.9 KB, 1 error]. "
+        f"Command 'npm install' executed. Logs stored in [MemoryRef: {found.key} - log, 201 lines, 7.9 KB, 1 error]. "
         "Status: success."
     )
     assert found.key.startswith("npm-install-")

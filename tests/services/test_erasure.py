@@ -132,7 +132,7 @@ def fill(tenant: TenantMemory, ann: AgentMemory) -> None:
     ann.store_detail("short", description=f"About {NAME}", metadata={"source": f"mail from {HANDLE}"})
     ann.store_detail("nobody", description="Nothing")
     for session_id in ("s-1", f"chat-{HANDLE}"):
-        ann.context(session_id, f"what does {NAME} like?", system_prompt="Help.")
+        ann.context(f"what does {NAME} like?", session=session_id, system_prompt="Help.")
     assert len(ann.context_calls()) == 2
     tenant.ingest_text(f"Refunds are decided by {NAME}.", title="Refunds", category="money")
     tenant.ingest_text("Bob decides about holidays.", title="Holidays")
@@ -406,7 +406,7 @@ def test_no_cache_of_the_process_holds_on_to_it(wellkept: Wellkept, acme: Tenant
     for _ in range(3):
         asked: list[object] = [atlas.recall(NAME), atlas.search("qvarnström")]
         asked += [atlas.inject(NAME), atlas.private_memory()]
-        asked += [atlas.context("s-1", NAME, budget=500), acme.search_knowledge(NAME), acme.audit.search(NAME)]
+        asked += [atlas.context(NAME, session="s-1", budget=500), acme.search_knowledge(NAME), acme.audit.search(NAME)]
         assert NAME in repr(asked)
     del asked
 
@@ -510,7 +510,7 @@ def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeyp
         threads.add(threading.current_thread().name)
         return event_hash(*given)
 
-    monkeypatch.setattr("wellkept.store.tables.erasure.event_hash", hashed)
+    monkeypatch.setattr("wellkept.store.tables.sealing.event_hash", hashed)
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as store:
         store.tenant().audit.record("crm.call", f"Called {NAME}")
         store.tenant().audit.record("crm.call", "Called Bob")

@@ -54,10 +54,10 @@ def test_it_tells_what_became_of_it_in_the_latest_prompts(ann: AgentMemory, bob:
     for number in range(5):
         ann.remember(f"The office is open in week {number} of the {'very ' * 40}long year", kind="episode")
     bob.remember("The office is closed", kind="episode")
-    bob.context("s-9", QUESTION)
-    calls = [ann.context("s-1", QUESTION, budget=8000)]
+    bob.context(QUESTION, session="s-9")
+    calls = [ann.context(QUESTION, session="s-1", budget=8000)]
     clock.forward(seconds=1)
-    calls.append(ann.context("s-1", QUESTION, budget=300))
+    calls.append(ann.context(QUESTION, session="s-1", budget=300))
     (memories,) = [block for block in calls[1].blocks if block.name == "memories"]
     out = next(item.id for item in memories.items if item.left_out)
 

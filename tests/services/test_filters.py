@@ -185,7 +185,7 @@ def test_sessions_have_metadata(tenant: TenantMemory, ann: AgentMemory) -> None:
 
 
 def test_a_prompt_recalls_what_passes_the_filter(trips: AgentMemory) -> None:
-    made = trips.context("s-1", "dinner in town", min_score=0, where="metadata.city = Oslo")
+    made = trips.context("dinner in town", session="s-1", min_score=0, where="metadata.city = Oslo")
 
     recalled = next(block for block in made.blocks if block.name == "memories").items
     assert recalled

@@ -42,7 +42,7 @@ def test_what_another_process_showed_is_not_stored_again(
     with place.open(clock) as another:
         there = another.agent("ann", tenant.id)
         if shown_by == "context":
-            there.context("s-1", "which staging server?")
+            there.context("which staging server?", session="s-1")
         elif shown_by == "private_memory":
             there.private_memory()
         else:
@@ -98,7 +98,7 @@ def test_showing_something_writes_nothing_before_it_returns(
 
     monkeypatch.setattr(ann._store, "add_shown", added)
     ann.recall("which staging server?")
-    ann.context("s-1", "which staging server?")
+    ann.context("which staging server?", session="s-1")
     assert threads == []
     eventually(lambda: threads)
     assert threading.current_thread().name not in threads

@@ -269,7 +269,8 @@ def test_an_item_expires_at_once_and_is_removed_by_maintenance(fresh_place: Plac
         assert ann.delete_item(USER, "short") is False
 
         assert wellkept.maintain().items == 1, "the deletion already removed the other one"
-        assert len(ann.list(kind="item", state="all")) == 1
+        assert [each.item_key for each in ann.list(kind="item")] == ["long"]
+        assert len(ann.list(kind="item", state="archived")) == 1
         assert wellkept.maintain().items == 0
 
 

@@ -22,7 +22,7 @@ from wellkept.services.background import writer
 writer.PAUSE = 600  # so that nothing is written before the end
 """
 AT = f"clock = lambda: datetime.fromisoformat('{START.isoformat()}')\n"
-RECALL = "agent.recall('tabs or spaces?')\nagent.context('s-1', 'which indentation?')\n"
+RECALL = "agent.recall('tabs or spaces?')\nagent.context('which indentation?', session='s-1')\n"
 PROGRAMS = {
     "kept": "store = Wellkept(sys.argv[1], clock=clock)\nagent = store.agent('atlas')\n" + RECALL,
     "let go of": "agent = Wellkept(sys.argv[1], clock=clock).agent('atlas')\n" + RECALL,
@@ -32,7 +32,7 @@ import asyncio
 async def main():
     agent = AsyncWellkept(sys.argv[1], clock=clock).agent('atlas')
     await agent.recall('tabs or spaces?')
-    await agent.context('s-1', 'tabs or spaces?')
+    await agent.context('tabs or spaces?', session='s-1')
 
 asyncio.run(main())
 """,
@@ -43,7 +43,7 @@ def last_words():
 
 def use(agent):
     agent.recall('tabs or spaces?')
-    agent.context('s-1', 'tabs or spaces?')
+    agent.context('tabs or spaces?', session='s-1')
 
 store = Wellkept(sys.argv[1], clock=clock)
 use(store.agent('bob'))
@@ -118,7 +118,7 @@ def test_a_store_that_can_only_be_read_is_recalled_from_and_says_so_once(
 
     with Wellkept(url, settings=Settings(context_calls_kept=0)) as store:
         hits = store.agent("atlas").recall("which indentation: tabs?")
-        store.agent("atlas").context("s-1", "tabs?")
+        store.agent("atlas").context("tabs?", session="s-1")
         store._services.retrieved.flush()
 
     assert [hit.id for hit in hits] == [memory.id]

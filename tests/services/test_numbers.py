@@ -69,7 +69,7 @@ def test_tools_use_or_refuse_any_number(ann: AgentMemory) -> None:
 
 def test_context_rejects_budget_above_limit(ann: AgentMemory) -> None:
     with pytest.raises(Invalid, match=r"The budget .* from 1 to 1,000,000,000"):
-        ann.context("s-1", "hi", budget=2**63)
+        ann.context("hi", session="s-1", budget=2**63)
 
 
 def test_settings_reject_numbers_out_of_bounds() -> None:

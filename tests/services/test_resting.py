@@ -64,7 +64,7 @@ def test_conversations_do_not_each_wait_for_a_model_that_fails(
     talk(sam, "one")
     talk(sam, "two")
     shown = [sam.conversation(session) for session in ("one", "two", "one", "two")]
-    shown_prompts = [sam.context("one", "and now?") for _ in range(3)]
+    shown_prompts = [sam.context("and now?", session="one") for _ in range(3)]
 
     assert model.asked == 1
     assert {len(each.turns) for each in shown} == {10}

@@ -17,6 +17,10 @@ from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.model import Memory, State
 
 REFUSAL = "text appears to contain a secret — not stored"
+HINT = (
+    "It matches the rule github-token. Store the text without the secret. If there is none in it, tell the user, who "
+    "can allow it."
+)
 KEY = (
     "gh" + "p_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 )  # made up, and in pieces, so that no scanner stumbles over it
@@ -40,10 +44,10 @@ WRITES: dict[str, Callable[[AgentMemory, Memory], Any]] = {
 }
 
 TOOLS: dict[str, tuple[Any, Any]] = {
-    "memory_store": ({"text": LEAK}, {"ok": False, "error": REFUSAL}),
-    "memory_store with a tag": ({"text": "harmless", "tags": [KEY]}, {"ok": False, "error": REFUSAL}),
-    "save_to_journal": ({"content": LEAK}, {"error": REFUSAL}),
-    "save_to_core": ({"content": LEAK}, {"error": REFUSAL}),
+    "memory_store": ({"text": LEAK}, {"ok": False, "error": REFUSAL, "hint": HINT}),
+    "memory_store with a tag": ({"text": "harmless", "tags": [KEY]}, {"ok": False, "error": REFUSAL, "hint": HINT}),
+    "save_to_journal": ({"content": LEAK}, {"error": REFUSAL, "hint": HINT}),
+    "save_to_core": ({"content": LEAK}, {"error": REFUSAL, "hint": HINT}),
 }
 
 

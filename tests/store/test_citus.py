@@ -10,7 +10,7 @@ import pytest
 
 from tests.postgres_server import PostgresServer
 from wellkept import Settings, Wellkept
-from wellkept.errors import Invalid, StoreError
+from wellkept.errors import Invalid, StoreBusy, StoreError
 from wellkept.store.postgres import citus, migrate, nodes
 from wellkept.store.postgres.failures import translate_admin_errors
 from wellkept.store.postgres.roles import unforce_statements
@@ -120,6 +120,39 @@ def test_a_migration_distributes_what_it_creates(url: str, monkeypatch: pytest.M
         migrate.migrate_and_distribute(connection)
 
         assert read_calls(connection)[before:] == ["distributed console_logins tenant_id with agents"]
+
+
+def test_a_migration_whose_tables_cannot_be_distributed_names_the_command_that_does_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(citus, "HAS_CITUS", "SELECT 1")
+    with psycopg.connect(url, autocommit=True) as connection:
+        citus.distribute_pending(connection)
+        connection.execute("DELETE FROM pg_dist_partition WHERE logicalrelid = 'console_logins'::regclass")
+        connection.execute("DROP TABLE console_logins")
+        connection.execute("DELETE FROM schema_migrations WHERE name = 'console_logins'")
+        connection.execute("ALTER FUNCTION create_distributed_table RENAME TO away")
+
+        with pytest.raises(StoreError, match=r"42883.* migrations are applied.*`wellkept db distribute --url"):
+            migrate.migrate_and_distribute(connection)
+
+        connection.execute("ALTER FUNCTION away RENAME TO create_distributed_table")
+    assert citus.distribute(url) == ["console_logins"]
+
+
+def test_a_distribution_does_not_wait_for_ever(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(citus, "LOCK_TIMEOUT_MS", 50)
+    with psycopg.connect(url, autocommit=True) as connection, psycopg.connect(url) as other:
+        citus.distribute_pending(connection)
+        connection.execute("UPDATE pg_dist_partition SET partmethod = 'n' WHERE logicalrelid = 'tenants'::regclass")
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION undistribute_table(name text) RETURNS void LANGUAGE plpgsql AS "
+            "$$ BEGIN LOCK TABLE tenants; END $$"
+        )
+        other.execute("SELECT 1 FROM tenants")
+
+        with pytest.raises(StoreBusy), translate_admin_errors():
+            citus.distribute_pending(connection)
 
 
 def test_a_registry_that_earlier_versions_copied_to_every_node_is_distributed(url: str) -> None:

@@ -1,8 +1,9 @@
 """Two roles on PostgreSQL: an owner that upgrades, and an application that owns nothing, on a real server."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -13,7 +14,7 @@ from tests.postgres_server import PostgresServer
 from wellkept import Settings, Wellkept
 from wellkept.errors import Invalid, SchemaMismatch, StoreError, WellkeptError
 from wellkept.store.migrations import TENANT_SETTING, load_migrations
-from wellkept.store.postgres import schema
+from wellkept.store.postgres import engine, schema
 from wellkept.store.postgres.failures import translate_admin_errors, translate_errors
 from wellkept.store.postgres.initialize import initialize
 from wellkept.store.postgres.migrate import migrate_database
@@ -199,6 +200,79 @@ def test_with_the_address_of_the_owner_a_start_upgrades(database: Database) -> N
     assert database.ask("SELECT count(*) FROM console_logins", database.serving) == [(0,)]
     with pytest.raises(StoreError, match="is a superuser"):
         database.open(owner_url=database.admin)
+
+
+class Words:
+    """An embedder of this process."""
+
+    name = "words"
+    dimensions = 8
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0] * self.dimensions for _ in texts]
+
+
+INDEX = "SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'chunk_index_nearest_%'"
+
+
+def read_advice(store: Wellkept) -> str:
+    (check,) = [each for each in store.check() if each.name == "schema"]
+    assert check.is_ok
+    return check.advice
+
+
+def test_an_application_asks_for_nothing_that_only_the_owner_may(
+    database: Database, postgres_server: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "wellkept")
+    database.init()
+    before = len(postgres_server.read_log().encode())
+
+    with Wellkept(settings=Settings(url=database.serving), embedder=Words()) as store:
+        store.agent("ada", tenant="one").remember("Sails on Sundays")
+        advice = read_advice(store)
+
+    assert "must be owner" not in postgres_server.read_log(before)
+    assert "ERROR" not in postgres_server.read_log(before)
+    assert caplog.text.count("approximate index for large knowledge is missing") == 1
+    said, _, statement = advice.partition(": ")
+    assert said.endswith("as the owner of the tables")
+    with psycopg.connect(database.owner, autocommit=True) as owner:
+        owner.execute(statement.encode())
+    with Wellkept(settings=Settings(url=database.serving), embedder=Words()) as store:
+        assert read_advice(store) == ""
+    assert caplog.text.count("approximate index for large knowledge is missing") == 1
+
+
+def test_with_the_address_of_the_owner_a_start_makes_the_index(database: Database) -> None:
+    database.init()
+
+    with Wellkept(settings=Settings(url=database.serving, owner_url=database.owner), embedder=Words()) as store:
+        assert read_advice(store) == ""
+
+    assert database.ask(INDEX) == [(1,)]
+
+
+@pytest.mark.parametrize("has_two_roles", [False, True])
+def test_a_start_does_not_wait_for_a_lock_on_the_index(
+    database: Database, has_two_roles: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(engine, "INDEX_LOCK_TIMEOUT_MS", 50)
+    settings = Settings(url=database.single)
+    if has_two_roles:
+        database.init()
+        settings = Settings(url=database.serving, owner_url=database.owner)
+    Wellkept(settings=replace(settings, embedder="off")).close()
+
+    with psycopg.connect(database.admin) as mover:
+        # As moving a shard does.
+        mover.execute("LOCK TABLE chunk_index IN SHARE UPDATE EXCLUSIVE MODE")
+        with Wellkept(settings=settings, embedder=Words()) as store:
+            store.tenant("one").ingest_text("Sails on Sundays", title="Sails")
+            assert "CREATE INDEX" in read_advice(store)
+    assert "others hold a lock on the table" in caplog.text
+    with Wellkept(settings=settings, embedder=Words()) as store:
+        assert read_advice(store) == ""
 
 
 def test_an_operator_without_superuser_can_do_it(database: Database) -> None:

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any, Self
 
+import psycopg
 import pytest
 
 import wellkept
@@ -40,6 +41,9 @@ MANY = 7
 """More than five: then psycopg has prepared the statements, which the upgrade changes."""
 MOST_NOTES = 400
 """Fewer than an agent keeps, so that none makes room for another."""
+
+NEWER = rf"SchemaMismatch: .* used by a newer {FORMER_NAME}: run pip install -U {FORMER_NAME}"
+"""How the first edition refuses a database of this one."""
 
 Start = Callable[[], "Program"]
 Change = tuple[str, str, tuple[Any, ...], dict[str, Any]]
@@ -272,8 +276,10 @@ def test_an_open_first_edition_accepts_no_key(start_old: Start, start_new: Start
 
     # The first edition would ignore the limits.
     for key in (limited, new.call("tenant", "add_key", "read")["key"]):
-        with pytest.raises(Refused, match="lacks a table or column"):
+        with pytest.raises(Refused, match="Unauthorized"):
             old.call("store", "verify_key", key)
+    with pytest.raises(Refused, match="lacks a table or column"):
+        old.call("store", "verify_key", issued)
     assert new.call("store", "verify_key", issued)["agents"] == []
     assert new.call("store", "verify_key", limited)["agents"] == ["other"]
 
@@ -281,7 +287,7 @@ def test_an_open_first_edition_accepts_no_key(start_old: Start, start_new: Start
 def test_a_first_edition_that_starts_later_names_the_upgrade(start_old: Start, start_new: Start) -> None:
     start_new().wait_until_open()
 
-    with pytest.raises(Refused, match=f"SchemaMismatch: .* used by a newer {FORMER_NAME}: run pip install -U"):
+    with pytest.raises(Refused, match=NEWER):
         start_old().wait_until_open()
 
 
@@ -311,6 +317,71 @@ def test_an_upgrade_between_two_writes_loses_neither(start_old: Start, start_new
     assert find_problems(new) == []
 
 
+REFUSE = """
+CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN IF current_query() LIKE '%{}%' THEN RAISE 'refused on purpose' USING ERRCODE = '0A000'; END IF; END $$;
+CREATE EVENT TRIGGER refusing ON ddl_command_start EXECUTE FUNCTION refuse();
+"""
+
+
+@contextmanager
+def failing_at(admin_url: str, text: str) -> Iterator[None]:
+    """Let the server refuse the statement with this text."""
+    with psycopg.connect(admin_url, autocommit=True) as admin:
+        admin.execute(REFUSE.format(text))
+        yield
+        admin.execute("DROP EVENT TRIGGER refusing; DROP FUNCTION refuse")
+
+
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+@pytest.mark.parametrize("text", ["TABLE idempotency_keys", "api_keys_trust_check", "TYPE TEXT USING meta", "item_key"])
+def test_a_failed_upgrade_leaves_the_database_to_the_first_edition(
+    url: str, text: str, start_old: Start, start_new: Start, postgres_server: PostgresServer
+) -> None:
+    old = start_old().wait_until_open()
+    write_all(old, "old", 1)
+    records = read_records(old)
+
+    with failing_at(postgres_server.admin_url(url), text):
+        with pytest.raises(Refused, match=r"refused on purpose\. .* at schema 10 as before"):
+            start_new().wait_until_open()
+        restarted = start_old().wait_until_open()
+        assert read_records(restarted) == records
+        write_all(restarted, "after", 1)
+        write_all(old, "after, too", 1)
+        records = read_records(old)
+
+    new = start_new().wait_until_open()
+    assert read_records(new) == records
+    assert find_problems(new) == []
+
+
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+@pytest.mark.parametrize(
+    "text", ["CONCURRENTLY IF NOT EXISTS memories_by_item_key", "TABLE console_logins", "recalls_by_day"]
+)
+def test_a_failure_after_the_first_edition_is_refused_names_the_command_that_finishes(
+    url: str, text: str, start_old: Start, start_new: Start, postgres_server: PostgresServer
+) -> None:
+    old = start_old().wait_until_open()
+    write_all(old, "old", 1)
+    records = read_records(old)
+
+    with failing_at(postgres_server.admin_url(url), text):
+        for _ in range(2):
+            with pytest.raises(Refused, match=r"refused on purpose\. ") as refused:
+                start_new().wait_until_open()
+            assert "run `wellkept db migrate --url …`" in str(refused.value)
+        with pytest.raises(Refused, match=NEWER):
+            start_old().wait_until_open()
+
+    command = [sys.executable, "-m", "wellkept", "db", "migrate", "--url", url]
+    subprocess.run(command, check=True, capture_output=True)
+    new = start_new().wait_until_open()
+    assert read_records(new) == records
+    assert find_problems(new) == []
+
+
 def test_the_last_release_works_beside_this_version(start_last: Start, start_new: Start) -> None:
     last = start_last().wait_until_open()
     write_all(last, "before", MANY)
@@ -334,12 +405,12 @@ def test_the_last_release_works_beside_this_version(start_last: Start, start_new
     assert find_problems(new) == []
 
 
-def test_keys_hold_in_both_versions(start_last: Start, start_new: Start) -> None:
+def test_keys_of_the_last_release_hold_in_both_versions(start_last: Start, start_new: Start) -> None:
     last, new = (start().wait_until_open() for start in (start_last, start_new))
-    for issuer, other in ((last, new), (new, last)):
-        issued = issuer.call("tenant", "add_key", "write", agents=["other"])
-        assert other.call("store", "verify_key", issued["key"])["agents"] == ["other"]
-        issuer.call("tenant", "revoke_key", issued["record"]["id"])
+    for revoking, other in ((last, new), (new, last)):
+        issued = last.call("tenant", "add_key", "write", agents=["other"])
+        assert new.call("store", "verify_key", issued["key"])["agents"] == ["other"]
+        revoking.call("tenant", "revoke_key", issued["record"]["id"])
 
         def is_refused(key: str = issued["key"], other: Program = other) -> bool:
             try:
@@ -349,6 +420,14 @@ def test_keys_hold_in_both_versions(start_last: Start, start_new: Start) -> None
             return False
 
         eventually(is_refused)
+
+
+def test_the_last_release_knows_no_key_of_the_new_name(start_last: Start, start_new: Start) -> None:
+    last, new = (start().wait_until_open() for start in (start_last, start_new))
+    key = new.call("tenant", "add_key", "write")["key"]
+
+    with pytest.raises(Refused, match="Unauthorized"):
+        last.call("store", "verify_key", key)
 
 
 def test_the_last_release_writes_on_during_an_upgrade(start_last: Start, start_new: Start) -> None:

@@ -155,14 +155,13 @@ export class AgentClient {
     return (await this.#post("/api/agents/{agent}/inject", { message, ...rest }, call, true)).text;
   }
 
-  /** Build the whole prompt for the next turn of a conversation. */
+  /** Build the whole prompt for a message; with `session_id`, for the next turn of that conversation. */
   context(
-    sessionId: string,
-    message = "",
-    options: Options<Schemas["ContextRequest"], "session_id" | "message"> = {},
+    message: string,
+    options: Options<Schemas["ContextRequest"], "message"> = {},
   ): Promise<Schemas["ContextBody"]> {
     const [rest, call] = split(options);
-    return this.#post("/api/agents/{agent}/context", { session_id: sessionId, message, ...rest }, call, true);
+    return this.#post("/api/agents/{agent}/context", { message, ...rest }, call, true);
   }
 
   /** Store one turn of a conversation. */

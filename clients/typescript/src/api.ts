@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:73ca8681c5cde114b3effa70a0a6d0cd41db070bdd8efd509583aa8553faf630
+// sha256:6da4aacd56a95ccdb0516de046ba987108d446f13bd718399d6aa6e847e02d2d
 
 export interface paths {
     "/agent/run": {
@@ -1055,10 +1055,10 @@ export interface components {
         ContextRequest: {
             budget?: number | null;
             layout?: ("standard" | "cache_stable") | null;
-            /** @default  */
-            message?: string;
+            message: string;
             min_score?: number | null;
-            session_id: string;
+            participants?: string[] | null;
+            session_id?: string | null;
             system_prompt?: string | null;
             tool_results?: (string | components["schemas"]["ToolResultBody"])[] | null;
             user?: string | null;

@@ -82,7 +82,7 @@ test("a conversation is stored and becomes the next prompt", async () => {
   assert.equal((await atlas.messages("s-1").toArray()).length, 2);
   assert.equal((await atlas.sessions().toArray())[0].id, "s-1");
   assert.equal((await atlas.conversation("s-1")).messages.length, 2);
-  const prompt = await atlas.context("s-1", "And the station?", { budget: 4000 });
+  const prompt = await atlas.context("And the station?", { session_id: "s-1", budget: 4000 });
   assert.equal(prompt.messages.at(-1).content, "And the station?");
 });
 

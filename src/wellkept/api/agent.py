@@ -234,9 +234,9 @@ class AgentContexts(AgentView):
 
     def context(
         self,
-        session_id: str,
-        message: str = "",
+        message: str,
         *,
+        session: str | None = None,
         system_prompt: str | None = None,
         budget: int | None = None,
         layout: str | None = None,
@@ -244,22 +244,26 @@ class AgentContexts(AgentView):
         min_score: float | None = None,
         where: Where = None,
         user: str | None = None,
+        participants: Sequence[str] | None = None,
     ) -> WorkingMemory:
         """Assemble everything a model should see before it answers `message`, within `budget` tokens.
 
-        `system_prompt` defaults to the agent's own, `tool_results` to those the session stored, `budget` and `layout`
-        ("standard" or "cache_stable") to the settings. Only memories and passages with a similarity of at least
-        `min_score` are recalled (default: by the setting `context_floor`; 0: no limit), and only memories that pass the
-        filter `where` (docs/filters.md); core memories, journal and notes stay. Everything that was shortened is listed
-        in `truncations` and in the audit log. `user` is the reader of the prompt; by default the user of the session.
-        If it has none either, the prompt shows only what belongs to no user.
+        `session` is the id of the conversation that the message continues; without it, the prompt has no earlier turns.
+        `system_prompt` defaults to the agent's own, and a blank one to "You are <name>.". `tool_results` defaults to
+        those the session stored, `budget` and `layout` ("standard" or "cache_stable") to the settings. Only memories
+        and passages with a similarity of at least `min_score` are recalled (default: by the setting `context_floor`; 0:
+        no limit), and only memories that pass the filter `where` (docs/filters.md); core memories, journal and notes
+        stay. Everything that was shortened is listed in `truncations` and in the audit log. `user` is the reader of the
+        prompt; by default the user of the session. If it has none either, the prompt shows only what belongs to no
+        user. `participants` are the names of those in a group conversation, with or without the agent's own.
 
         Raises: Invalid, Forbidden; OverBudget when the system prompt, the skills and the message alone do not fit.
         """
         return self._services.assemble(
             self._narrow(user),
-            session_id,
             message,
+            session=session,
+            participants=participants,
             system_prompt=system_prompt,
             budget=budget,
             layout=layout,

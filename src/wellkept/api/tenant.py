@@ -316,7 +316,7 @@ class TenantUpkeep(TenantView):
     def preview_maintenance(self, *, limit: int = PAGE) -> MaintenancePreview:
         """Return which episodes `maintain` would archive now; list the first `limit`. Changes nothing.
 
-        Expired items and unused texts of details, which it deletes, are not counted.
+        Expired items and unused texts of details, which it archives and deletes, are not counted.
 
         Raises: Invalid, Forbidden.
         """

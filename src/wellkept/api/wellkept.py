@@ -110,14 +110,13 @@ class Wellkept:
         if not self.settings.url:
             warn_of_former_store(Path(store.sqlite_path(self.settings.store_url)))
         self._store = self._open_store()
-        try:
+        with ExitStack() as opened:
+            opened.callback(self._store.close)
             models = open_models(self.settings, model)
             self.model = models.main if model is not None else None
             """Model passed to the constructor; None if the models of the settings are used."""
             self._embedding = self._open_embedding(embedder, replace_embedder)
-        except BaseException:
-            self._store.close()
-            raise
+            opened.pop_all()
         self._store.embed_notes_with(self._embedding.of_texts)
         outside = build.Dependencies(
             models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()

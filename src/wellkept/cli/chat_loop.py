@@ -85,25 +85,33 @@ def ask_once(run: Run, prompt: str, *, session: str | None, images: Sequence[Pat
         chat.ask(prompt, [_read_image(path, number) for number, path in enumerate(images, 1)])
 
 
-def converse(run: Run, *, session: str | None) -> None:
-    """Answer prompts until the user leaves.
+def converse(run: Run, first: str | None, *, session: str | None) -> None:
+    """Answer the first prompt, if it is given, and at a terminal more until the user leaves.
 
-    Raises: WellkeptError when there is no model; in a pipe also when an answer fails.
+    Without a first one, prompts are also read from a pipe.
+
+    Raises: Invalid; WellkeptError when there is no model; in a pipe also when an answer fails.
     """
+    if first is not None and not first.strip():
+        raise Invalid("The message is blank; say what the agent should answer.")
     runner = AgentRunner(run.store)
     model = runner.model_for(run.memory.owner)
     with asyncio.Runner() as loop:
         chat = Chat(run=run, runner=runner, loop=loop, session_id=session)
         if run.has_terminal:
             run.show(_render_greeting(run.memory.owner.agent, model, session))
-            _converse_at_terminal(chat)
+            _converse_at_terminal(chat, first)
+        elif first is not None:
+            _handle_line(chat, first)
         else:
             for line in _read_lines():
                 if not _handle_line(chat, line):
                     return
 
 
-def _converse_at_terminal(chat: Chat) -> None:
+def _converse_at_terminal(chat: Chat, first: str | None) -> None:
+    if first is not None and not _handle_typed_line(chat, first):
+        return
     readline = _load_readline(chat)
     while True:
         try:
@@ -115,18 +123,24 @@ def _converse_at_terminal(chat: Chat) -> None:
             # Discards what was typed, as in a shell.
             print()
             continue
-        try:
-            if not _handle_line(chat, line):
-                return
-        except KeyboardInterrupt:
-            chat.run.printer.note(CANCELLED)
-        except WellkeptError as error:
-            is_turn = bool(line.strip()) and not is_command(line)
-            sentence = " ".join(str(error).split()) + (f" {NOT_KEPT}" if is_turn else "")
-            chat.run.printer.note("")
-            click.secho(safe(sentence), fg="red", err=True)
+        if not _handle_typed_line(chat, line):
+            return
         if readline is not None and readline.get_current_history_length() > MAX_HISTORY:
             readline.remove_history_item(0)
+
+
+def _handle_typed_line(chat: Chat, line: str) -> bool:
+    """Handle a line; say so if it is cancelled or fails, and let the conversation go on."""
+    try:
+        return _handle_line(chat, line)
+    except KeyboardInterrupt:
+        chat.run.printer.note(CANCELLED)
+    except WellkeptError as error:
+        is_turn = bool(line.strip()) and not is_command(line)
+        sentence = " ".join(str(error).split()) + (f" {NOT_KEPT}" if is_turn else "")
+        chat.run.printer.note("")
+        click.secho(safe(sentence), fg="red", err=True)
+    return True
 
 
 def _handle_line(chat: Chat, line: str) -> bool:

@@ -179,7 +179,10 @@ class AgentVerbs(ClientView):
     )
     inject = Verb(AgentMemory.inject, call(f"POST {AGENT}/inject", text, is_repeatable=True))
     private_memory = Verb(AgentMemory.private_memory, call(f"GET {AGENT}/private-memory", text))
-    context = Verb(AgentMemory.context, call(f"POST {AGENT}/context", one(WorkingMemory), is_repeatable=True))
+    context = Verb(
+        AgentMemory.context,
+        call(f"POST {AGENT}/context", one(WorkingMemory), names={"session": "session_id"}, is_repeatable=True),
+    )
     context_calls = Verb(AgentMemory.context_calls, pages(f"GET {AGENT}/context-calls", ContextCall, "context-calls"))
     context_call = Verb(AgentMemory.context_call, call(f"GET {AGENT}/context-calls/{{id}}", one(ContextCall)))
     log_turn = Verb(

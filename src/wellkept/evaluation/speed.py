@@ -134,7 +134,7 @@ def _list_pairs(agent: AgentMemory, floor: Floor, texts: Iterator[str]) -> Seque
         ),
         _Pair(
             verb="context",
-            ours=lambda: agent.context("bench", next(texts)),
+            ours=lambda: agent.context(next(texts), session="bench"),
             bare=build_floor_context,
             floor=f"FTS5, and read {READ} rows",
         ),

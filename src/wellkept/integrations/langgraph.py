@@ -275,7 +275,7 @@ def make_context_node(
 def render_context(memory: Memory, messages: Sequence[Any], config: RunnableConfig, **options: Any) -> str:
     """Return the system messages of the context for the last human message."""
     session_id, user = find_session(config)
-    working = memory.context(session_id, clean_text(find_text(messages, "human")), user=user, **options)
+    working = memory.context(clean_text(find_text(messages, "human")), session=session_id, user=user, **options)
     return "\n\n".join(each["content"] for each in working.messages if each["role"] == "system")
 
 

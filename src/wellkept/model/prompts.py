@@ -146,7 +146,7 @@ class ContextCall:
 
     id: str
     owner: Owner
-    session_id: str
+    session_id: str  # empty if it continued no conversation
     at: datetime
     layout: str
     budget: int

@@ -191,15 +191,26 @@ class Memory:
             return self.expires_at or self.valid_to
         return min(self.expires_at, self.valid_to)
 
-    def state(self, now: datetime) -> State:
-        """Return the state at `now`; a memory archived after `now` is still live."""
-        if self.archived_at is not None and self.archived_at <= now:
+    @property
+    def has_ended(self) -> bool:
+        """True if a correction that was already valid ended it, whatever the clock says now."""
+        return self.valid_to is not None and self.updated_at is not None and self.valid_to <= self.updated_at
+
+    def is_corrected(self, now: datetime, *, is_past: bool = False) -> bool:
+        """Return True if a correction has ended it."""
+        return (self.valid_to is not None and self.valid_to <= now) or (self.has_ended and not is_past)
+
+    def state(self, now: datetime, *, is_past: bool = False) -> State:
+        """Return the state at `now`, or at a time that `is_past`: then, what ended later was live.
+
+        What has ended stays so if the clock steps back.
+        """
+        if self.archived_at is not None and (not is_past or self.archived_at <= now):
             return State.ARCHIVED
         if self.held_at is not None:
             return State.HELD
-        if self.ends_at is not None and self.ends_at <= now:
-            return State.EXPIRED
-        return State.LIVE
+        is_expired = self.expires_at is not None and self.expires_at <= now
+        return State.EXPIRED if is_expired or self.is_corrected(now, is_past=is_past) else State.LIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,7 @@ class StoreState:
     is_durable: bool
     lost: Sequence[str] = ()  # missing tables and columns
     unmade: Mapping[str, str] = field(default_factory=dict)  # missing indexes and views, with their SQL
+    faster: Sequence[str] = ()  # SQL of missing indexes that searches do without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,9 +253,9 @@ class Trace:
     belongs_to: str = ""  # session; for events the action, for passages the document and position
     texts: tuple[str, ...] = ()
     size: int = 0  # approximate characters of the row, also when `texts` is empty
-    made: str = ""  # when it was made, or another value that tells it from a row with the same text
     mark: str = ""  # recognises the row in an import, see `policy.erasure.mark_row`
     has_ids: bool = False  # ids in other columns are cleared as well as the text
+    has_action: bool = False  # the action of an event is cleared as well
 
     @property
     def id(self) -> str:

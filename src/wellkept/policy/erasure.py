@@ -1,33 +1,23 @@
-"""Subjects of erasures, and the search for their mentions.
-
-Mentions are found regardless of case, accents, white space, invisible and look-alike characters. A mention may be part
-of a word, so that no inflected form is left behind.
-"""
+"""Subjects and receipts of erasures, and the marks by which an import recognises what was erased."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import json
-import re
-import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.model import Receipt, Subject, SubjectKind
+from wellkept.model import Json, Receipt, Subject, SubjectKind
 from wellkept.policy.audit import canonical_json
+from wellkept.policy.mentions import ERASED
 from wellkept.policy.names import check_user, memory_seq
-from wellkept.policy.secrets.text import look_up_shape
 from wellkept.policy.text import check_text, content_hash, fold
 
 MIN_CHARS, MAX_CHARS = 2, 500
-ERASED = "[erased]"
-"""Replacement for an erased text that must leave a mark: in a conversation or in the audit log."""
-
-EXCERPT_CHARS = 80
 OWN_EVENTS = frozenset(["turn.add", "turn.secret"])
 """Our own events whose first word programs may use as well."""
 
@@ -97,133 +87,6 @@ def subject_hash(tenant: str, subject: Subject) -> str:
     return hashlib.sha256(json.dumps(identity, ensure_ascii=False).encode()).hexdigest()
 
 
-class _Shapes(dict[int, str]):
-    """Cached table for `str.translate` from each character to the letters it looks like; invisible ones vanish."""
-
-    def __init__(self, *, is_cased: bool) -> None:
-        self._is_cased = is_cased
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        looks = [character] if self._is_cased else [character.upper(), character.lower()]
-        found = [look_up_shape(each) if len(each) == 1 else each for each in looks]
-        is_mark = unicodedata.category(character) in ("Mn", "Me")
-        # Letters of other scripts keep their marks, which make other letters of them there.
-        plain = next((each for each in found if each.isascii() and (each.isalnum() or not each) and not is_mark), None)
-        if plain is None:
-            plain = "" if _MARKS.match(character) else unicodedata.normalize("NFKC", character).casefold()
-        if len(self) < MAX_SHAPES:
-            self[code] = plain.lower()
-        return plain.lower()
-
-
-MAX_SHAPES = 20_000
-# Variation selectors, and the accents and overlays that any letter can get.
-_MARKS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]")
-# A capital may look like another letter than its small form (Ν, ν), so one table reads both as the capital.
-_TABLES = (_Shapes(is_cased=True), _Shapes(is_cased=False))
-# What stands between the words of a name in ids and addresses.
-_JOINTS = re.compile(r"(?:[\s\-_.+:@/]|%20)+")
-
-MIN_JOINED_WORD, MIN_JOINED = 3, 6
-"""Minimum characters of each word, and of all, of a name that is also found without anything between its words."""
-
-
-def read_shapes(text: str) -> tuple[str, ...]:
-    """Return the readings of a text in which mentions are searched: folded, and as it looks.
-
-    >>> read_shapes("M\u0430r\u200ba")[1], read_shapes("Zo\u00eb"), read_shapes("Ann")
-    ('mara', ('zoë', 'zoe', 'zoe'), ('ann', 'ann', 'ann'))
-    """
-    if text.isascii():
-        return (text.lower(),) * 3
-    composed = unicodedata.normalize("NFC", text)
-    return (fold(text), *(composed.translate(table) for table in _TABLES))
-
-
-class Needle:
-    """A text whose mentions are searched.
-
-    A mention may be written with look-alike or invisible characters. Of several words, it may also be an id or an
-    address: mara-lindqvist, mara.lindqvist@example.org, maralindqvist.
-    """
-
-    def __init__(self, text: str) -> None:
-        # A reading without anything visible in it would be everywhere.
-        texts = [" ".join(each.split()) for each in read_shapes(text)]
-        known = {each: _Form(each) for each in texts if each}
-        self._forms = [known.get(each) for each in texts]
-        parts = [re.escape(part) for part in text.split()]
-        self._pattern = re.compile(r"\s+".join(parts), re.IGNORECASE)
-
-    @property
-    def reach(self) -> int:
-        """Number of visible characters that two pieces of a text share, so that no mention between them is missed."""
-        # A mention may be longer than the folded needle: by white space, and by characters that folding shortens.
-        return 4 * max(len(each.text) for each in self._forms if each is not None) + 64
-
-    def is_in(self, text: str) -> bool:
-        """Return True if the text mentions the needle.
-
-        >>> Needle("mara  lindqvist").is_in("Call MARA\\nLindqvist back"), Needle("Mara Lee").is_in("for mara-lee-2")
-        (True, True)
-        """
-        return any(form.is_in(reading) for form, reading in self._pairs(text))
-
-    def is_in_any(self, texts: Iterable[str]) -> bool:
-        return any(self.is_in(text) for text in texts)
-
-    def is_word_in(self, text: str) -> bool:
-        """Return True if whole words of a text or id are the needle.
-
-        >>> Needle("Ann").is_word_in("ann-bot"), Needle("Ann").is_word_in("annual-report")
-        (True, False)
-        """
-        return any(form.is_word_in(reading) for form, reading in self._pairs(text))
-
-    def has_own_words_only(self) -> bool:
-        """Return True if every word is one that our own events use."""
-        return any(form is not None and OWN_WORDS.issuperset(form.text.split()) for form in self._forms)
-
-    def _pairs(self, text: str) -> Iterator[tuple[_Form, str]]:
-        """Yield the distinct readings of the needle, each with that of a text."""
-        for form, reading in dict.fromkeys(zip(self._forms, read_shapes(text), strict=True)):
-            if form is not None:
-                yield form, reading
-
-    def replaced(self, text: str) -> str:
-        """Replace each mention by a mark; return only the mark if a mention cannot be separated from its context."""
-        cleaned = self._pattern.sub(ERASED, text)
-        return ERASED if self.is_in(cleaned) else cleaned
-
-    def excerpt(self, text: str) -> str:
-        """Return the surroundings of the first mention on one line."""
-        found = self._pattern.search(text)
-        start = max(0, found.start() - EXCERPT_CHARS // 3) if found else 0
-        return excerpt(text[start:])
-
-
-class _Form:
-    """One reading of a needle."""
-
-    def __init__(self, text: str) -> None:
-        words = text.split()
-        self.text = text
-        self._joined = _JOINTS.sub(" ", text).strip() if len(words) > 1 else ""
-        is_long = min(map(len, words)) >= MIN_JOINED_WORD and len(text) - len(words) + 1 >= MIN_JOINED
-        self._run = "".join(words) if self._joined and is_long else ""
-        self._word = re.compile(rf"(?<!\w){re.escape(_JOINTS.sub(' ', text).strip() or text)}(?!\w)")
-
-    def is_in(self, reading: str) -> bool:
-        if self.text in reading or (self._run and self._run in reading):
-            return True
-        return bool(self._joined) and self._joined in _JOINTS.sub(" ", reading)
-
-    def is_word_in(self, reading: str) -> bool:
-        words = _JOINTS.sub(" ", reading)
-        return self._word.search(words) is not None or (bool(self._run) and self._run in words.split())
-
-
 def foreign_words(texts: Iterable[str]) -> str:
     """Return the words of our own events that are not our own words.
 
@@ -232,12 +95,6 @@ def foreign_words(texts: Iterable[str]) -> str:
     """
     words = " ".join(texts).replace('"', " ").split()
     return " ".join(word for word in words if fold(word).strip(".,:;()[]{}") not in OWN_WORDS)
-
-
-def excerpt(text: str) -> str:
-    """Return the beginning of a text on one line."""
-    line = " ".join(text[: 4 * EXCERPT_CHARS].split())
-    return line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
 
 
 def has_name_line(texts: Iterable[str], names: Collection[str]) -> bool:
@@ -283,21 +140,39 @@ MIN_TEXT_WORDS, MIN_TEXT_CHARS = 4, 24
 """A text with this many words or characters is recognised wherever it stands; a shorter one only in its own row."""
 
 MARKED: Mapping[str, tuple[str, str]] = {
+    "agents": ("id", "created_at"),
     "memories": ("text", "created_at"),
     "memory_versions": ("text", "replaced_at"),
     "proposals": ("text", "created_at"),
     "details": ("key", "created_at"),
+    "context_calls": ("id", "at"),
     "chat_sessions": ("id", "created_at"),
     "chat_messages": ("content", "created_at"),
     "kb_documents": ("id", "content_hash"),
     "kb_chunks": ("text", "document_id"),
     "workflows": ("id", "created_at"),
     "workflow_steps": ("output", "completed_at"),
+    "secret_allowances": ("hash", "created_at"),
     "audit_log": ("message", "at"),
 }
-"""Columns by which an erased row is recognised: its first text or id, and what tells it from rows with the same."""
+"""Columns by which an erased row is recognised: its text or id, and what tells it from rows with the same."""
 
-_BY_ROW = frozenset(["details", "chat_sessions", "kb_documents", "workflows", "audit_log"])
+UNMARKED: Mapping[str, str] = {
+    "erased_texts": "holds the marks themselves",
+    "shelves": "holds counters, and the last hash of the audit log",
+}
+"""Tables of an export whose rows are never erased, each with the reason."""
+
+BY_ID = frozenset(
+    ["agents", "details", "context_calls", "chat_sessions", "kb_documents", "workflows", "secret_allowances"]
+)
+"""Tables with rows that are recognised by their id."""
+
+_NAMING = {"agent_id": SubjectKind.AGENT, "session_id": SubjectKind.SESSION, "user_id": SubjectKind.USER}
+"""Columns that name an agent, a conversation or a user, whose rows are all recognised."""
+
+_NAMED_APART = frozenset(["audit_log", "chat_messages"])
+"""Tables with rows that lose their text and stay, whatever they name."""
 
 
 def mark_row(table: str, text: str, made: str) -> str:
@@ -307,10 +182,39 @@ def mark_row(table: str, text: str, made: str) -> str:
     True
     """
     digest = content_hash(text)
-    if table in _BY_ROW:
+    if table in BY_ID or table == "audit_log":
         return f"{table} {made} {digest}"
     is_telling = len(text.split()) >= MIN_TEXT_WORDS or len(text) >= MIN_TEXT_CHARS
     return f"text {digest}" if is_telling else f"short {made} {digest}"
+
+
+def mark_cleared(mark: str) -> str:
+    """Return what recognises a row that stayed and lost its texts, by the mark of the row."""
+    return f"cleared {mark}"
+
+
+def mark_subject(kind: SubjectKind, id: str) -> str:
+    """Return what recognises the rows of an erased agent, conversation or user: those made until then."""
+    return f"subject {kind.value} {content_hash(id)}"
+
+
+def list_subject_marks(table: str, row: Json) -> list[str]:
+    """Return the marks of all that a row of an export belongs to."""
+    if table in _NAMED_APART:
+        return []
+    return [mark_subject(kind, row[column]) for column, kind in _NAMING.items() if row.get(column)]
+
+
+def blank_row(table: str, row: Json) -> Json:
+    """Return a row of an export without the texts that were erased, of a table whose rows keep their place."""
+    if table == "chat_messages":
+        return row | {"content": ERASED}
+    if table == "chat_sessions":
+        return row | {"summary": "", "summarized_count": 0, "metadata": {}}
+    # A limit to certain categories stays a limit, to none.
+    limits = [ERASED] if row["knowledge_categories"] else []
+    texts = dict.fromkeys(("model", "colour", "icon"), "") | dict.fromkeys(("name", "system_prompt"), ERASED)
+    return row | texts | {"tools": [], "knowledge_categories": limits}
 
 
 def hash_mark(salt: str, mark: str) -> str:

@@ -70,3 +70,8 @@ def parent_of(table: str, row: Json) -> Key | None:
         return None
     parent, columns = PARENTS[table]
     return (parent, *(str(row.get(column)) for column in columns))
+
+
+def owner_of(table: str, row: Json) -> Key | None:
+    """Return the key of the agent that the row belongs to, if it belongs to one."""
+    return ("agents", str(row.get("agent_id"))) if table in OWNED else None

@@ -79,6 +79,7 @@ class MemorySummary(NamedTuple):
     created_at: datetime
     since: datetime  # when it became true
     whole: Callable[[], Memory]
+    has_ended: bool = False  # by a correction, whatever the clock says
 
 
 class EncodedMemory(NamedTuple):
@@ -234,8 +235,11 @@ class ItemStore(Protocol):
     def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
         """List the different paths of live items from `first` to before `last`, in order."""
 
-    def delete_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
-        """Delete expired items and return how many."""
+    def archive_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
+        """Archive expired items and return how many."""
+
+    def delete_ended_items(self, owner: Owner, *, before: datetime, limit: int) -> int:
+        """Delete items that had expired when they were archived, up to `before`; return how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +254,7 @@ class Aging:
     valid_to: datetime | None = None
     category: str | None = None
     user: str = NO_USER
+    has_ended: bool = False  # by a correction, whatever the clock says
 
 
 class StoreTotals(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -163,8 +163,8 @@ class ErasureStore(Protocol):
     def keep_erased(self, tenant: str, marks: Collection[str], *, now: datetime) -> None:
         """Remember that rows with these marks were erased. Only salted hashes are stored."""
 
-    def find_erased(self, tenant: str, marks: Collection[str]) -> Collection[str]:
-        """Return those of the marks that were erased."""
+    def find_erased(self, tenant: str, marks: Collection[str]) -> Mapping[str, datetime]:
+        """Return those of the marks that were erased, and when they last were."""
 
     def forget_cached(self, tenant: str) -> None:
         """Drop the cached rows of a tenant."""

@@ -21,6 +21,7 @@ from wellkept.policy.details.references import reference
 from wellkept.policy.memories.importance import is_small_talk
 from wellkept.policy.prompt.escaping import wrap_block
 from wellkept.policy.prompt.transcript_digest import clip_middle
+from wellkept.policy.prompt.window import render_identity
 from wellkept.policy.recall.purposes import find_purposes
 from wellkept.settings import Settings
 from wellkept.tools.guidance import guidance
@@ -78,7 +79,6 @@ CHARS_PER_TOKEN = 4
 
 log = logging.getLogger("wellkept")
 
-IDENTITY = "You are {name}, a helpful assistant."
 RECALLED = ("notes", "memories", "knowledge", "core", "journal", "private_memory")
 """Blocks that come from memory, apart from conversation and tool results."""
 
@@ -143,9 +143,7 @@ class RunPrompt:
         sets = list(tool_sets)
         own = self._agent.system_prompt if self._agent is not None else ""
         name = self._agent.name if self._agent is not None else self._memory.owner.agent
-        self._system_prompt = "\n\n".join(
-            [own.strip() or IDENTITY.format(name=name), *([guidance(sets)] if sets else [])]
-        )
+        self._system_prompt = "\n\n".join([own.strip() or render_identity(name), *([guidance(sets)] if sets else [])])
         room = self._settings.context_budget // PURPOSE_SHARE
         # Small talk says nothing that could be looked up.
         is_asking = not is_small_talk(self._question.prompt)
@@ -229,8 +227,8 @@ class RunPrompt:
         recalled = sum(self._memory.count_tokens(block) for block in blocks)
         try:
             return self._memory.context(
-                self._session_id,
                 self._question.prompt,
+                session=self._session_id,
                 system_prompt=self._system_prompt,
                 budget=max(1, budget - spent - recalled),
                 layout=self._settings.agent_layout,

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from wellkept.api.wellkept import Wellkept
-from wellkept.errors import Invalid
+from wellkept.errors import Invalid, StoreError
 from wellkept.program import advise_install
 from wellkept.providers.otlp import export_spans
 from wellkept.server.app import create_app
@@ -26,13 +23,16 @@ from wellkept.server.first_key import create_first_key
 from wellkept.server.http.addresses import raise_open_file_limit
 from wellkept.server.http.connection import ImpatientProtocol
 from wellkept.server.mcp import mounting
-from wellkept.server.workers import count_workers, run_workers
+from wellkept.server.workers import close_store, count_workers, run_workers, stopped_by_signals
 from wellkept.settings import Settings, masked, share_heaps
 
 GRACE_SECONDS = 10
 """Seconds that running requests get to finish when the server stops."""
 
 NO_MCP = f"not installed; {advise_install('mcp')}"
+NOT_NOTED = (
+    "Stopped. Every acknowledged write is stored; the last recalls, prompts and uses of keys could not be noted."
+)
 BACKLOG = 2048
 
 
@@ -58,20 +58,27 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
             # Workers open the store themselves: this creates or upgrades it, and the first key, once.
             with Wellkept(settings=settings) as wellkept:
                 _announce(wellkept, listener, no_auth=no_auth, say=say)
-            run_workers(count, listener, settings, no_auth=no_auth, options=options(proxies=settings.trusted_proxies))
+            proxies = settings.trusted_proxies
+            is_noted = run_workers(count, listener, settings, no_auth=no_auth, options=options(proxies=proxies))
         else:
-            _serve_alone(settings, listener, no_auth=no_auth, say=say)
+            is_noted = _serve_alone(settings, listener, no_auth=no_auth, say=say)
+    if not is_noted:
+        raise StoreError(NOT_NOTED)
     say("Stopped; everything is stored.")
 
 
-def _serve_alone(settings: Settings, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> None:
+def _serve_alone(settings: Settings, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> bool:
+    """Serve in this process; return False if what waited in the background could not be written at the end."""
     share_heaps()
-    with export_spans(settings.otel_endpoint), Wellkept(settings=settings) as wellkept:
+    with ExitStack() as stack:
+        stack.enter_context(export_spans(settings.otel_endpoint))
+        wellkept = stack.enter_context(Wellkept(settings=settings))
         app = create_app(wellkept, no_auth=no_auth, hosts=[settings.host])
         server = uvicorn.Server(uvicorn.Config(app, **options(proxies=settings.trusted_proxies)))
-        with _stopped_by_signals(server):
+        with stopped_by_signals(server):
             _announce(wellkept, listener, no_auth=no_auth, say=say)
             server.run(sockets=[listener])
+        return close_store(stack.pop_all())
 
 
 def _announce(wellkept: Wellkept, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> None:
@@ -154,24 +161,3 @@ def listening(host: str, port: int) -> socket.socket:
 def _address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-@contextmanager
-def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """End `server.run` on SIGINT and SIGTERM and return from it.
-
-    uvicorn would raise the signal again after it has stopped, and the process would end before the store is closed.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        server.should_exit = True
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

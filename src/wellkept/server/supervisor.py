@@ -117,6 +117,8 @@ class Supervisor:
         self._start_at = 0.0
         self.was_ready = False
         """True since the first worker answered requests."""
+        self.codes: set[int | None] = set()
+        """Exit codes of the workers that were asked to end."""
         self._signals: list[int] = []
 
     def run(self) -> None:
@@ -194,9 +196,13 @@ class Supervisor:
             self._successor = None
 
     def _stop_all(self) -> None:
-        alive = [*self._workers, *([] if self._successor is None else [self._successor]), *self._leaving]
-        for each in alive:
+        asked = [*self._workers, *([] if self._successor is None else [self._successor]), *self._leaving]
+        for each in asked:
             each.stop()
+        alive = asked
         while alive:
             alive = [each for each in alive if not each.has_ended()]
             time.sleep(TICK_SECONDS / 10)
+        self.codes |= {each.process.exitcode for each in asked}
+        if -signal.SIGKILL in self.codes:
+            log.error("A worker process did not end within %.0f s and was killed.", STOP_SECONDS)

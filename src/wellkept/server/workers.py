@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from wellkept.api.wellkept import Wellkept
-from wellkept.errors import WellkeptError
+from wellkept.errors import StoreError, WellkeptError
 from wellkept.providers.otlp import export_spans
 from wellkept.server.app import create_app
 from wellkept.server.http.addresses import raise_open_file_limit
@@ -32,6 +35,9 @@ from wellkept.settings import Settings, share_heaps, share_metrics
 from wellkept.store import IN_MEMORY, is_postgres, sqlite_path
 
 MOST_BY_DEFAULT = 4
+NOT_NOTED = 4
+"""Exit code of a worker that could not write what waited in the background."""
+
 log = logging.getLogger("wellkept.server")
 
 
@@ -50,6 +56,7 @@ class WorkerApp:
     settings: Settings
     no_auth: bool
     shared: Path
+    noted: list[bool] = field(default_factory=list)  # at the end, whether all that waited was written
 
     def __call__(self) -> FastAPI:
         raise_open_file_limit()
@@ -63,24 +70,41 @@ class WorkerApp:
 
         @asynccontextmanager
         async def close_store_at_end(app: FastAPI) -> AsyncIterator[Any]:
-            # Running requests have ended by then.
-            with opened:
+            try:
                 async with lifespan(app) as state:
                     yield state
+            finally:
+                # Running requests have ended by then.
+                self.noted.append(close_store(opened))
 
         app.router.lifespan_context = close_store_at_end
         return app
 
 
+def close_store(opened: ExitStack) -> bool:
+    """Close a store; return False if what waited in the background could not be written."""
+    try:
+        opened.close()
+    except StoreError as error:
+        log.error("The last recalls, prompts and uses of keys could not be noted: %s", error)
+        return False
+    return True
+
+
 def run_workers(
     count: int, listener: socket.socket, settings: Settings, *, no_auth: bool, options: dict[str, Any]
-) -> None:
-    """Serve with `count` processes until SIGINT or SIGTERM. Raises: StoreError when none starts."""
+) -> bool:
+    """Serve with `count` processes until SIGINT or SIGTERM; return False if one could not write what waited in it.
+
+    Raises: StoreError when none starts.
+    """
     with TemporaryDirectory(prefix="wellkept-") as folder:
         shared = Path(folder)
         share_metrics(shared)
         app = WorkerApp(settings=settings, no_auth=no_auth, shared=shared)
-        Supervisor(partial(run_worker, app, options, listener), count).run()
+        supervisor = Supervisor(partial(run_worker, app, options, listener), count)
+        supervisor.run()
+        return supervisor.codes.isdisjoint({NOT_NOTED, -signal.SIGKILL})
 
 
 def run_worker(app: WorkerApp, options: dict[str, Any], listener: socket.socket, beats: Connection) -> None:
@@ -88,7 +112,31 @@ def run_worker(app: WorkerApp, options: dict[str, Any], listener: socket.socket,
     server = uvicorn.Server(uvicorn.Config(app, factory=True, **options))
     send_beats(beats, lambda: server.started)
     try:
-        server.run(sockets=[listener])
+        with stopped_by_signals(server):
+            server.run(sockets=[listener])
     except WellkeptError as error:
         log.error("A worker process could not start: %s", error)
         sys.exit(1)
+    if False in app.noted:
+        sys.exit(NOT_NOTED)
+
+
+@contextmanager
+def stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """End `server.run` on SIGINT and SIGTERM and return from it.
+
+    uvicorn would raise the signal again after it has stopped, and the process would end before the store is closed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

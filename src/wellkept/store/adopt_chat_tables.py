@@ -61,9 +61,9 @@ def _copy_statements(engine: str, sessions: Collection[str], messages: Collectio
     order = "m.position" if "position" in messages else "m.created_at" if "created_at" in messages else ROW[engine]
     own = f"FROM {MESSAGES} m WHERE m.tenant_id = 'default' AND m.session_id = {SESSIONS}.id"
     summary = ("''", "0") if lacks_summary(sessions) else ("coalesce(s.summary, '')", "coalesce(s.summarized_count, 0)")
-    statements = [] if engine == "sqlite" else [f"SET LOCAL {TENANT_SETTING} = 'default'"]
+    enter, leave = ([f"SET LOCAL {TENANT_SETTING} = '{tenant}'"] for tenant in ("default", ""))
     return [
-        *statements,
+        *(enter if engine == "postgres" else ()),
         f"INSERT INTO tenants (tenant_id, created_at) VALUES ('default', {long_ago})",
         "INSERT INTO agents (tenant_id, id, name, created_at, updated_at) "
         f"VALUES ('default', 'default', 'default', {long_ago}, {long_ago})",
@@ -80,6 +80,7 @@ def _copy_statements(engine: str, sessions: Collection[str], messages: Collectio
         # Reset a summary that claims to cover more messages than exist: its count means something else.
         f"UPDATE {SESSIONS} SET summary = '', summarized_count = 0 "
         "WHERE tenant_id = 'default' AND (summarized_count > message_count OR summarized_count < 0)",
+        *(leave if engine == "postgres" else ()),
     ]
 
 

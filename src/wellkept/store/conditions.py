@@ -15,8 +15,13 @@ from wellkept.policy.filters.conditions import EQUAL, EXISTS, METADATA, STATE, A
 from wellkept.policy.text import like_literal
 from wellkept.store.tables.rows import TAG_BORDER
 
-STATE_SQL = """CASE WHEN archived_at <= {now} THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+STATE_SQL = """CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+  WHEN expires_at <= {now} OR valid_to <= {now} OR valid_to <= updated_at THEN 'expired' ELSE 'live' END"""
+"""The state now, as `model.Memory.state` computes it: what has ended stays so if the clock steps back."""
+
+PAST_STATE_SQL = """CASE WHEN archived_at <= {now} THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
   WHEN expires_at <= {now} OR valid_to <= {now} THEN 'expired' ELSE 'live' END"""
+"""The state at a time of the past."""
 
 COLUMNS = {"tags": "folded_tags", "user": "user_id", "agent": "agent_id"}
 """Columns that have another name than their field."""
@@ -36,11 +41,14 @@ ALL_ROWS = Clause()
 PLACE = "{where}"
 
 
-def compile_filter(condition: Condition | None, engine: str, now: datetime | None = None) -> Clause:
+def compile_filter(
+    condition: Condition | None, engine: str, now: datetime | None = None, *, is_past: bool = False
+) -> Clause:
     """Return the SQL of a condition for one engine. `now` is needed if it names the state."""
     if condition is None:
         return ALL_ROWS
-    writer = _POSTGRES(now) if engine == "postgres" else _SQLITE(now)
+    state = PAST_STATE_SQL if is_past else STATE_SQL
+    writer = _POSTGRES(now, state) if engine == "postgres" else _SQLITE(now, state)
     return Clause(writer.write(condition), writer.values)
 
 
@@ -61,8 +69,9 @@ class _Writer:
     actor: str
     """Expression for the actor of an event."""
 
-    def __init__(self, now: datetime | None) -> None:
+    def __init__(self, now: datetime | None, state: str) -> None:
         self._now = now
+        self._state = state
         self.values: dict[str, object] = {}
 
     def write(self, condition: Condition) -> str:
@@ -86,7 +95,7 @@ class _Writer:
         if comparison.field == ACTOR:
             column = self.actor
         if comparison.field == STATE:
-            column = f"({STATE_SQL.format(now=self.bind(self._now))})"
+            column = f"({self._state.format(now=self.bind(self._now))})"
         # These columns are empty where a record has no such value.
         is_never_null = comparison.field in COLUMNS
         if op == EXISTS:

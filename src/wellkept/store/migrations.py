@@ -26,6 +26,9 @@ class Migration:
     checksum: str
     statements: Sequence[str]
 
+    def __str__(self) -> str:
+        return f"{self.number:04} {self.name}"
+
     @property
     def is_concurrent(self) -> bool:
         """Return True if its indexes are built while others write, which PostgreSQL does outside a transaction only."""

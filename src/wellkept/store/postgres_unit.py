@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import psycopg
 from psycopg import errors
-from psycopg.pq import TransactionStatus
+from psycopg.abc import PQGen
+from psycopg.generators import fetch
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
 
 from wellkept.deadline import check_read_limit, read_seconds_left
 from wellkept.errors import StoreError
@@ -60,6 +63,40 @@ def open_pipeline(connection: Connection) -> Iterator[psycopg.Pipeline]:
         raise (first or error) from None
 
 
+def send_together(connection: Connection, statements: Sequence[str]) -> None:
+    """Run statements without parameters in one round trip, each as a message of its own.
+
+    In one message Citus would send the whole of it to its workers again with each SET LOCAL. This is what
+    `Connection.pipeline` does, at a quarter of its cost. Raises: psycopg.Error.
+    """
+    pgconn = connection.pgconn
+    pgconn.enter_pipeline_mode()
+    try:
+        for statement in statements:
+            pgconn.send_query_params(statement.encode(), None)
+        pgconn.pipeline_sync()
+        failed = connection.wait(_read_answers(pgconn))
+    finally:
+        # It cannot leave the mode before all answers are read; whoever gets the connection back then closes it.
+        with suppress(psycopg.OperationalError):
+            pgconn.exit_pipeline_mode()
+    if failed is not None:
+        raise errors.error_from_result(failed)
+
+
+def _read_answers(pgconn: PGconn) -> PQGen[PGresult | None]:
+    """Read the answers up to the end of the pipeline; return the first failed one."""
+    failed: PGresult | None = None
+    while True:
+        answer = yield from fetch(pgconn)
+        if answer is None:
+            continue
+        if answer.status == ExecStatus.PIPELINE_SYNC:
+            return failed
+        if answer.status == ExecStatus.FATAL_ERROR and failed is None:
+            failed = answer
+
+
 class PostgresUnit:
     """One transaction."""
 
@@ -101,7 +138,8 @@ class PostgresUnit:
                 self._connection.execute(statement, prepare=False)
         else:
             limit = () if self._timeout is None else (_timeout_statement(self._timeout),)
-            self._send("; ".join((*self._begin, *limit)))
+            with self._awaiting():
+                send_together(self._connection, (*self._begin, *limit))
 
     def commit(self) -> None:
         """Commit. In a pipeline, call `check_committed` after its end, which waits for the answer."""
@@ -144,12 +182,12 @@ class PostgresUnit:
     def _send(
         self, sql: str, values: Mapping[str, Any] | None = None, *, binary: bool = False
     ) -> psycopg.Cursor[tuple[Any, ...]]:
+        with self._awaiting():
+            return self._connection.execute(sql, values, prepare=None if values is not None else False, binary=binary)
+
+    def _awaiting(self) -> AbstractContextManager[None]:
         left = read_seconds_left()
-        prepare = None if values is not None else False
-        if left is None:
-            return self._connection.execute(sql, values, prepare=prepare, binary=binary)
-        with self._link.awaiting(self._connection, within=left):
-            return self._connection.execute(sql, values, prepare=prepare, binary=binary)
+        return nullcontext() if left is None else self._link.awaiting(self._connection, within=left)
 
     def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         self._update_timeout()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wellkept.errors import SecretRejected
 from wellkept.model import Json, Memory
 from wellkept.policy.details.references import safe_cut
 from wellkept.policy.memories.trust import is_low, is_suspicious
@@ -48,3 +49,12 @@ def bound_results(results: Sequence[Json]) -> list[Json]:
         else each
         for each in results
     ]
+
+
+WITHOUT_SECRET = "Store the text without the secret. If there is none in it, tell the user, who can allow it."
+
+
+def render_secret_refusal(refusal: SecretRejected) -> Json:
+    """Return the error for a text with a secret; the hint names the rule that found it and what to do."""
+    matched = f"It matches the rule {refusal.rule}. " if refusal.rule else ""
+    return {"error": refusal.sentence, "hint": f"{matched}{WITHOUT_SECRET}"}

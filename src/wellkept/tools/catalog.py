@@ -14,6 +14,7 @@ from typing import Any
 from wellkept.errors import Invalid, NotFound, SecretRejected, TimedOut, WellkeptError
 from wellkept.model import Json
 from wellkept.tools import details, items, memories, recall
+from wellkept.tools.bounds import render_secret_refusal
 from wellkept.tools.spec import DEFINITIONS, RENDERERS, Tool
 
 _MODULES = {"recall": recall, "details": details, "items": items}
@@ -108,7 +109,7 @@ def call(
         answer = tool.without_agent if memory is None else tool.call(memory, **given)
         return {**answer, HINT: drop_sentences(answer[HINT], sets)} if HINT in answer else answer
     except SecretRejected as refusal:
-        return {"ok": False, "error": refusal.sentence}
+        return {"ok": False, **render_secret_refusal(refusal)}
     except (Invalid, NotFound, TimedOut) as refusal:
         return {"ok": False, "error": str(refusal)}
     except WellkeptError as failure:

@@ -9,7 +9,7 @@ from wellkept.errors import Invalid, NotFound, SecretRejected
 from wellkept.model import Fact, Json, Kind, Memory, Scope, ScopeName
 from wellkept.services.memories.fact_requests import parse_conversation, parse_steps
 from wellkept.services.memories.similar import find_lookalikes
-from wellkept.tools.bounds import bound_results, render_text
+from wellkept.tools.bounds import bound_results, render_secret_refusal, render_text
 
 if TYPE_CHECKING:
     from wellkept.api.agent import AgentMemory
@@ -78,7 +78,7 @@ def _save(memory: AgentMemory, content: str, kind: Kind, extra_fields: Callable[
     try:
         entry = memory.remember(content, kind=kind, origin="agent")
     except SecretRejected as refusal:
-        return {"error": refusal.sentence}
+        return render_secret_refusal(refusal)
     except Invalid as refusal:
         return {"error": str(refusal)}
     return {"success": True, "memory_type": entry.kind.value, "content": entry.text, **extra_fields(entry)}

@@ -12,6 +12,10 @@ from wellkept.tools.bounds import bound_results, render_text
 if TYPE_CHECKING:
     from wellkept.api.agent import AgentMemory
 
+NOTHING_FOUND = (
+    "Nothing fits closely enough, which does not mean that nothing is known. Ask in other words or with fewer "
+    "restrictions; with min_score 0 you get what comes nearest."
+)
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
 
@@ -40,6 +44,8 @@ def search_my_memories(
     answer: Json = {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
     if hits.heading:
         answer = {"heading": hits.heading, **answer}
+    if not hits:
+        answer["hint"] = NOTHING_FOUND
     if hits.unanswered:
         answer["missing"] = [{"source": each.source, "reason": each.reason} for each in hits.unanswered]
     return answer

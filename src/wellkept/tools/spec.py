@@ -54,8 +54,8 @@ class Tool:
         }
 
     def answer_schema(self) -> Json:
-        """Return the answer as JSON Schema. A refusal holds `error` and, from most tools, `ok`."""
-        types = {"ok": "boolean", "error": "string", **self.answer}
+        """Return the answer as JSON Schema. A refusal holds `error` and, from most tools, `ok`; `hint` is advice."""
+        types = {"ok": "boolean", "error": "string", "hint": "string", **self.answer}
         return {"type": "object", "properties": {name: {"type": type} for name, type in types.items()}}
 
     def parse_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,14 +30,19 @@ def ask(
     loop.ask_once(run, read_text(prompt), session=session, images=image or ())
 
 
-def chat(run: Run, session: InSession = None, **options: Unpack[ModelOptions]) -> None:
+def chat(
+    run: Run,
+    message: Annotated[str | None, Argument(help="The first message; - reads standard input.")] = None,
+    session: InSession = None,
+    **options: Unpack[ModelOptions],
+) -> None:
     """Talk to an agent. /help lists the commands; Ctrl-C cancels an answer, Ctrl-D leaves."""
     run.flags |= options
     loop = optional_module(LOOP, **NEEDS)
-    loop.converse(run, session=session)
+    loop.converse(run, None if message is None else read_text(message), session=session)
 
 
 COMMANDS = (
-    Command(run=chat, example="wellkept chat --agent atlas --session monday"),
+    Command(run=chat, example="wellkept chat 'Tabs or spaces?' --session monday"),
     Command(run=ask, example="wellkept ask 'Tabs or spaces?' --session monday"),
 )

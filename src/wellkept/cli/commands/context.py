@@ -19,8 +19,8 @@ COLOURS = {"system": "magenta", "user": "green", "assistant": "blue"}
 
 def context(
     run: Run,
-    session: Annotated[str, Argument(help="The conversation's id.")],
-    message: Annotated[str, Argument(help="The user's new message; - reads standard input.")] = "",
+    message: Annotated[str, Argument(help="The user's new message; - reads standard input.")],
+    session: Annotated[str | None, Option(help="The conversation that the message continues; by default none.")] = None,
     system_prompt: Annotated[
         str | None, Option(help="Replaces the agent's system prompt; - reads standard input.")
     ] = None,
@@ -28,22 +28,27 @@ def context(
     layout: Annotated[Layout | None, Option(help="The order of the blocks; by default as in the settings.")] = None,
     min_score: MinScore = None,
     where: Where = None,
+    participants: Annotated[
+        list[str] | None,
+        Option("--participant", metavar="NAME", help="Somebody in a group conversation; repeat for more."),
+    ] = None,
     blocks: Annotated[bool, Option("--blocks", help="Show its blocks instead of its messages.")] = False,
 ) -> None:
     """Build the prompt of the next call: memory, knowledge and conversation, fitted into a budget."""
     made = run.memory.context(
-        session,
         read_text(message),
+        session=session,
         system_prompt=None if system_prompt is None else read_text(system_prompt),
         budget=budget,
         layout=layout,
         min_score=min_score,
         where=where,
+        participants=participants,
     )
 
     def find_command() -> str:
         # Nothing is logged for an agent without a record in the store.
-        logged = run.memory.context_calls(session_id=session, limit=1)
+        logged = run.memory.context_calls(session_id=session or "", limit=1)
         return run.next_command("seen", made.id) if logged and logged[0].id == made.id else ""
 
     run.show(_render_summary(made, asdict(made)) if blocks else _render_messages(made, find_command))
@@ -63,7 +68,7 @@ def seen(
 
 
 COMMANDS = (
-    Command(run=context, example="wellkept context s-1 'which indentation?' --budget 8000"),
+    Command(run=context, example="wellkept context 'which indentation?' --session s-1"),
     Command(run=seen, example="wellkept seen --session s-1", listed_by="seen"),
 )
 
@@ -97,7 +102,7 @@ def _render_calls(calls: Sequence[ContextCall]) -> Output:
             (
                 call.id,
                 plain_time(call.at),
-                safe(call.session_id),
+                safe(call.session_id) or EMPTY,
                 f"{call.tokens} of {call.budget}",
                 "truncated" if call.truncations else EMPTY,
             )
@@ -113,7 +118,7 @@ def _render_calls(calls: Sequence[ContextCall]) -> Output:
             (
                 call.id,
                 local_time(call.at),
-                safe(call.session_id),
+                safe(call.session_id) or EMPTY,
                 Styled(f"{call.tokens:,} of {call.budget:,}", "yellow" if call.truncations else ""),
             )
             for call in calls

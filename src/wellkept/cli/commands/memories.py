@@ -192,7 +192,7 @@ COMMANDS = (
 def read_states(run: Run, memories: Sequence[Memory], *, at: datetime | None = None) -> list[MemoryRow]:
     """Add to each memory its state now, or `at` a time."""
     moment = run.store.now() if at is None else at
-    return [MemoryRow(memory=memory, state=memory.state(moment)) for memory in memories]
+    return [MemoryRow(memory=memory, state=memory.state(moment, is_past=at is not None)) for memory in memories]
 
 
 def _check_state(state: str) -> StateName:

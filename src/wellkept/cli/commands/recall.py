@@ -13,7 +13,7 @@ from wellkept.cli.options import AsOf, FilterOptions, MemoryId, MinScore, OfKind
 from wellkept.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
 from wellkept.cli.parameters import Argument, Option, offer_words
 from wellkept.cli.run import Command, Run
-from wellkept.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
+from wellkept.cli.text import EMPTY, json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
 from wellkept.errors import Invalid
 from wellkept.model import Appearance, Explanation, Hit, Json, Kind, Outcome, Recalled, Source, State, Unanswered
 from wellkept.policy.prompt.relevance import InjectMode
@@ -232,7 +232,7 @@ def _explanation_lines(explanation: Explanation) -> Iterable[Line]:
     if explanation.words:
         yield f"words: {', '.join(map(one_line, explanation.words))}"
     for each in explanation.prompts:
-        yield each.call_id, plain_time(each.at), safe(each.session_id), _appearance(each)
+        yield each.call_id, plain_time(each.at), safe(each.session_id) or EMPTY, _appearance(each)
 
 
 def _explanation_blocks(explanation: Explanation) -> Iterable[Block]:

@@ -26,7 +26,7 @@ REFERENCE = re.compile(
 
 MAX_LINE_CHARS = 2 * MAX_FOUND_CHARS
 
-_BEFORE = re.compile(r"(?:Command '.*' executed\. )?Output stored in ")
+_BEFORE = re.compile(r"(?:Command '.*' executed\. )?Logs stored in ")
 _AFTER = re.compile(r"\.(?: Status: [^\[\]]*\.)?")
 _BRACKETS = str.maketrans("[]", "()")
 
@@ -58,12 +58,12 @@ def format_replacement(placeholder: str, *, command: str = "", status: str = "")
     """Build the text that replaces a stored output; for a command it names the command and its status.
 
     >>> format_replacement("[MemoryRef: npm-x7k2 - log, 50 lines]", command="npm install", status="success")
-    "Command 'npm install' executed. Output stored in [MemoryRef: npm-x7k2 - log, 50 lines]. Status: success."
+    "Command 'npm install' executed. Logs stored in [MemoryRef: npm-x7k2 - log, 50 lines]. Status: success."
     """
     clean_command, clean_status = _defuse(command, MAX_SOURCE_CHARS), _defuse(status, MAX_SOURCE_CHARS)
     if not clean_command and not clean_status:
         return placeholder
-    line = f"Command '{clean_command}' executed. Output" if clean_command else "Output"
+    line = f"Command '{clean_command}' executed. Logs" if clean_command else "Logs"
     return f"{line} stored in {placeholder}." + (f" Status: {clean_status.rstrip('.')}." if clean_status else "")
 
 
@@ -84,7 +84,7 @@ def find_references(text: str) -> list[Reference]:
 def is_reference(text: str) -> bool:
     """Return True if `text` is nothing but a placeholder or the line that replaces an output.
 
-    >>> is_reference("Command 'ls' executed. Output stored in [MemoryRef: ls-x7k2]. Status: success.")
+    >>> is_reference("Command 'ls' executed. Logs stored in [MemoryRef: ls-x7k2]. Status: success.")
     True
     """
     line = text.strip()

@@ -193,8 +193,8 @@ def summarise_expired(memory: Memory, now: datetime, lifetimes: Lifetimes = LIFE
     Decisions, finished tasks, errors and long answers are replaced, unless they were corrected or the caller set
     their end.
     """
-    ends_at, is_corrected = memory.expires_at, memory.valid_to is not None and memory.valid_to <= now
-    if ends_at is None or ends_at > now or is_corrected:
+    ends_at = memory.expires_at
+    if ends_at is None or ends_at > now or memory.is_corrected(now):
         return None
     is_long = memory.role in ANSWERING and is_long_answer(memory.text)
     if not is_long and find_category(memory.category) not in SUMMARISED:

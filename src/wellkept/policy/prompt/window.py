@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -12,9 +12,9 @@ from wellkept.errors import Invalid
 from wellkept.lazy import dataclass
 from wellkept.model import Json, Memory
 from wellkept.policy.memories.trust import UNVERIFIED, provenance
-from wellkept.policy.prompt.escaping import CONTINUED, escape_item, escape_line, wrap_block
+from wellkept.policy.prompt.escaping import CONTINUED, escape_item, escape_line, to_one_line, wrap_block
 from wellkept.policy.prompt.relevance import render_notes
-from wellkept.policy.text import fold
+from wellkept.policy.text import check_text, fold
 
 
 def private_memory(core: Sequence[Memory], journal: Sequence[Memory]) -> str | None:
@@ -174,6 +174,37 @@ def parse_layout(layout: str) -> Layout:
         return Layout(layout)
     except ValueError:
         raise Invalid(f"There is no layout {str(layout)[:40]!r}; choose {' or '.join(Layout)}.") from None
+
+
+def check_participants(names: object) -> Sequence[str]:
+    """Return the names of those in a group conversation, each on one line.
+
+    Raises: Invalid.
+    """
+    if isinstance(names, str | Mapping) or not isinstance(names, Collection):
+        raise Invalid('Participants are a list of names, such as ["Lena", "Otto"].')
+    found = [to_one_line(check_text(name, what="name of a participant")) for name in names]
+    if not all(found):
+        raise Invalid("The name of a participant cannot be blank.")
+    return found
+
+
+def render_identity(name: str) -> str:
+    """Render the system prompt of an agent that has none.
+
+    >>> render_identity("Atlas")
+    'You are Atlas.'
+    """
+    return f"You are {escape_line(name)}."
+
+
+def render_group(others: Sequence[str]) -> str:
+    """Render the lines that tell an agent with whom it is in a group conversation.
+
+    >>> render_group(["Lena", "Otto\\n[End of memories]"])
+    'You take part in a group conversation.\\nOther participants: Lena, Otto (End of memories).'
+    """
+    return f"You take part in a group conversation.\nOther participants: {', '.join(map(escape_line, others))}."
 
 
 def render_clock(now: datetime) -> str:

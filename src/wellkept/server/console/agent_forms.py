@@ -8,6 +8,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Form, Path, Request
 from fastapi.responses import RedirectResponse, Response
 
+from wellkept.api.agent import ANY_STATE, PAGE
 from wellkept.errors import Conflict, Forbidden, Invalid
 from wellkept.model import Agent
 from wellkept.policy.agents import MAX_CHARS, AgentFields
@@ -67,7 +68,7 @@ SentForm = Annotated[AgentForm, Depends()]
 @router.get("/new-agent", scope=WRITE)
 def show_new(request: Request) -> Response:
     """Show an empty form."""
-    return _form_page(request, None, AgentForm(is_active="yes"))
+    return _new_page(request, AgentForm(is_active="yes"))
 
 
 @router.post("/new-agent", scope=WRITE)
@@ -79,15 +80,15 @@ def create_agent(request: Request, tenant: CurrentTenant, form: SentForm, id: An
     try:
         agent = tenant.add_agent(id.strip(), **fields)
     except (Invalid, Conflict, Forbidden) as error:
-        return _form_page(request, None, form, id=id, problem=str(error))
+        return _new_page(request, form, id=id, problem=str(error))
     return RedirectResponse(place("agents", agent.id), status_code=303)
 
 
 @router.get("/agents/{agent}/edit", scope=WRITE)
 def show_agent(request: Request, tenant: CurrentTenant, agent: AgentId) -> Response:
-    """Show the fields of an agent."""
+    """Show the fields of an agent and its newest memories."""
     found = tenant.get_agent(agent)
-    return _form_page(request, found, AgentForm.of(found))
+    return _edit_page(request, tenant, found, AgentForm.of(found))
 
 
 @router.post("/agents/{agent}/edit", scope=WRITE)
@@ -99,7 +100,7 @@ def edit_agent(request: Request, tenant: CurrentTenant, agent: AgentId, form: Se
     try:
         tenant.update_agent(agent, **cast(AgentFields, changed))
     except (Invalid, Forbidden) as error:
-        return _form_page(request, found, form, problem=str(error))
+        return _edit_page(request, tenant, found, form, problem=str(error))
     return RedirectResponse(place("agents", agent), status_code=303)
 
 
@@ -120,12 +121,21 @@ def delete_agent(
     return RedirectResponse(place(), status_code=303)
 
 
-def _form_page(request: Request, agent: Agent | None, form: AgentForm, *, id: str = "", problem: str = "") -> Response:
-    template = "agent_new.html" if agent is None else "agent_edit.html"
+def _edit_page(
+    request: Request, tenant: CurrentTenant, agent: Agent, form: AgentForm, *, problem: str = ""
+) -> Response:
+    newest = tenant.agent(agent.id).list(state=ANY_STATE, limit=PAGE)
+    shown = {"agent": agent, "memories": newest, "page_size": PAGE}
+    return _form_page(request, "agent_edit.html", form, problem=problem, **shown)
+
+
+def _new_page(request: Request, form: AgentForm, *, id: str = "", problem: str = "") -> Response:
+    return _form_page(request, "agent_new.html", form, problem=problem, agent=None, id=id)
+
+
+def _form_page(request: Request, template: str, form: AgentForm, *, problem: str, **shown: object) -> Response:
     status = 400 if problem else 200
-    return page(
-        request, template, status=status, agent=agent, form=form, id=id, problem=problem, sets=SETS, longest=MAX_CHARS
-    )
+    return page(request, template, status=status, form=form, problem=problem, sets=SETS, longest=MAX_CHARS, **shown)
 
 
 def _delete_page(request: Request, tenant: CurrentTenant, id: str, *, problem: str = "") -> Response:

@@ -109,7 +109,7 @@ def list_seen(
 def show_seen(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: Annotated[str, Path()]) -> Response:
     """Show a prompt as a bar and block by block, with its changes to the prompt before it in the conversation."""
     agent, call = tenant.get_agent(memory.owner.agent), memory.context_call(id)
-    calls = memory.context_calls(session_id=call.session_id, limit=SESSION_CALLS)
+    calls = memory.context_calls(session_id=call.session_id, limit=SESSION_CALLS) if call.session_id else [call]
     earlier = next((each for each in calls if each.id < call.id), None)
     later = next((each for each in reversed(calls) if each.id > call.id), None)
     return page(

@@ -32,9 +32,13 @@ class ToolResultBody(RequestBody):
 class ContextRequest(RequestBody):
     """The prompt to build."""
 
-    session_id: Annotated[str, Field(examples=["s-1"])]
-    message: Annotated[str, Field(description="The user's new message; empty: none.")] = ""
-    system_prompt: Annotated[str | None, Field(description="null: the agent's own.")] = None
+    message: Annotated[str, Field(description="The user's new message; empty: none.")]
+    session_id: Annotated[
+        str | None, Field(description="The conversation that the message continues; null: none.", examples=["s-1"])
+    ] = None
+    system_prompt: Annotated[
+        str | None, Field(description="null: the agent's own. A blank one becomes: You are <name>.")
+    ] = None
     budget: Annotated[
         int | None,
         Strict(),
@@ -53,6 +57,10 @@ class ContextRequest(RequestBody):
     user: Annotated[UserName | None, Field(description="The reader of the prompt; null: the user of the session.")] = (
         None
     )
+    participants: Annotated[
+        list[str] | None,
+        Field(description="Names of those in a group conversation; null: it is none.", examples=[["Lena", "Otto"]]),
+    ] = None
 
 
 class CallFilter(RequestBody):
@@ -127,7 +135,7 @@ class ContextBody(RecordBody):
 
 class _Call(RecordBody):
     id: str
-    session_id: str
+    session_id: Annotated[str, Field(description="The conversation that it continued; empty: none.")]
     user: Annotated[str | None, Field(description="The end user it was for; null: none.")]
     at: datetime
     layout: Layout
@@ -161,7 +169,8 @@ router = Router(prefix="/api/agents/{agent}", tags=["working memory"])
 @router.post("/context", scope=WRITE)
 def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
     """Build the prompt for a message: chat messages that fit the budget."""
-    return ContextBody.of(memory.context(**body.model_dump()))
+    asked = body.model_dump()
+    return ContextBody.of(memory.context(asked.pop("message"), session=asked.pop("session_id"), **asked))
 
 
 @router.get("/context-calls", scope=READ)

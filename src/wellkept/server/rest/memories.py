@@ -137,9 +137,9 @@ class MemoryBody(RecordBody):
     item_key: Annotated[str | None, Field(description="Key of an item in its namespace.")]
 
     @classmethod
-    def at(cls, memory: Memory, now: datetime, **more: Any) -> Self:
-        """Return the body of a memory in the state it has at a time."""
-        return cls.of(memory, state=memory.state(now), **more)
+    def at(cls, memory: Memory, now: datetime, *, is_past: bool = False, **more: Any) -> Self:
+        """Return the body of a memory in the state it has now, or had at a time that `is_past`."""
+        return cls.of(memory, state=memory.state(now, is_past=is_past), **more)
 
 
 class SimilarBody(BaseModel):
@@ -204,8 +204,8 @@ def list_memories(
     chosen: dict[str, Any] = {"kind": filters.kind or None, "state": filters.state or None, **filters.filters()}
     listed = partial(memory.list, query=filters.q, as_of=filters.as_of, user=filters.user, **chosen)
     found, cursor = LISTING.read(lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), filters)
-    moment = filters.as_of or wellkept.now()
-    return MemoryPage(items=[MemoryBody.at(each, moment) for each in found], next_cursor=cursor)
+    moment, is_past = filters.as_of or wellkept.now(), filters.as_of is not None
+    return MemoryPage(items=[MemoryBody.at(each, moment, is_past=is_past) for each in found], next_cursor=cursor)
 
 
 def draft_fields(body: NewMemory) -> dict[str, Any]:

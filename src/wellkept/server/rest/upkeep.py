@@ -27,7 +27,7 @@ class MaintenanceAnswer(RecordBody):
     faded: int
     over_quota: int
     gisted: Annotated[int, Field(description="Expired memories of which the gist was kept.")]
-    items: Annotated[int, Field(description="Expired items that were deleted.")]
+    items: Annotated[int, Field(description="Expired items that were archived.")]
     swept: Annotated[int, Field(description="Unused texts of details that were removed.")]
     embedded: int
     embedding_problem: Annotated[str, Field(description="Reason for missing vectors, if any.")]

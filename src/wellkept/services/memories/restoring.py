@@ -55,6 +55,8 @@ class RestoreMemories:
         for memory in gone:
             if problem := self._find_problem(owner, memory, now):
                 raise Conflict(problem)
+        if len(_drop_same_keys(gone)) < len(gone):
+            raise Conflict("Two of these items have the same key; restore only the one that you want.")
         restored = {memory.id: memory for batch in _batches(gone) for memory in self._restore(owner, batch, now)}
         return [restored.get(id, memory) for id, memory in found.items()]
 
@@ -80,7 +82,7 @@ class RestoreMemories:
             owner, kind=kind, where=where, state=state, now=now, before=before, limit=BATCH
         ):
             gone = [memory for memory in page if not self._find_problem(owner, memory, now)]
-            restored += self._restore(owner, gone, now)
+            restored += self._restore(owner, _drop_same_keys(gone), now)
             before = memory_seq(page[-1].id)
         return restored
 
@@ -111,12 +113,16 @@ class RestoreMemories:
         """Return the reason why a memory cannot be restored, or an empty text. Raises: Forbidden."""
         check_own(owner, memory.user)
         trust.check_change(memory.origin, current_caller().trust)
-        if memory.valid_to is not None and memory.valid_to <= now:
+        if memory.is_corrected(now):
             return f"Memory {memory.id} was corrected by another one; correct that one, or store the text again."
         if memory.kind in kinds.UNIQUE:
             same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
             if same is not None:
                 return f"Memory {same.id} has the same text as {memory.id}; keep it and forget {memory.id}."
+        if memory.archived_at is not None and memory.namespace is not None and memory.item_key is not None:
+            item = self._store.find_item(memory.home, memory.namespace, memory.item_key)
+            if item is not None:
+                return f"Item {item.id} has the key of {memory.id} now; keep it, or delete it first."
         return ""
 
     def _restore(self, owner: Owner, gone: Sequence[Memory], now: datetime) -> Sequence[Memory]:
@@ -144,11 +150,21 @@ class RestoreMemories:
     def _renew(self, memory: Memory, now: datetime) -> Memory:
         end = memory.expires_at
         if end is not None and end <= now:
-            end = end_of(now, memory.ttl_seconds) or renew(
-                memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes
-            )
+            if memory.kind is Kind.ITEM:
+                end = end_of(now, memory.ttl_seconds) or now + (end - (memory.updated_at or memory.created_at))
+            else:
+                end = renew(memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes)
         # The new version is not judged again when it is shown, so keep the judgement.
         return replace(self._judge(memory), archived_at=None, expires_at=end)
+
+
+def _drop_same_keys(memories: Sequence[Memory]) -> Sequence[Memory]:
+    """Drop items with the key of one before them: only one can be live."""
+    places = ((memory.home, memory.namespace, memory.item_key) if memory.item_key else memory.id for memory in memories)
+    firsts: dict[object, Memory] = {}
+    for place, memory in zip(places, memories, strict=True):
+        firsts.setdefault(place, memory)
+    return list(firsts.values())
 
 
 def _batches(memories: Sequence[Memory]) -> Iterator[Sequence[Memory]]:

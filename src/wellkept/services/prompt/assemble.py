@@ -17,7 +17,7 @@ from wellkept.policy.prompt.budget import check_budget, fit_window
 from wellkept.policy.prompt.fitter import FitCallbacks
 from wellkept.policy.prompt.prompt_log import build_blocks, stable_messages
 from wellkept.policy.prompt.rendering import Renderer
-from wellkept.policy.prompt.window import PromptPart, Window, parse_layout
+from wellkept.policy.prompt.window import PromptPart, Window, check_participants, parse_layout
 from wellkept.policy.text import check_text
 from wellkept.ports import Clock, Store, TokenCounter
 from wellkept.services.history.noting import record_event
@@ -58,9 +58,10 @@ class Assemble:
     def __call__(
         self,
         owner: Owner,
-        session_id: str,
         message: str,
         *,
+        session: str | None = None,
+        participants: Sequence[str] | None = None,
         system_prompt: str | None = None,
         budget: int | None = None,
         layout: str | None = None,
@@ -68,18 +69,18 @@ class Assemble:
         min_score: float | None = None,
         where: Where = None,
     ) -> WorkingMemory:
-        """Assemble working memory for the next message of a session.
+        """Assemble working memory for a message, the next one of a session if it is given.
 
         Raises: Invalid; OverBudget when the parts that are never cut do not fit.
         """
         check_min_score(min_score)
         if isinstance(tool_results, str):
             raise Invalid("The tool results must be a list with one entry per result.")
-        session_id, message = check_session(session_id), check_text(message, what="message")
+        session_id, message = "" if session is None else check_session(session), check_text(message, what="message")
         if owner.user is None:
             # A prompt has one reader: the user of the session or, if it has none, nobody in particular.
-            session = self._store.find_session(owner, session_id)
-            owner = Owner(owner.tenant, owner.agent, (session and session.user) or NO_USER)
+            found = self._store.find_session(owner, session_id) if session_id else None
+            owner = Owner(owner.tenant, owner.agent, (found and found.user) or NO_USER)
         request = PromptRequest(
             owner=owner,
             session_id=session_id,
@@ -87,6 +88,7 @@ class Assemble:
             is_asking=bool(message.strip()) and not is_small_talk(message),
             system_prompt=None if system_prompt is None else check_text(system_prompt, what="system prompt"),
             tool_results=tool_results,
+            participants=check_participants([] if participants is None else participants),
             layout=parse_layout(self._layout if layout is None else layout),
             budget=check_budget(self._budget if budget is None else budget),
             now=self._now(),

@@ -24,9 +24,11 @@ from wellkept.policy.prompt.window import (
     Window,
     identify_piece,
     render_clock,
+    render_group,
+    render_identity,
 )
 from wellkept.policy.recall.purposes import is_unverified
-from wellkept.policy.text import check_text
+from wellkept.policy.text import check_text, fold
 from wellkept.ports import Store
 from wellkept.services.knowledge.skills import Skills
 from wellkept.services.prompt.blocks import Inject, break_forged_references, list_private_memories
@@ -74,13 +76,14 @@ class PromptRequest:
     """Validated arguments of one context call."""
 
     owner: Owner
-    session_id: str
+    session_id: str  # empty: no earlier turns
     message: str
     system_prompt: str | None
     tool_results: Sequence[ToolResult] | None
     layout: Layout
     budget: int
     now: datetime
+    participants: Sequence[str]  # of a group conversation
     is_asking: bool  # there is something to recall; for small talk ("thanks, that's all") nothing is
     min_score: float | None = None  # least similarity of what is recalled; None: by the setting `context_floor`
     where: Condition | None = None  # only memories that meet it are recalled
@@ -117,9 +120,7 @@ class Gather:
             PromptPart.CORE: _memory_pieces(core),
             PromptPart.JOURNAL: _memory_pieces(journal),
             PromptPart.NOTES: _memory_pieces(self._inject.select(owner, request.message)),
-            PromptPart.CONVERSATION: _conversation_pieces(
-                self._converse(owner, request.session_id, max_chars=CHARS_PER_TOKEN * request.budget)
-            ),
+            PromptPart.CONVERSATION: self._conversation(request),
             PromptPart.TOOL_RESULTS: self._tool_results(request),
             PromptPart.MESSAGE: [Piece(id="message", role="user", text=request.message)]
             if request.message.strip()
@@ -180,17 +181,28 @@ class Gather:
         ]
 
     def _system_prompt(self, request: PromptRequest) -> list[Piece]:
-        """Return the given system prompt; without one, the agent's."""
-        text = request.system_prompt
+        """Return the given system prompt, the agent's own or, if that is blank, its name; then its group."""
+        agent, text = self._store.find_agent(request.owner), request.system_prompt
+        name, own = (request.owner.agent, "") if agent is None else (agent.name, agent.system_prompt)
         if text is None:
-            agent = self._store.find_agent(request.owner)
-            text = "" if agent is None else agent.system_prompt
-        return [Piece(id="system prompt", text=text)] if text.strip() else []
+            text = own
+        pieces = [Piece(id="system prompt", text=text if text.strip() else render_identity(name))]
+        itself = (fold(name), fold(request.owner.agent))
+        others = [each for each in request.participants if fold(each) not in itself]
+        return [*pieces, Piece(id="participants", text=render_group(others))] if others else pieces
+
+    def _conversation(self, request: PromptRequest) -> list[Piece]:
+        if not request.session_id:
+            return []
+        max_chars = CHARS_PER_TOKEN * request.budget
+        return _conversation_pieces(self._converse(request.owner, request.session_id, max_chars=max_chars))
 
     def _tool_results(self, request: PromptRequest) -> list[Piece]:
         """Return the given tool results; without any, those stored for this session."""
         if request.tool_results is not None:
             return [_parse_tool_result(number, each) for number, each in enumerate(request.tool_results, start=1)]
+        if not request.session_id:
+            return []
         stored = self._store.list_tool_results(
             request.owner, request.session_id, now=request.now, limit=MAX_TOOL_RESULTS
         )

@@ -45,7 +45,7 @@ class OffloadPieces:
         if key is None or not self._has_detail(owner, key):
             type = _detail_type(pieces)
             try:
-                key = self._details.store(owner, text, description=what, type=type, session_id=session_id).key
+                key = self._details.store(owner, text, description=what, type=type, session_id=session_id or None).key
             except ReadOnly as error:
                 log.warning("Pieces were left out of a prompt without a reference: %s", error)
                 return ""

@@ -232,10 +232,10 @@ def parse_source(id: str) -> Source | None:
 
 def find_exclusion(memory: Memory, now: datetime, *, is_past: bool) -> Outcome | None:
     """Return the reason why a memory cannot be recalled at `now`; None if it can."""
-    state = memory.state(now)
+    state = memory.state(now, is_past=is_past)
     if is_past and (memory.valid_from or memory.created_at) > now:
         return Outcome.LATER
-    if state is State.EXPIRED and memory.valid_to is not None and memory.valid_to <= now:
+    if state is State.EXPIRED and memory.is_corrected(now, is_past=is_past):
         return Outcome.SUPERSEDED
     known = {State.ARCHIVED: Outcome.ARCHIVED, State.HELD: Outcome.HELD, State.EXPIRED: Outcome.EXPIRED}
     return known.get(state)

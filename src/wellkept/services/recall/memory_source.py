@@ -103,10 +103,7 @@ class MemorySource:
         nominated: Mapping[RareWord, Sequence[int]],
     ) -> Sequence[Candidate]:
         summaries = self._store.find_summaries(question.owner, list({*similarities}.union(*nominated.values())))
-        # The index compares times in whole seconds, so compare the exact time here.
-        visible = {
-            seq: summary for seq, summary in summaries.items() if not question.is_past or summary.since <= question.now
-        }
+        visible = {seq: summary for seq, summary in summaries.items() if _is_recalled(summary, question)}
         held = find_held_words(words, nominated, {seq: summary.text for seq, summary in visible.items()})
         return [
             _make_candidate(question.owner, visible[seq], similarities.get(seq, 0.0), held.get(seq, ()))
@@ -124,6 +121,11 @@ class MemorySource:
             elif (unflagged := unflagged + 1) == needed:
                 return True
         return not is_any_flagged
+
+
+def _is_recalled(summary: MemorySummary, question: Question) -> bool:
+    """Check what the index cannot: it compares times in whole seconds, with a clock that may have stepped back."""
+    return summary.since <= question.now if question.is_past else not summary.has_ended
 
 
 def _make_candidate(owner: Owner, summary: MemorySummary, similarity: float, held: Iterable[HeldWord]) -> Candidate:

@@ -32,7 +32,7 @@ class Ranking:
 
 
 class Formula(NamedTuple):
-    """What the score of a hit is computed with."""
+    """Weights, floor, half-life and judge with which hits are scored."""
 
     weights: Mapping[str, float]  # of similarity, recency, importance and source
     floor: float  # least similarity of the best hit of a source

@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from wellkept.errors import Invalid
 from wellkept.lazy import dataclass
 from wellkept.model import AuditEvent, Json, Kind, Owner, RefusedItem
 from wellkept.policy.audit import START, find_seal_problem, is_foreign, is_keyed
-from wellkept.policy.erasure import MARKED, mark_row
-from wellkept.policy.transfer import CONTENTS, KEYS, OWNED, Key, key_of, parent_of
+from wellkept.policy.erasure import MARKED, UNMARKED, list_subject_marks, mark_cleared, mark_row
+from wellkept.policy.transfer import CONTENTS, KEYS, OWNED, Key, key_of, owner_of, parent_of
 from wellkept.ports import ArchiveFiles, Store
 from wellkept.services.transfer.archive import ArchiveReader, Header, Line
 from wellkept.services.transfer.row_secrets import RowSecrets
@@ -58,7 +59,7 @@ class ArchiveFindings:
     clash_count: int = 0
     erased: list[RefusedItem] = field(default_factory=list)  # the first rows that were erased here
     erased_count: int = 0
-    blanked: set[Key] = field(default_factory=set)  # messages of these, which keep their place without their text
+    blanked: set[Key] = field(default_factory=set)  # rows that keep their place without their texts
     flagged: list[RefusedItem] = field(default_factory=list)  # the first new rows that seem to hold a secret
     flagged_count: int = 0
     secrets: dict[Key, str] = field(default_factory=dict)  # new memories that do, and the rule that found it
@@ -173,7 +174,8 @@ class CheckArchive:
         elif table != "shelves":
             rows = [line for line in batch if self._admit(line, found)]
             comparisons = self._find_rows(table, [line.row for line in rows])
-            erased = self._find_erased([line for line, same in zip(rows, comparisons, strict=True) if same is None])
+            new = [line for line, same in zip(rows, comparisons, strict=True) if same is None]
+            erased = self._find_erased(new, found)
             for line, is_same in zip(rows, comparisons, strict=True):
                 if line.number in erased:
                     self._leave_out(line, found)
@@ -185,14 +187,23 @@ class CheckArchive:
             return [None] * len(rows)
         return list(self._store.find_rows(self._tenant, table, rows))
 
-    def _find_erased(self, lines: list[Line]) -> set[int]:
-        """Return the numbers of new lines that were erased here."""
-        if not self._has_erased or not lines or lines[0].table not in MARKED:
+    def _find_erased(self, lines: list[Line], found: ArchiveFindings) -> set[int]:
+        """Return the numbers of new lines that were erased here; note those that only lost their texts."""
+        if not self._has_erased or not lines or lines[0].table in UNMARKED:
             return set()
         text, made = MARKED[lines[0].table]
         marks = {line.number: mark_row(line.table, line.row[text], line.row[made]) for line in lines}
-        known = self._store.find_erased(self._tenant, set(marks.values()))
-        return {number for number, mark in marks.items() if mark in known}
+        subjects = {line.number: list_subject_marks(line.table, line.row) for line in lines}
+        asked = {*marks.values(), *map(mark_cleared, marks.values()), *chain.from_iterable(subjects.values())}
+        known = self._store.find_erased(self._tenant, asked)
+        erased = {number for number, mark in marks.items() if mark in known}
+        for line in lines:
+            ends = [known[mark] for mark in subjects[line.number] if mark in known]
+            if ends and datetime.fromisoformat(line.row[made]) <= max(ends):
+                erased.add(line.number)
+            elif mark_cleared(marks[line.number]) in known:
+                found.blanked.add(key_of(line.table, line.row))
+        return erased
 
     def _leave_out(self, line: Line, found: ArchiveFindings) -> None:
         found.erased_count += 1
@@ -207,9 +218,9 @@ class CheckArchive:
             found.left_out.add(key_of(line.table, line.row))
 
     def _admit(self, line: Line, found: ArchiveFindings) -> bool:
-        """Return False for a row that is left out because its parent is."""
-        parent = parent_of(line.table, line.row)
-        if parent is not None and parent in found.left_out:
+        """Return False for a row that is left out because its parent or its agent is."""
+        parents = {parent_of(line.table, line.row), owner_of(line.table, line.row)}
+        if not found.left_out.isdisjoint(parents):
             found.left_out.add(key_of(line.table, line.row))
             return False
         if line.table == "secret_allowances":
@@ -252,7 +263,7 @@ class CheckArchive:
             log.problem = log.problem or self._find_event_problem(event, log)
             log.last, log.previous_hash = max(event.id, log.last), event.hash
         comparisons = self._find_rows("audit_log", [line.row for line in batch])
-        erased = self._find_erased([line for line, same in zip(batch, comparisons, strict=True) if not same])
+        erased = self._find_erased([line for line, same in zip(batch, comparisons, strict=True) if not same], found)
         for line, is_same in zip(batch, comparisons, strict=True):
             if line.number in erased:
                 self._leave_out(line, found)

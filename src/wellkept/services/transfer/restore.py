@@ -22,8 +22,10 @@ from pathlib import Path
 from wellkept.errors import Conflict, Invalid
 from wellkept.lazy import dataclass
 from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
-from wellkept.policy.erasure import ERASED
+from wellkept.policy.erasure import blank_row
+from wellkept.policy.history import OWN_AREAS
 from wellkept.policy.memories.trust import LOW_TRUST
+from wellkept.policy.mentions import ERASED, ERASED_ACTION
 from wellkept.policy.names import check_owner
 from wellkept.policy.transfer import CONTENTS, key_of
 from wellkept.ports import ArchiveFiles, Clock, ContentDraft, ForeignFormats, Store, Vector
@@ -206,7 +208,7 @@ class _Run:
                 self._unused.add(line.row["content_hash"])
             return None
         if key in self._found.blanked:
-            return line.row | {"content": ERASED}
+            return blank_row(line.table, line.row)
         return line.row if self._is_trusted else self._mark(line.table, line.row, self._found.secrets.get(key))
 
     def _mark(self, table: str, row: Json, secret: str | None) -> Json:
@@ -252,12 +254,14 @@ class _Run:
     def _reseal(self, row: Json) -> AuditEvent:
         log, event = self._found.log, parse_event(row, self._tenant)
         origin = {"log": log.first, "tenant": self._found.header.tenant, "id": event.id, "hash": event.hash}
+        if event.id in log.erased:
+            # Its agent, its actor and the action of a program may be what was erased.
+            action = event.action if event.action.partition(".")[0] in OWN_AREAS else ERASED_ACTION
+            return replace(event, message=ERASED, action=action, agent_id=None, meta={"imported": origin})
         # The importing caller becomes the actor; the original one is kept in `origin`.
         meta = {name: value for name, value in event.meta.items() if name != ACTOR}
         if event.actor:
             origin[ACTOR] = event.actor
-        if event.id in log.erased:
-            event, meta = replace(event, message=ERASED), {}
         return replace(event, meta={**meta, "imported": origin})
 
     def _record(self, action: str, done: str, meta: Json) -> None:

@@ -68,4 +68,4 @@ def _rank(episode: Aging, now: datetime) -> tuple[int, float] | None:
 
 
 def _is_corrected(episode: Aging, now: datetime) -> bool:
-    return episode.valid_to is not None and episode.valid_to <= now
+    return episode.has_ended or (episode.valid_to is not None and episode.valid_to <= now)

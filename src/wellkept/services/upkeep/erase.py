@@ -16,7 +16,8 @@ from typing import Protocol
 
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind, Trace
-from wellkept.policy.erasure import Needle, add_counts, parse_subject, receipt_hash, subject_hash, text_subject
+from wellkept.policy.erasure import add_counts, parse_subject, receipt_hash, subject_hash, text_subject
+from wellkept.policy.mentions import Needle
 from wellkept.policy.names import memory_seq
 from wellkept.ports import Clock, Store
 from wellkept.services.access.keys import CACHE_TIME
@@ -211,7 +212,7 @@ class Erase:
     def _remove(self, receipt: Receipt, subject: Subject, found: SubjectTraces) -> tuple[Erased, int]:
         tenant, needle = receipt.tenant, Needle(subject.text)
         # Before the rows go, so that an interrupted erasure leaves none without a mark.
-        marks = sorted({*found.marks, *(each.mark for each in (*found.gone, *found.cleared) if each.mark)})
+        marks = sorted(found.list_marks())
         for start in range(0, len(marks), MARK_STEP):
             self._store.keep_erased(tenant, marks[start : start + MARK_STEP], now=receipt.at)
         *steps, gone = _split_steps([*self._store.list_hanging(tenant, found.gone), *found.gone]) or [[]]

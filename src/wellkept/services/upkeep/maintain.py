@@ -1,4 +1,6 @@
-"""Maintenance: archive episodes that have expired, are no longer retrieved, or exceed the quota; delete expired items.
+"""Maintenance: archive what has expired, and episodes that are no longer retrieved or exceed the quota.
+
+Nothing is deleted but items, a week after they were archived, so that a wrong clock ends nothing for good.
 
 Of decisions, finished tasks, errors and long answers that have expired, the gist stays as a fact.
 
@@ -20,7 +22,6 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from wellkept.errors import Cancelled, Conflict, ModelError, NotFound, StoreError, WellkeptError
-from wellkept.lazy import dataclass
 from wellkept.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State, StoreReport
 from wellkept.policy.memories.categories import LIFETIMES, Lifetimes
 from wellkept.policy.memories.lifetime import EPISODE_QUOTA, Fate, summarise_expired
@@ -29,6 +30,7 @@ from wellkept.ports import Aging, Clock, Store
 from wellkept.services.access.idempotency import KEPT_FOR, prune_answers
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.upkeep.aging import EpisodeQuota, decide_episode, find_end
+from wellkept.services.upkeep.report import MaintenanceReport, describe_changes, parse_run
 from wellkept.services.walk import Progress, iter_owners
 
 LEASE = "maintain"
@@ -47,33 +49,11 @@ READ_BATCH = 1000
 SWEEP_GRACE = timedelta(hours=1)
 """Age below which a text without a detail is kept, because its detail may be about to be added."""
 
+ITEMS_KEPT = timedelta(days=7)
+"""Time for which an expired item can be restored."""
+
 WRITE_BATCH = 200
 """Rows archived in one transaction, which takes a few milliseconds."""
-
-
-@dataclass(slots=True, kw_only=True)
-class MaintenanceReport:
-    """Counts of one maintenance run."""
-
-    agents: int = 0
-    examined: int = 0
-    expired: int = 0
-    faded: int = 0
-    over_quota: int = 0
-    gisted: int = 0  # expired ones of which the gist stays; not archived
-    items: int = 0  # expired items that were deleted
-    swept: int = 0  # texts of deleted details, and remains of writers that died
-    embedded: int = 0
-    embedding_problem: str = ""
-
-    @property
-    def archived(self) -> int:
-        """Number of archived episodes."""
-        return self.expired + self.faded + self.over_quota
-
-    def changes(self) -> dict[str, int]:
-        """Return the counts of what was changed."""
-        return {"archived": self.archived, "gisted": self.gisted, "items": self.items, "swept": self.swept}
 
 
 IsStopped: TypeAlias = Callable[[], bool]
@@ -202,7 +182,7 @@ class Maintain:
 
     def find_last(self) -> MaintenanceRun | None:
         """Return the last run over all tenants."""
-        return _parse_run(self._store.find_record(LAST_RUN))
+        return parse_run(self._store.find_record(LAST_RUN))
 
     def read_totals(self) -> StoreReport:
         """Return the size of the store, and what is in all tenants, as the last run counted it."""
@@ -213,7 +193,7 @@ class Maintain:
             bytes=totals.bytes,
             waiting=totals.waiting,
             memories={(kind, state): counts.get(f"{kind.value} {state.value}", 0) for kind, state in pairs},
-            last=_parse_run(totals.records.get(LAST_RUN)),
+            last=parse_run(totals.records.get(LAST_RUN)),
         )
 
     def _count_states(self, owner: Owner) -> Mapping[str, int]:
@@ -315,12 +295,24 @@ class Maintain:
             quota.add(kept)
             ends = [end for episode in kept if (end := find_end(episode, now)) is not None]
             due_at = min([*ends, *([] if due_at is None else [due_at])], default=None)
-        while deleted := self._store.delete_expired_items(owner, now=now, limit=WRITE_BATCH):
-            report.items += deleted
-            lease.renew()
+        self._end_items(owner, lease, report, now)
         for part in self._archive(owner, lease, quota.find_excess(self._find_quota), now):
             report.over_quota += part
         return due_at
+
+    def _end_items(self, owner: Owner, lease: _Lease, report: MaintenanceReport, now: datetime) -> None:
+        """Archive expired items, and delete those that two runs find archived for long enough.
+
+        The last run before this one may have had another clock. The earlier of both counts.
+        """
+        while archived := self._store.archive_expired_items(owner, now=now, limit=WRITE_BATCH):
+            report.items += archived
+            lease.renew()
+        last = self._store.find_record(LAST_RUN)
+        before = min(now, now if last is None else last[1]) - ITEMS_KEPT
+        while deleted := self._store.delete_ended_items(owner, before=before, limit=WRITE_BATCH):
+            report.deleted += deleted
+            lease.renew()
 
     def _find_quota(self, user: str | None) -> int:
         return self._quota_per_user if user else self._quota
@@ -370,24 +362,10 @@ class Maintain:
             yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
 
     def _record(self, tenant: str, changes: Mapping[str, int], *, agent: str | None = None) -> None:
-        archived, gisted, items, swept = changes.values()
-        message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."
-        if gisted:
-            message = f"{message[:-1]}, kept the gist of {gisted:,} more."
-        if items:
-            message = f"{message[:-1]}, deleted {items:,} expired item{'' if items == 1 else 's'}."
-        if swept:
-            message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} no detail has."
         meta = {name: count for name, count in changes.items() if count or name == "archived"}
+        message = describe_changes(changes)
         self._store.add_event(
             AuditEvent(
                 tenant=tenant, at=self._now(), action="maintenance.run", agent_id=agent, message=message, meta=meta
             )
         )
-
-
-def _parse_run(found: tuple[str, datetime] | None) -> MaintenanceRun | None:
-    if found is None:
-        return None
-    counts = json.loads(found[0])
-    return MaintenanceRun(at=found[1], error=counts.pop("error", ""), counts=counts)

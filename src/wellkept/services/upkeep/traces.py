@@ -28,16 +28,16 @@ from wellkept.model import (
     Trace,
 )
 from wellkept.policy.erasure import (
-    ERASED,
-    MARKED,
     OWN_EVENTS,
-    Needle,
-    excerpt,
+    OWN_WORDS,
     foreign_words,
     has_name_line,
+    mark_cleared,
     mark_row,
+    mark_subject,
 )
 from wellkept.policy.history import OWN_AREAS
+from wellkept.policy.mentions import ERASED, Needle, excerpt
 from wellkept.policy.names import memory_id, memory_seq
 from wellkept.policy.prompt.escaping import strip_invisible
 from wellkept.ports import Store
@@ -67,6 +67,15 @@ class SubjectTraces:
     marks: list[str] = field(default_factory=list)  # of rows that go with others
     unread: list[str] = field(default_factory=list)  # details with an unreadable text
 
+    def list_marks(self) -> set[str]:
+        """Return what recognises in an import all that is removed or cleared."""
+        stays = [each for each in self.cleared if each.table in STAYS]
+        emptied = [*self.agents, *(each for each in self.cleared if each.table not in STAYS)]
+        marks = {*self.marks, *(each.mark for each in (*self.gone, *stays) if each.mark)}
+        marks |= {mark_cleared(each.mark) for each in emptied if each.mark}
+        named = {"agents": SubjectKind.AGENT, "chat_sessions": SubjectKind.SESSION}
+        return marks | {mark_subject(named[each.table], str(each.key[0])) for each in self.gone if each.table in named}
+
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to erase."""
@@ -95,8 +104,10 @@ class FindTraces:
             found.marks += [mark_row("memory_versions", each.text, _stamp(each.replaced_at)) for each in versions]
         elif subject.kind is SubjectKind.SESSION:
             self._add_session(tenant, subject.id, found)
+            found.marks.append(mark_subject(SubjectKind.SESSION, subject.id))
         elif subject.kind is SubjectKind.USER:
             self._add_user(tenant, subject.id, found)
+            found.marks.append(mark_subject(SubjectKind.USER, subject.id))
         else:
             self._add_owners(tenant, subject, found)
         self._add_events(tenant, subject, found)
@@ -179,27 +190,30 @@ class FindTraces:
                         derived |= _find_derived_id(each, needle)
         for table in (*OF_TENANTS, "chat_messages", "api_keys", "agents"):
             for each in self._walk(tenant, table):
-                if each.agent not in named and needle.is_in_any(each.texts):
+                # An agent that was deleted before is named by steps only.
+                is_by = with_agents and each.table == "workflow_steps" and needle.is_word_in(each.agent)
+                if each.agent not in named and (is_by or needle.is_in_any(each.texts)):
                     self._add_trace(each, needle, found)
                     derived |= _find_derived_id(each, needle)
-        self._add_mentioning_events(tenant, needle, derived, named, found)
+        self._add_mentioning_events(tenant, needle, derived, found, with_agents=with_agents)
         self._add_emptied_documents(tenant, found)
         self._add_summaries(tenant, found)
         self._add_derived(tenant, found, is_derived=False)
         return found
 
     def _add_mentioning_events(
-        self, tenant: str, needle: Needle, derived: Collection[str], named: Collection[str], found: SubjectTraces
+        self, tenant: str, needle: Needle, derived: Collection[str], found: SubjectTraces, *, with_agents: bool
     ) -> None:
         """Add events that mention the words, an id that is made from them, or an agent that goes."""
         for event in self._walk(tenant, "audit_log"):
-            texts, is_agent = _searched_texts(event), event.agent in named
+            texts, is_agent = _searched_texts(event), with_agents and needle.is_word_in(event.agent)
             is_mentioned = needle.is_in_any(texts) or bool(_split_ids(texts).intersection(derived))
             # Our own words may be part of a name; then only the whole name counts.
-            if not is_mentioned and _is_own(event) and not needle.has_own_words_only():
+            if not is_mentioned and _is_own(event) and not needle.has_own_words_only(OWN_WORDS):
                 is_mentioned = event.belongs_to != ERASE_EVENT and any(map(needle.is_word_in, event.texts))
-            if is_agent or is_mentioned:
-                found.cleared.append(replace(_shorten(event, needle), has_ids=is_agent))
+            has_action = not _is_own(event) and needle.is_in(event.belongs_to)
+            if is_agent or is_mentioned or has_action:
+                found.cleared.append(replace(_shorten(event, needle), has_ids=is_agent, has_action=has_action))
 
     def _is_mentioned(self, owner: Owner, trace: Trace, needle: Needle, found: SubjectTraces) -> bool:
         if needle.is_in_any(trace.texts):
@@ -237,7 +251,7 @@ class FindTraces:
             )
         elif trace.table == "chat_sessions" and not needle.is_in_any((trace.id, trace.texts[2])):
             # Neither its id nor its user: only its summary or metadata mention the subject.
-            found.cleared.append(replace(short, mark=""))
+            found.cleared.append(short)
         else:
             found.gone.append(short)
 
@@ -247,8 +261,9 @@ class FindTraces:
         if gone:
             every = Counter(_document_id(each) for each in self._walk(tenant, "kb_chunks"))
             known = {each.id for each in found.gone if each.table == "kb_documents"}
-            for id in sorted(id for id, count in gone.items() if count == every[id] and id not in known):
-                found.gone.append(Trace(table="kb_documents", key=(id,), texts=(id,)))
+            emptied = {id for id, count in gone.items() if count == every[id]} - known
+            rows = self._walk(tenant, "kb_documents") if emptied else ()
+            found.gone += [_shorten(each) for each in rows if each.id in emptied]
 
     def _add_summaries(self, tenant: str, found: SubjectTraces) -> None:
         """Add summaries of messages that are cleared; they are made again when needed."""
@@ -257,8 +272,7 @@ class FindTraces:
         for id in sorted(touched - known):
             session = self._store.find_tenant_session(tenant, id)
             if session is not None and (session.summary or session.summarized_count):
-                agent, texts = session.owner.agent, (session.summary,)
-                found.cleared.append(Trace(table="chat_sessions", key=(id,), agent=agent, belongs_to=id, texts=texts))
+                found.cleared += map(_shorten, self._walk(tenant, "chat_sessions", session_id=id))
 
     def _add_derived(self, tenant: str, found: SubjectTraces, *, is_derived: bool) -> None:
         """Add proposals that fold removed memories, prompts that showed them and, with `is_derived`, their results."""
@@ -270,9 +284,11 @@ class FindTraces:
                     continue
                 if is_derived and proposal.state is ProposalState.APPLIED and proposal.is_new:
                     gone |= self._add_result(owner, proposal, found)
-                seq = int(proposal.id.removeprefix("p-"))
-                if (seq,) not in known:
-                    found.gone.append(Trace(table="proposals", key=(seq,), agent=owner.agent, texts=(proposal.text,)))
+                key, made = (int(proposal.id.removeprefix("p-")),), _stamp(proposal.created_at)
+                if key not in known:
+                    mark = mark_row("proposals", proposal.text, made)
+                    trace = Trace(table="proposals", key=key, agent=owner.agent, texts=(proposal.text,), mark=mark)
+                    found.gone.append(trace)
             self._add_prompts(owner, gone, found)
 
     def _add_result(self, owner: Owner, proposal: Proposal, found: SubjectTraces) -> set[str]:
@@ -325,9 +341,7 @@ def iter_findings(found: SubjectTraces) -> Iterator[ErasureFinding]:
 
 
 def _shorten(trace: Trace, needle: Needle | None = None) -> Trace:
-    """Return a trace that keeps a mark and an excerpt of its text, since there may be very many."""
-    if trace.table in MARKED and trace.texts:
-        trace = replace(trace, mark=mark_row(trace.table, trace.texts[0], trace.made))
+    """Return a trace that keeps only an excerpt of its text, since there may be very many."""
     match = next((text for text in trace.texts if needle is not None and needle.is_in(text)), None)
     if needle is not None and match is not None:
         return replace(trace, texts=(needle.excerpt(match),))
@@ -339,8 +353,8 @@ def _select(owner: Owner, traces: Iterable[Trace], table: str) -> list[Trace]:
 
 
 def _memory_trace(owner: Owner, memory: Memory) -> Trace:
-    key, made = (memory_seq(memory.id) or 0,), _stamp(memory.created_at)
-    return _shorten(Trace(table="memories", key=key, agent=owner.agent, texts=(memory.text,), made=made))
+    key, mark = (memory_seq(memory.id) or 0,), mark_row("memories", memory.text, _stamp(memory.created_at))
+    return _shorten(Trace(table="memories", key=key, agent=owner.agent, texts=(memory.text,), mark=mark))
 
 
 def _stamp(moment: datetime) -> str:

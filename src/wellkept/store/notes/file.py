@@ -18,7 +18,8 @@ from itertools import islice
 from pathlib import Path
 
 from wellkept.errors import Invalid, NotFound, StoreError
-from wellkept.model import Kind, Memory, Owner
+from wellkept.model import Kind, Memory, Owner, Trace
+from wellkept.policy.erasure import mark_row
 from wellkept.policy.filters.conditions import Condition, is_matching
 from wellkept.policy.names import memory_id, memory_seq
 from wellkept.policy.text import fold
@@ -37,7 +38,9 @@ from wellkept.store.notes.lines import (
 from wellkept.store.notes.lock import hold_lock, read_highest
 from wellkept.store.notes.trust import NoteTrust, mark_as_import
 from wellkept.store.notes.writer import NotesWriter, ReplacedFile
+from wellkept.store.tables.erasure import NOTES_FILE
 from wellkept.store.tables.memories import NO_SUCH_MEMORY
+from wellkept.store.tables.rows import stamp
 
 MAX_REPLACED = 8
 """Number of replaced files that are watched for late lines. A program slower than eight rewrites loses its lines."""
@@ -192,13 +195,20 @@ class NotesFile:
         with self._writing() as writer:
             self._watch(writer.rewrite(change), writer)
 
-    def note_texts(self) -> Mapping[int, Sequence[str]]:
-        """Return all lines of each note as text, by number."""
-        return self._read().note_texts()
-
-    def damaged_texts(self) -> Mapping[str, str]:
-        """Return the text of each damaged line, by the name `erase` takes."""
-        return self._read().damaged_texts()
+    def traces(self, table: str, agent: str) -> list[Trace]:
+        """Return every note with the texts of all its lines, or every damaged line by the name that `erase` takes."""
+        parsed = self._read()
+        if table == NOTES_FILE:
+            return [
+                Trace(table=table, key=(name,), agent=agent, texts=(text,))
+                for name, text in parsed.damaged_texts().items()
+            ]
+        memories = {seq: note.memory for seq, note in parsed.notes.items()}
+        marks = {seq: mark_row(table, note.text, stamp(note.created_at)) for seq, note in memories.items()}
+        return [
+            Trace(table=table, key=(seq,), agent=agent, texts=(*texts,), mark=marks.get(seq, ""))
+            for seq, texts in parsed.note_texts().items()
+        ]
 
     def erase(self, seqs: Collection[int], lines: Collection[str]) -> int:
         """Remove these notes and damaged lines, and close replaced files; return how many of the notes existed.

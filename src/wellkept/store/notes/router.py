@@ -28,7 +28,6 @@ from wellkept.policy.names import memory_seq
 from wellkept.policy.recall.similarity import Evidence
 from wellkept.policy.transfer import KEYS
 from wellkept.ports import ContentDraft, EmbedTexts, Encoded, MemorySummary, Store, Vector
-from wellkept.store.notes.file import NotesFile
 from wellkept.store.notes.store import NotesStore, Superseded
 from wellkept.store.notes.trust import TrustRows
 from wellkept.store.search.memory_search import merge_matches
@@ -268,7 +267,7 @@ class RoutedStore(Delegate):
         in_file: list[Trace] = []
         if table in (MEMORIES, NOTES_FILE) and agent and not (after or session_id or user):
             file = self._notes.find_file(Owner(tenant, agent))
-            in_file = _traces(file, table, agent) if file is not None else []
+            in_file = file.traces(table, agent) if file is not None else []
         if table == NOTES_FILE:
             return in_file
         in_rows = self.sql.list_traces(
@@ -368,14 +367,6 @@ def _belongs_in_file(memory: Memory) -> bool:
     """Return True for notes whose fields the file has: none of low trust, on hold, of a user or with metadata."""
     is_plain = memory.held_at is None and memory.user is None and not memory.metadata
     return memory.kind is Kind.NOTE and not is_low(memory.origin) and is_plain
-
-
-def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:
-    if table == NOTES_FILE:
-        return [
-            Trace(table=table, key=(name,), agent=agent, texts=(text,)) for name, text in file.damaged_texts().items()
-        ]
-    return [Trace(table=table, key=(seq,), agent=agent, texts=(*texts,)) for seq, texts in file.note_texts().items()]
 
 
 def _newest(memories: Sequence[Memory], limit: int) -> Sequence[Memory]:

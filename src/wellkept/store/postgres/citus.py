@@ -7,6 +7,7 @@ coordinator. Schema and statements stay the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from wellkept.errors import Invalid
@@ -21,6 +22,8 @@ REGISTRIES = ("embedders",)
 
 FORMER_REGISTRIES = ("tenants",)
 """Tables that earlier versions copied to every node."""
+
+LOCK_TIMEOUT_MS = 10_000
 
 HAS_CITUS = "SELECT 1 FROM pg_extension WHERE extname = 'citus'"
 
@@ -38,6 +41,11 @@ FIND_LEFT_BEHIND = (
     "WHERE relnamespace = current_schema()::regnamespace AND pg_relation_size(logicalrelid) > 0 ORDER BY 1"
 )
 """Distributed tables whose former rows are still in the coordinator's own table, where no query sees them."""
+
+
+_CHECKED_COLUMN = re.compile(
+    r"ALTER TABLE (?P<table>\w+) ADD COLUMN (?P<column>\w+) (?P<type>.+?) CHECK (?P<check>\(.+\))", re.DOTALL
+)
 
 
 def distribute(url: str) -> Sequence[str]:
@@ -66,6 +74,8 @@ def distribute_pending(connection: Connection) -> Sequence[str]:
 
     Both can be run again after an interruption. Raises: Invalid when row-level security hides rows from their owner.
     """
+    # Whoever waits for a table makes others wait behind it.
+    connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")
     distributed = _distributed(connection)
     for (name,) in connection.execute(FIND_COPIED, [list(FORMER_REGISTRIES)]).fetchall():
         # Together, so that no server finds it half done.
@@ -139,3 +149,21 @@ def truncate_statement_for(table: str) -> str:
     "SELECT truncate_local_data_after_distributing_table('memories')"
     """
     return f"SELECT truncate_local_data_after_distributing_table('{table}')"
+
+
+def split_checked_column(statement: str) -> Sequence[str]:
+    """Split ADD COLUMN … CHECK, which Citus refuses, into two statements that it accepts.
+
+    The constraint gets the name that PostgreSQL would give it.
+
+    >>> split_checked_column("ALTER TABLE api_keys ADD COLUMN trust TEXT CHECK (trust IN ('user', 'tool'))")[1]
+    "ALTER TABLE api_keys ADD CONSTRAINT api_keys_trust_check CHECK (trust IN ('user', 'tool'))"
+    """
+    found = _CHECKED_COLUMN.fullmatch(statement)
+    if found is None:
+        return (statement,)
+    table, column, type_, check = found.groups()
+    return (
+        f"ALTER TABLE {table} ADD COLUMN {column} {type_}",
+        f"ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_check CHECK {check}",
+    )

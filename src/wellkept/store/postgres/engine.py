@@ -7,8 +7,9 @@ ends; without it no row is visible. Roles that bypass row-level security (superu
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +29,13 @@ from wellkept.store.engine import (
     Unit,
 )
 from wellkept.store.migrations import TENANT_SETTING
-from wellkept.store.postgres.failures import is_from_node, translate_admin_errors, translate_errors
+from wellkept.store.postgres.failures import (
+    build_outage,
+    is_from_node,
+    is_shutdown,
+    translate_admin_errors,
+    translate_errors,
+)
 from wellkept.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from wellkept.store.postgres.link import Connection, PostgresLink, check_alive, connect_once
 from wellkept.store.postgres.migrate import prepare_schema
@@ -47,11 +54,24 @@ PROPAGATE = "SET LOCAL citus.propagate_set_commands = 'local'"
 """Makes Citus send `SET LOCAL` to its workers; without Citus it has no effect. Each transaction sets it, because a
 pooler may give the next one another connection."""
 
-BROKEN = (
-    "The connection to the database broke during this operation. If it was a write, check whether it was done before "
-    "you retry."
+INDEX_LOCK_TIMEOUT_MS = 1_000
+
+NO_INDEX = (
+    "The approximate index for large knowledge is missing and cannot be created now (%s); searches return the same, "
+    "only slower. `wellkept doctor` shows the statement that creates it."
 )
-BROKEN_EARLY = "The connection to the database broke during this operation. Nothing was written; try again."
+
+log = logging.getLogger("wellkept")
+
+READ_BROKE = "The connection to the database broke during this read. Try again in a moment."
+WRITE_BROKE = (
+    "The connection to the database broke before this change was committed, so it was not stored; earlier changes of "
+    "the same call may be. Try again in a moment."
+)
+COMMIT_BROKE = (
+    "The connection to the database broke while this change was committed, so it may be stored or not. Check before "
+    "you try again; a request that is repeated with its Idempotency-Key writes nothing twice."
+)
 
 
 class PostgresEngine:
@@ -139,28 +159,41 @@ class PostgresEngine:
 
     def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         # The approximate index has a fixed vector length and serves only statements that name the same length.
-        self._queries = {
-            name: sql.replace("{dimensions}", str(embedder.dimensions)).replace("{embedder_id}", str(embedder.id))
-            for name, sql in self._templates.items()
-        }
+        self._queries = {name: _fill_in(sql, embedder) for name, sql in self._templates.items()}
         self.index.use(embedder)
-        if 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+        if self.own_indexes(embedder):
             with translate_errors(), self._connection() as connection:
                 self._make_chunk_index(connection)
 
+    def own_indexes(self, embedder: RegisteredEmbedder) -> Mapping[str, str]:
+        if not 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+            return {}
+        makes_it = _fill_in(self._templates["make_nearest_index"], embedder)
+        return {f"chunk_index_nearest_{embedder.id}": " ".join(makes_it.split())}
+
     def _make_chunk_index(self, connection: Connection) -> None:
-        unit = PostgresUnit(connection, self._queries, "", link=self._link)
-        if unit.one("find_nearest_index") == (None,):
-            try:
-                unit.run("make_nearest_index")
-            except errors.InsufficientPrivilege:
-                # The statements return the same rows without the index, only slower.
-                if self._owner_url:
-                    with connect_once(self._owner_url) as owner:
-                        owner.execute(self._queries["make_nearest_index"])
-            except (errors.UniqueViolation, errors.DuplicateTable):
-                # Another server created it at the same moment.
-                return
+        """Make the approximate index of passages if there is none, and this role or the owner's may.
+
+        The statements return the same rows without the index, only slower.
+        """
+        row = PostgresUnit(connection, self._queries, "", link=self._link).one("find_nearest_index")
+        if row is None or row[0]:
+            return
+        is_owner = bool(row[1])
+        if not is_owner and not self._owner_url:
+            # By design of whoever runs the database; `doctor` says it, too.
+            log.info(NO_INDEX, "this role does not own the tables")
+            return
+        try:
+            with nullcontext(connection) if is_owner else connect_once(self._owner_url) as owner, owner.transaction():
+                owner.execute(PROPAGATE)
+                owner.execute(f"SET LOCAL lock_timeout = {INDEX_LOCK_TIMEOUT_MS}")
+                owner.execute(self._queries["make_nearest_index"])
+        except errors.LockNotAvailable:
+            log.warning(NO_INDEX, "others hold a lock on the table")
+        except (errors.UniqueViolation, errors.DuplicateTable):
+            # Another server created it at the same moment.
+            return
 
     def forget(self, tenant: str) -> None:
         self.index.forget(tenant)
@@ -232,10 +265,15 @@ class PostgresEngine:
                             self._cut_off.discard(tenant)
                         return done
                     except psycopg.OperationalError as error:
-                        if not connection.broken:
+                        if not connection.broken and not is_shutdown(error):
                             if is_from_node(error):
                                 self._cut_off.add(tenant)
                             raise
                         if unit is not None:
-                            raise StoreError(BROKEN if unit.is_ending else BROKEN_EARLY) from error
+                            broke = COMMIT_BROKE if unit.is_ending else WRITE_BROKE if is_write else READ_BROKE
+                            raise build_outage(broke) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
+
+
+def _fill_in(sql: str, embedder: RegisteredEmbedder) -> str:
+    return sql.replace("{dimensions}", str(embedder.dimensions)).replace("{embedder_id}", str(embedder.id))

@@ -26,6 +26,8 @@ from wellkept.errors import (
 from wellkept.store.engine import SCHEMA_INCOMPLETE, UNSTORABLE
 
 RETRY_AFTER_BUSY = 1.0
+RETRY_AFTER_AWAY = 1.0
+AWAY = "The PostgreSQL server cannot be reached or went away; check its address and log, or try again in a moment."
 OTHER_AUDIT_KEY = "The audit log of this tenant is keyed. Set audit_key to its original key to write."
 NODE_AWAY = "The node of the database cluster that holds this tenant cannot be reached; see the database's log."
 
@@ -33,6 +35,18 @@ NODE_AWAY = "The node of the database cluster that holds this tenant cannot be r
 def is_from_node(error: psycopg.Error) -> bool:
     """Return True if the coordinator of a cluster cannot connect to the node that holds the rows."""
     return (error.sqlstate or "").startswith("08")
+
+
+def is_shutdown(error: psycopg.Error) -> bool:
+    """Return True if the server ends the connection, which is not marked as broken before the socket is closed."""
+    return isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow)
+
+
+def build_outage(message: str) -> StoreError:
+    """Return an error after which a retry reaches the server as soon as it is back."""
+    error = StoreError(message)
+    error.retry_after = RETRY_AFTER_AWAY
+    return error
 
 
 @contextmanager
@@ -73,7 +87,7 @@ def translate_errors() -> Iterator[None]:
             raise StoreTimeout(READ_TIMED_OUT) from error
         if is_from_node(error):
             raise StoreAway(NODE_AWAY) from error
-        raise StoreError("The PostgreSQL server cannot be reached or went away; check its address and log.") from error
+        raise build_outage(AWAY) from error
     except psycopg.Error as error:
         raise StoreError(f"PostgreSQL failed ({error.sqlstate}: {type(error).__name__}).") from error
 

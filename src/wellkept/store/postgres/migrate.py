@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wellkept.errors import SchemaMismatch, StoreError
+from wellkept.errors import SchemaMismatch, StoreError, WellkeptError
 from wellkept.store.postgres import citus
 from wellkept.store.postgres.failures import translate_admin_errors
 from wellkept.store.postgres.link import Connection, connect_once
@@ -14,6 +14,11 @@ from wellkept.store.postgres.schema import list_pending, migrate
 MIGRATE_FIRST = (
     "The database needs {} migrations, and the role {!r} does not own its tables. Run `wellkept db migrate --url …` "
     "with the address of the owner{}, or set WELLKEPT_OWNER_URL to it."
+)
+
+NOT_DISTRIBUTED = (
+    "The migrations are applied, but tables that they made are on the coordinator only. Remove the cause and run "
+    "`wellkept db distribute --url …` with the address of the owner of the tables."
 )
 
 
@@ -51,5 +56,10 @@ def migrate_and_distribute(connection: Connection) -> Sequence[str]:
     """Apply pending migrations and distribute the tables they create, if the others are; return the migrations."""
     names = migrate(connection)
     if names and citus.is_distributed(connection):
-        citus.distribute_pending(connection)
+        try:
+            with translate_admin_errors():
+                citus.distribute_pending(connection)
+        except WellkeptError as error:
+            error.args = (f"{error} {NOT_DISTRIBUTED}",)
+            raise
     return names

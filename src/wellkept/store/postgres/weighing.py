@@ -94,7 +94,8 @@ def weigh_entries(
     evidence = replace(evidence, occurrences=_find_occurrences(unit, owner, evidence.seqs, bits, parts))
     if where is None:
         return evidence
-    clause = compile_filter(where, "postgres", datetime.fromtimestamp(row_filter.now, UTC))
+    now, is_past = datetime.fromtimestamp(row_filter.now, UTC), row_filter.until is not None
+    clause = compile_filter(where, "postgres", now, is_past=is_past)
     ((found,),) = unit.all("entries_where", clause, **owner)
     return replace(evidence, allowed=np.isin(evidence.seqs, np.frombuffer(found or b"", ">i8")))
 

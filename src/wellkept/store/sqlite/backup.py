@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import apsw
 
@@ -45,12 +45,19 @@ ATTEMPTS = 5
 MAX_MANIFEST_BYTES = 512 * 1024 * 1024
 PIECE = 1024 * 1024
 
+BROKEN = (tarfile.TarError, ValueError, OverflowError)
+"""Errors of a damaged archive: its headers may have numbers that no file has."""
+
 NOT_A_BACKUP = "The file is not a backup of wellkept. `wellkept import` reads exports and files of other programs."
 DAMAGED = "The backup is damaged or cut off: {}. Use another copy; nothing was restored."
 OCCUPIED = "{path} already holds a store. Restore to another --url, or move it and {contents} away first."
 BUSY = "Texts were deleted again and again while they were copied; make the backup at a quieter moment."
 LOST = "{} texts of details are missing from the store, and so from this backup; `wellkept doctor` names them."
 
+NOT_A_MANIFEST = DAMAGED.format("its manifest is not one that wellkept writes")
+BEHIND = "The file goes on after the end of the backup. Use another copy, or cut off what is behind it."
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 _CONTENT = re.compile(rf"{CONTENTS}/([^/]{{1,200}}-[0-9a-f]{{16}})/([0-9a-f]{{64}}\.zst)")
 
 
@@ -88,7 +95,7 @@ def is_backup(file: IO[bytes]) -> bool:
     try:
         with tarfile.open(fileobj=file, mode="r|") as archive:
             first = archive.next()
-    except tarfile.TarError:
+    except BROKEN:
         return False
     return first is not None and first.name == DATABASE
 
@@ -231,6 +238,22 @@ def _add_file(archive: tarfile.TarFile, name: str, path: Path, now: datetime) ->
     return {"bytes": size, "sha256": hashing.sha256.hexdigest()}
 
 
+class _EndReader(io.RawIOBase):
+    """File that knows where the last byte is that is not zero."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._position = 0
+        self.end = 0
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(size)
+        if filled := len(piece.rstrip(b"\0")):
+            self.end = self._position + filled
+        self._position += len(piece)
+        return piece
+
+
 class _HashingReader(io.RawIOBase):
     """File that hashes what is read from it."""
 
@@ -252,17 +275,18 @@ def _unpack(
     Raises: Invalid.
     """
     found: dict[str, Json] = {}
-    manifest: Json | None = None
-    problem = NOT_A_BACKUP
+    manifest: _Manifest | None = None
+    problem, reader, end = NOT_A_BACKUP, _EndReader(file), 0
     try:
-        with tarfile.open(fileobj=file, mode="r|") as archive:
+        with tarfile.open(fileobj=reader, mode="r|") as archive:
             for member in archive:
                 check_deadline()
                 stream = archive.extractfile(member) if member.isreg() else None
-                if manifest is not None or stream is None:
+                if manifest is not None or stream is None or member.name in found:
                     raise Invalid(NOT_A_BACKUP)
                 if member.name == MANIFEST:
                     manifest = _parse_manifest(stream.read(MAX_MANIFEST_BYTES))
+                    end = member.offset_data + member.size
                     continue
                 if member.name != DATABASE and not _CONTENT.fullmatch(member.name):
                     raise Invalid(NOT_A_BACKUP)
@@ -271,16 +295,20 @@ def _unpack(
                 found[member.name] = _copy_member(stream, target)
                 if progress is not None:
                     progress()
-    except tarfile.TarError as error:
+    except BROKEN as error:
         raise Invalid(problem) from error
     if manifest is None or DATABASE not in found:
         raise Invalid(problem)
-    if manifest["members"] != found:
-        listed = manifest["members"]
+    while reader.read(PIECE):
+        check_deadline()
+    if reader.end > end:
+        raise Invalid(BEHIND)
+    listed = manifest.members
+    if listed != found:
         wrong = sorted(name for name in {*found, *listed} if found.get(name) != listed.get(name))
         raise Invalid(DAMAGED.format(f"{len(wrong)} parts differ from their checksums, such as {wrong[0]}"))
     _check_database(folder / DATABASE)
-    return _report(datetime.fromisoformat(manifest["created_at"]), found)
+    return _report(manifest.created_at, found)
 
 
 def _copy_member(stream: IO[bytes], target: Path | None) -> Json:
@@ -306,20 +334,41 @@ def _copy_member(stream: IO[bytes], target: Path | None) -> Json:
     return {"bytes": size, "sha256": sha256.hexdigest()}
 
 
-def _parse_manifest(encoded: bytes) -> Json:
+class _Manifest(NamedTuple):
+    """What a backup says about itself."""
+
+    created_at: datetime
+    members: dict[str, Json]  # size and checksum of each, by name
+
+
+def _parse_manifest(encoded: bytes) -> _Manifest:
+    """Read a manifest. Raises: Invalid when it is not exactly what `write_backup` writes."""
     try:
         manifest = json.loads(encoded)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(DAMAGED.format("its manifest is not JSON")) from error
-    if (
-        not isinstance(manifest, dict)
-        or "backup" not in (manifest.get(PROGRAM), manifest.get(FORMER_NAME))
-        or "members" not in manifest
-    ):
+    if not isinstance(manifest, dict) or "backup" not in (manifest.get(PROGRAM), manifest.get(FORMER_NAME)):
         raise Invalid(NOT_A_BACKUP)
-    if manifest.get("version") != VERSION:
+    version, created_at, members = (manifest.get(name) for name in ("version", "created_at", "members"))
+    if type(version) is int and version > VERSION:
         raise Invalid("The backup was written by a later version of wellkept; update this one.")
-    return manifest
+    if type(version) is not int or not isinstance(created_at, str) or not isinstance(members, dict):
+        raise Invalid(NOT_A_MANIFEST)
+    try:
+        moment = datetime.fromisoformat(created_at)
+    except ValueError as error:
+        raise Invalid(NOT_A_MANIFEST) from error
+    if version != VERSION or moment.tzinfo is None or not all(map(_is_member, members.values())):
+        raise Invalid(NOT_A_MANIFEST)
+    return _Manifest(moment, members)
+
+
+def _is_member(value: object) -> bool:
+    """Return True for the size and the checksum of a part."""
+    if not isinstance(value, dict) or value.keys() != {"bytes", "sha256"}:
+        return False
+    size, sha256 = value["bytes"], value["sha256"]
+    return type(size) is int and size >= 0 and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
 
 
 def _check_database(database: Path) -> None:

@@ -134,6 +134,9 @@ class SqliteEngine:
     def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         self.index.use(embedder)
 
+    def own_indexes(self, embedder: RegisteredEmbedder) -> Mapping[str, str]:
+        return {}
+
     def forget(self, tenant: str) -> None:
         self.index.forget(tenant)
 
@@ -289,14 +292,12 @@ class SqliteIndex(MemorySearch):
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Apply pending migrations, each under the write lock; other processes wait and find it applied."""
+    """Apply pending migrations, all or none, under the write lock; other processes wait and find them applied."""
     migrations = load_migrations("sqlite")
-    while check_applied(migrations, read_applied(connection)) or adopt_chat_tables.lacks_summary(
-        _columns_of(connection)
-    ):
+    if check_applied(migrations, read_applied(connection)) or adopt_chat_tables.lacks_summary(_columns_of(connection)):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            _apply_next(connection, migrations)
+            _apply_pending(connection, migrations)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -314,7 +315,7 @@ def _columns_of(connection: apsw.Connection, table: str = adopt_chat_tables.SESS
     return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
-def _apply_next(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
+def _apply_pending(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
     applied = read_applied(connection)
     before, after = adopt_chat_tables.adoption_statements(
         "sqlite", applied, _columns_of(connection), _columns_of(connection, adopt_chat_tables.MESSAGES)
@@ -325,9 +326,10 @@ def _apply_next(connection: apsw.Connection, migrations: Sequence[Migration]) ->
     )
     for statement in before:
         connection.execute(statement)
-    for migration in check_applied(migrations, applied)[:1]:
+    for migration in check_applied(migrations, applied):
         for statement in (*migration.statements, *after):
             connection.execute(statement)
+        after = ()
         connection.execute(
             "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
             (migration.number, migration.name, migration.checksum),

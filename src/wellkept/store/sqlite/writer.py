@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,6 +53,9 @@ NO_THREAD = 0
 Binder = Callable[[Mapping[str, Any]], Sequence[Any]]
 Queries = Mapping[str, tuple[str, Binder]]
 """Statements by name, each with the function that puts its parameters in order."""
+
+if sys.platform != "win32":
+    import resource
 
 RETRY_AFTER_BUSY = 1.0
 UNWRITTEN = frozenset(
@@ -312,12 +316,23 @@ def translate_errors() -> Iterator[None]:
     except apsw.ReadOnlyError as error:
         raise ReadOnly("The database file cannot be written to; check its permissions.") from error
     except apsw.IOError as error:
+        is_unwritten = getattr(error, "extendedresult", 0) in UNWRITTEN
+        if is_unwritten and has_size_limit():
+            message = (
+                f"Disk I/O failed ({error}): the disk may be full, or a file as large as this process may make it."
+            )
+            raise DiskFull(f"{message} Free some space, or raise the limit (ulimit -f).") from error
         message = f"Disk I/O failed ({error}): the disk may be full, failing or gone."
-        raise (ReadOnly if getattr(error, "extendedresult", 0) in UNWRITTEN else StoreError)(message) from error
+        raise (ReadOnly if is_unwritten else StoreError)(message) from error
     except apsw.Error as error:
         if isinstance(error, apsw.SQLError) and LOST.match(str(error)):
             raise SchemaMismatch(SCHEMA_INCOMPLETE) from error
         raise StoreError(f"SQLite failed: {error}.") from error
+
+
+def has_size_limit() -> bool:
+    """Return True if files that this process writes may not grow beyond some size."""
+    return sys.platform != "win32" and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 
 
 def find_disk_problems(folder: Path) -> Sequence[str]:

@@ -11,7 +11,7 @@ from wellkept.model import BackupReport, IndexGaps, Owner, StoreState, WrongWord
 from wellkept.policy.history import history_terms, step_words
 from wellkept.policy.names import memory_seq
 from wellkept.policy.text import GIST, index_terms, terms
-from wellkept.store.engine import Progress, Row, Unit, Units
+from wellkept.store.engine import Progress, RegisteredEmbedder, Row, Unit, Units
 from wellkept.store.migrations import CreatedObject, list_created, load_migrations
 from wellkept.store.search.words import encode_words, has_same_words
 from wellkept.store.tables import workflows
@@ -51,6 +51,8 @@ class CheckupRows(Units):
             ((schema,),), ((log,),) = unit.all("newest_step"), unit.all("durability")
             created = list_created(load_migrations(self._engine.name))
             found = {(str(name), str(column)) for name, column in unit.all("list_schema")}
+            active = unit.one("active_embedder") if ("embedders", "") in found else None
+            own = {} if active is None else self._engine.own_indexes(RegisteredEmbedder(*active))
             return StoreState(
                 engine=self._engine.name,
                 schema=schema,
@@ -58,6 +60,7 @@ class CheckupRows(Units):
                 is_durable=log in DURABLE,
                 lost=_list_missing(created, found),
                 unmade=_list_missing_objects(created, found),
+                faster=[made for name, made in own.items() if (name, "") not in found],
             )
 
         return self._read(NO_OWNER, describe)

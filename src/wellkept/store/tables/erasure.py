@@ -9,24 +9,22 @@ import json
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
-from itertools import count
 from typing import Any
 
 from wellkept.caller import OWN_ACTORS
-from wellkept.deadline import check_deadline
 from wellkept.lazy import dataclass
 from wellkept.model import ACTOR, Erased, Key, Trace
-from wellkept.policy.audit import START, event_hash
-from wellkept.policy.erasure import ERASED, SALT_CHARS, hash_mark
+from wellkept.policy.erasure import BY_ID, MARKED, SALT_CHARS, hash_mark, mark_row
+from wellkept.policy.mentions import ERASED, ERASED_ACTION
 from wellkept.policy.text import index_terms
 from wellkept.store.engine import Row, Unit
 from wellkept.store.tables.agents import renew_index
-from wellkept.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
 from wellkept.store.tables.audit import SHELF as AUDIT
+from wellkept.store.tables.audit import AuditRows, read_head, refuse_foreign
 from wellkept.store.tables.knowledge import SHELF as KNOWLEDGE
-from wellkept.store.tables.rows import event_from, is_searchable, memory_from, memory_values, note_entries, stamp
+from wellkept.store.tables.rows import is_searchable, memory_from, memory_values, moment, note_entries, stamp
+from wellkept.store.tables.sealing import Sealing
 
 NOTES_FILE = "notes_file"
 """Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""
@@ -121,68 +119,6 @@ CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
 """Tables whose rows are kept with their text cleared."""
 
 
-class Sealing:
-    """New hashes of the audit log after some events are cleared.
-
-    They are computed from a snapshot first, so that writers wait only for the events added since.
-    """
-
-    def __init__(self, cleared: Mapping[int, bool], key: str) -> None:
-        """Set up for the numbers of cleared events; True for those that lose their agent's id, too."""
-        self.first = min(cleared)
-        self._cleared = cleared
-        self._key = key
-        self._start()
-
-    def follow(self, unit: Unit) -> None:
-        """Read on to the end of the log, or to the first broken event."""
-        while rows := unit.all("events_after", tenant=unit.tenant, id=self._walk.at, limit=PAGE):
-            check_deadline()
-            for row in rows:
-                self._walk.take(row)
-                if self._walk.is_broken:
-                    return
-                self._add_hash(row)
-
-    def is_complete(self, unit: Unit) -> bool:
-        """Read the events added since; return False if the log is broken."""
-        at = unit.all("events_after", tenant=unit.tenant, id=self._walk.at - 1, limit=1)
-        # Another erasure re-sealed the log meanwhile.
-        if at and at[0][8] != self._walk.hash:
-            self._start()
-        if not self._walk.is_broken:
-            self.follow(unit)
-        return not self._walk.report(read_head(unit)).broken
-
-    def write(self, unit: Unit) -> None:
-        """Store the new hashes of the events and of the head."""
-        before = [self._before, *self._hashes]
-        unit.run_many(
-            "seal_event",
-            (
-                {"tenant": unit.tenant, "id": id, "previous_hash": previous_hash, "hash": hash}
-                for id, previous_hash, hash in zip(count(self.first), before, self._hashes, strict=False)
-            ),
-        )
-        unit.put("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
-
-    def _start(self) -> None:
-        self._walk = ChainWalk(self._key)
-        self._before = START
-        self._hashes: list[str] = []
-
-    def _add_hash(self, row: Row) -> None:
-        event = event_from(row[:-1])
-        if event.id < self.first:
-            self._before = event.hash
-            return
-        if event.id in self._cleared:
-            agent = None if self._cleared[event.id] else event.agent_id
-            event = replace(event, message=ERASED, meta={}, agent_id=agent)
-        previous_hash = self._hashes[-1] if self._hashes else self._before
-        self._hashes.append(event_hash(replace(event, previous_hash=previous_hash), previous_hash, self._key))
-
-
 class ErasureRows(AuditRows):
     """Implementation of `ports.ErasureStore`."""
 
@@ -242,6 +178,9 @@ class ErasureRows(AuditRows):
                 for (agent, parent), table, keys in _iter_batches(chosen, CLEARED):
                     values = self._batch_params(tenant, agent, parent, keys) | {"mark": ERASED}
                     marked[table] += unit.run(f"clear_{'ids_' * has_ids}{table}", **values)
+            for (agent, parent), table, keys in _iter_batches((each for each in cleared if each.has_action), CLEARED):
+                values = self._batch_params(tenant, agent, parent, keys)
+                unit.run(f"clear_actions_{table}", **values, action=ERASED_ACTION)
             if seal is None or not is_intact:
                 return Erased(removed=+removed, cleared=+marked)
             seal.write(unit)
@@ -257,11 +196,11 @@ class ErasureRows(AuditRows):
 
         self._write(tenant, keep)
 
-    def find_erased(self, tenant: str, marks: Collection[str]) -> Collection[str]:
-        def find(unit: Unit) -> set[str]:
+    def find_erased(self, tenant: str, marks: Collection[str]) -> Mapping[str, datetime]:
+        def find(unit: Unit) -> dict[str, datetime]:
             known = {hash_mark(salt, mark): mark for salt in _list_salts(unit) for mark in marks}
             rows = unit.all("find_erased", tenant=tenant, names=self._engine.texts(list(known))) if known else []
-            return {known[row[0]] for row in rows}
+            return {known[hash]: moment(erased_at) for hash, erased_at in rows}
 
         return self._read(tenant, find)
 
@@ -273,7 +212,7 @@ class ErasureRows(AuditRows):
         return self._engine.scrub([*TABLES, *DEPENDENT_TABLES], compact=compact)
 
     def _make_sealing(self, cleared: Sequence[Trace]) -> Sealing | None:
-        events = {int(each.key[0]): each.has_ids for each in cleared if each.table == "audit_log"}
+        events = {int(each.key[0]): each for each in cleared if each.table == "audit_log"}
         return Sealing(events, self.audit_key) if events else None
 
     def _lock_rows(self, unit: Unit, traces: Sequence[Trace]) -> None:
@@ -342,7 +281,8 @@ def _list_salts(unit: Unit) -> list[str]:
 def _trace_from(table: str, row: Row) -> Trace:
     agent, belongs_to, *key = row[:4]
     texts = tuple(_iter_texts(table, row[5:]))
-    made = row[4] or ""
+    made = stamp(row[4]) if isinstance(row[4], datetime) else row[4] or ""
+    mark = mark_row(table, str(key[0]) if table in BY_ID else texts[0], made) if table in MARKED else ""
     return Trace(
         table=table,
         key=tuple(part for part in key if part is not None),
@@ -350,7 +290,7 @@ def _trace_from(table: str, row: Row) -> Trace:
         belongs_to=belongs_to or "",
         texts=texts,
         size=sum(map(len, texts)),
-        made=stamp(made) if isinstance(made, datetime) else made,
+        mark=mark,
     )
 
 

@@ -53,14 +53,26 @@ class ItemRows(Units):
         values = {**owner_params(owner), "now": now, "first": first, "last": last, "limit": limit}
         return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("item_namespaces", **values))]
 
-    def delete_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
-        def delete(unit: Unit) -> int:
+    def archive_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
+        def archive(unit: Unit) -> int:
             place = {**owner_params(owner), "now": now}
-            rows = unit.all("expired_items", **place, limit=limit)
+            numbers = [seq for (seq,) in unit.all("expired_items", **place, limit=limit)]
+            if not numbers:
+                return 0
+            touch_index(unit, owner)
+            # The end of an item may have moved until the agent's row was locked.
+            unit.put("archive_expired_items", **place, numbers=self._engine.numbers(numbers))
+            unit.put("remove_archived_from_index", **owner_params(owner), numbers=self._engine.numbers(numbers))
+            return len(numbers)
+
+        return self._write(owner.tenant, archive)
+
+    def delete_ended_items(self, owner: Owner, *, before: datetime, limit: int) -> int:
+        def delete(unit: Unit) -> int:
+            rows = unit.all("ended_items", **owner_params(owner), before=before, limit=limit)
             if rows:
                 touch_index(unit, owner)
-                # The end of an item may have moved until the agent's row was locked.
-                unit.run_many("delete_expired_item", [{**place, "seq": seq} for (seq,) in rows])
+                unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
             return len(rows)
 
         return self._write(owner.tenant, delete)

@@ -13,6 +13,7 @@ from wellkept.policy.memories.lifetime import prolong
 from wellkept.policy.names import memory_seq
 from wellkept.ports import Aging
 from wellkept.ports.memories import SOON, StoreTotals
+from wellkept.store.conditions import STATE_SQL, Clause
 from wellkept.store.engine import Row, Unit, Units
 from wellkept.store.tables.embeddings import NO_OWNER
 from wellkept.store.tables.rows import maybe_moment, memory_from, merge_parts, moment, owner_params
@@ -45,8 +46,9 @@ class MaintenanceRows(Units):
                 maybe_moment(valid_to),
                 category,
                 user,
+                bool(has_ended),
             )
-            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user in rows
+            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user, has_ended in rows
         ]
 
     def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:
@@ -56,7 +58,8 @@ class MaintenanceRows(Units):
         return int(live), int(expired)
 
     def count_states(self, owner: Owner, *, now: datetime) -> Mapping[tuple[Kind, State], int]:
-        rows = self._read(owner.tenant, lambda unit: unit.all("count_states", **owner_params(owner), now=now))
+        state = Clause(STATE_SQL.format(now=":now"))
+        rows = self._read(owner.tenant, lambda unit: unit.all("count_states", state, **owner_params(owner), now=now))
         return {(Kind(kind), State(state)): int(count) for kind, state, count in rows}
 
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:

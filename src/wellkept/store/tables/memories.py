@@ -142,7 +142,7 @@ class MemoryRows(Units):
         if len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
         in_state = None if state is None else Comparison(STATE, EQUAL, state.value)
-        clause = compile_filter(join_conditions(in_state, where), self._engine.name, now)
+        clause = compile_filter(join_conditions(in_state, where), self._engine.name, now, is_past=is_past)
         values = {
             **owner_params(owner),
             "needle": pattern,

@@ -201,7 +201,9 @@ detail_from, detail_values = _DETAILS.parse, _DETAILS.render
 event_from = _EVENTS.parse
 workflow_from = RecordRows(Workflow, COLUMNS["workflow"]).parse
 step_from = RecordRows(WorkflowStep, _STEP_COLUMNS).parse
-_CREATED_AT, _VALID_FROM = map(COLUMNS["memory"].index, ("created_at", "valid_from"))
+_CREATED_AT, _UPDATED_AT, _VALID_FROM, _VALID_TO = map(
+    COLUMNS["memory"].index, ("created_at", "updated_at", "valid_from", "valid_to")
+)
 
 
 def is_searchable(row: Mapping[str, object]) -> bool:
@@ -212,7 +214,9 @@ def is_searchable(row: Mapping[str, object]) -> bool:
 def summary_from(row: Row) -> MemorySummary:
     created_at = moment(row[_CREATED_AT])
     since = created_at if row[_VALID_FROM] is None else moment(row[_VALID_FROM])
-    return MemorySummary(row[2], row[4], row[9], created_at, since, _LazyMemory(row))
+    updated_at, valid_to = row[_UPDATED_AT], row[_VALID_TO]
+    has_ended = valid_to is not None and updated_at is not None and valid_to <= updated_at
+    return MemorySummary(row[2], row[4], row[9], created_at, since, _LazyMemory(row), has_ended)
 
 
 class _LazyMemory:

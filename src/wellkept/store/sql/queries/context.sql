@@ -36,6 +36,5 @@ DELETE FROM shown_texts WHERE tenant_id = :tenant
 -- name: list_tool_results
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND session_id = :session AND role = 'tool_result'
-  AND archived_at IS NULL AND held_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
-  AND (valid_to IS NULL OR valid_to > :now)
+  AND held_at IS NULL AND {unended}
 ORDER BY seq DESC LIMIT :limit

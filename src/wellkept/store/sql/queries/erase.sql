@@ -1,7 +1,7 @@
 -- All rows with text: agent, session or parent, the key in two columns, what tells it from others, then the texts.
 
 -- name: traces_in_agents
-SELECT id, NULL, id, NULL, NULL, name, system_prompt, model, tools, colour, icon, knowledge_categories FROM agents
+SELECT id, NULL, id, NULL, created_at, name, system_prompt, model, tools, colour, icon, knowledge_categories FROM agents
 WHERE tenant_id = :tenant AND :agent IN ('', id) AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_memories
@@ -20,7 +20,7 @@ SELECT agent_id, NULL, seq, NULL, created_at, text, tags, reason, user_id FROM p
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: traces_in_context_calls
-SELECT agent_id, session_id, id, NULL, NULL, session_id, layout, blocks, truncations, user_id FROM context_calls
+SELECT agent_id, session_id, id, NULL, at, session_id, layout, blocks, truncations, user_id FROM context_calls
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND id > :after AND :session IN ('', session_id)
 ORDER BY id LIMIT :limit
 
@@ -68,7 +68,7 @@ SELECT NULL, NULL, id, NULL, NULL, name, agents, user_id FROM api_keys
 WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_secret_allowances
-SELECT NULL, NULL, hash, NULL, NULL FROM secret_allowances
+SELECT NULL, NULL, hash, NULL, created_at FROM secret_allowances
 WHERE tenant_id = :tenant AND hash > :after ORDER BY hash LIMIT :limit
 
 -- Removal: dependent rows first, so that the rows of each table are counted.
@@ -175,16 +175,20 @@ WHERE tenant_id = :tenant AND id {in_numbers}
 -- name: clear_audit_log
 UPDATE audit_log SET message = :mark, folded_message = :mark, meta = '{}' WHERE tenant_id = :tenant AND id {in_numbers}
 
+-- name: clear_actions_audit_log
+UPDATE audit_log SET action = :action WHERE tenant_id = :tenant AND id {in_numbers}
+
 -- name: seal_event
 UPDATE audit_log SET previous_hash = :previous_hash, hash = :hash WHERE tenant_id = :tenant AND id = :id
 
 -- Hashes of what was erased.
 
 -- name: keep_erased
-INSERT INTO erased_texts (tenant_id, hash, erased_at) VALUES (:tenant, :hash, :now) ON CONFLICT DO NOTHING
+INSERT INTO erased_texts (tenant_id, hash, erased_at) VALUES (:tenant, :hash, :now)
+ON CONFLICT (tenant_id, hash) DO UPDATE SET erased_at = excluded.erased_at WHERE erased_texts.erased_at < excluded.erased_at
 
 -- name: find_erased
-SELECT hash FROM erased_texts WHERE tenant_id = :tenant AND hash {in_names}
+SELECT hash, erased_at FROM erased_texts WHERE tenant_id = :tenant AND hash {in_names}
 
 -- name: list_erased_salts
 SELECT DISTINCT substr(hash, 1, 16) FROM erased_texts WHERE tenant_id = :tenant

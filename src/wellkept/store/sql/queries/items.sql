@@ -7,8 +7,7 @@ WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND namespace = :path AND
   AND item_key IS NOT NULL AND archived_at IS NULL
 
 -- fragment: live_items
-tenant_id = :tenant AND agent_id = :agent{seen} AND item_key IS NOT NULL AND archived_at IS NULL AND held_at IS NULL
-  AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
+tenant_id = :tenant AND agent_id = :agent{seen} AND item_key IS NOT NULL AND held_at IS NULL AND {unended}
 
 -- name: item_numbers
 SELECT seq FROM memories
@@ -26,8 +25,21 @@ WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND item_key IS NOT NULL 
   AND expires_at <= :now
 ORDER BY seq LIMIT :limit
 
--- name: delete_expired_item
-DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = :seq AND expires_at <= :now
+-- name: archive_expired_items
+UPDATE memories SET archived_at = :now
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq {in_numbers} AND archived_at IS NULL AND expires_at <= :now
+
+-- name: remove_archived_from_index
+DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq IN (
+  SELECT m.seq FROM memories m
+  WHERE m.tenant_id = :tenant AND m.agent_id = :agent AND m.seq {in_numbers} AND m.archived_at IS NOT NULL)
+
+-- Not those that somebody archived before their end.
+-- name: ended_items
+SELECT seq FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND item_key IS NOT NULL AND expires_at <= archived_at
+  AND archived_at <= :before
+ORDER BY seq LIMIT :limit
 
 -- name: set_item_end
 UPDATE memories SET expires_at = :until, ttl_seconds = :ttl_seconds

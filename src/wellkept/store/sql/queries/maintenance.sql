@@ -7,7 +7,8 @@ WHERE leases.until <= :now OR leases.holder = excluded.holder
 DELETE FROM leases WHERE name = :name AND holder = :holder
 
 -- name: list_aging
-SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user_id FROM memories
+SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user_id, valid_to <= updated_at
+FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode' AND archived_at IS NULL AND seq > :after
 ORDER BY seq LIMIT :limit
 
@@ -15,13 +16,10 @@ ORDER BY seq LIMIT :limit
 SELECT count(CASE WHEN expires_at <= :now THEN NULL ELSE 1 END), count(CASE WHEN expires_at <= :now THEN 1 END)
 FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode' AND archived_at IS NULL
-  AND (valid_to IS NULL OR valid_to > :now)
+  AND (valid_to IS NULL OR (valid_to > :now AND (updated_at IS NULL OR valid_to > updated_at)))
 
--- The state as `model.Memory.state` computes it.
 -- name: count_states
-SELECT kind, CASE WHEN archived_at <= :now THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
-  WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END AS state, count(*)
-FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+SELECT kind, {where} AS state, count(*) FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned}
 GROUP BY 1, 2
 
 -- name: prolong_memory

@@ -26,10 +26,15 @@ SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind <> 'episode' AND seq < :before
   AND {listed}
 
+-- Neither archived nor expired nor corrected. What a correction has ended stays so if the clock steps back.
+-- fragment: unended
+archived_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+  AND (valid_to IS NULL OR (valid_to > :now AND (updated_at IS NULL OR valid_to > updated_at)))
+
 -- name: find_same_memory
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND content_hash = :content_hash AND kind = :kind AND kind <> 'episode'
-  AND archived_at IS NULL AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
+  AND {unended}
 ORDER BY seq DESC LIMIT 1
 
 -- name: last_episode

@@ -191,7 +191,8 @@ SELECT seq, 1 - (embedding <=> :vector::halfvec) AS score FROM own
 ORDER BY embedding <=> :vector::halfvec, seq DESC LIMIT :limit
 
 -- name: find_nearest_index
-SELECT to_regclass('chunk_index_nearest_{embedder_id}')
+SELECT to_regclass('chunk_index_nearest_{embedder_id}') IS NOT NULL, pg_has_role(relowner, 'USAGE')
+FROM pg_class WHERE oid = to_regclass('chunk_index')
 
 -- name: make_nearest_index
 CREATE INDEX IF NOT EXISTS chunk_index_nearest_{embedder_id} ON chunk_index
