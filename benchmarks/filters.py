@@ -80,7 +80,7 @@ def _measure(agent: AgentMemory, queries: Sequence[str], where: Where, *, is_wri
                 if is_writing:
                     agent.remember(f"{query} {call} {is_filtered}", kind="episode", tags=["new"], metadata={"group": 1})
                 chosen = where(call) if is_filtered else ""
-                work = partial(agent.recall, query, limit=10, sources=["memory"], min_score=0, where=chosen)
+                work = partial(agent.recall, query, limit=10, sources=["memory"], min_relevance=0, where=chosen)
                 measured.append(processor_seconds(work))
         filtered.append(statistics.median(times[True]))
         plain.append(statistics.median(times[False]))

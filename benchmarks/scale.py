@@ -181,7 +181,7 @@ def prepare(wellkept: Wellkept, verb: str, questions: Iterator[str]) -> Callable
     agent, store = wellkept.agent("a0"), wellkept._services.store
 
     def recall() -> object:
-        found = agent.recall(next(questions), sources=["memory"], min_score=0.0)
+        found = agent.recall(next(questions), sources=["memory"], min_relevance=0.0)
         assert found
         assert not found.unanswered
         return found

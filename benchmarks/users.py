@@ -101,16 +101,16 @@ def list_works(agent: AgentMemory, crowd: int) -> dict[str, Callable[[], None]]:
 
     def recall_warm() -> None:
         for query in queries:
-            one.recall(query, sources=["memory"], min_score=0)
+            one.recall(query, sources=["memory"], min_relevance=0)
 
     def recall_first() -> None:
         for query in queries:
-            other().recall(query, sources=["memory"], min_score=0)
+            other().recall(query, sources=["memory"], min_relevance=0)
 
     def recall_after_write() -> None:
         for query in queries:
             agent.remember(f"Note {next(notes)} of another user", user="somebody-else")
-            one.recall(query, sources=["memory"], min_score=0)
+            one.recall(query, sources=["memory"], min_relevance=0)
 
     def list_newest() -> None:
         for _ in queries:

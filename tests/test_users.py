@@ -94,9 +94,9 @@ ATTEMPTS: dict[str, Attempt] = {
     "get": lambda me, it: me.get(it.memory),
     "list": lambda me, it: [me.list(state="all", where=each) for each in (None, "user = 'u-7'", "not user = 'u-8'")],
     "search": lambda me, it: me.search(MARKER),
-    "recall": lambda me, it: me.recall(QUESTION, min_score=0, limit=50),
+    "recall": lambda me, it: me.recall(QUESTION, min_relevance=0, limit=50),
     "recall_block": lambda me, it: me.recall_block(QUESTION),
-    "render_recalled": lambda me, it: me.render_recalled(me.recall(QUESTION, min_score=0)),
+    "render_recalled": lambda me, it: me.render_recalled(me.recall(QUESTION, min_relevance=0)),
     "explain": lambda me, it: me.explain(QUESTION, it.memory),
     "update": lambda me, it: me.update(it.memory, text="changed"),
     "history": lambda me, it: me.history(it.memory),
@@ -234,7 +234,7 @@ def test_a_user_has_its_own_and_what_is_nobodys(agent: AgentMemory) -> None:
     assert [each.id for each in agent.list()] == [coffee.id, tea.id, shared.id]
     assert [each.id for each in agent.list(user="u-8")] == [coffee.id, shared.id]
     assert [each.id for each in agent.search("drinks", user="u-8")] == [coffee.id]
-    assert {hit.id for hit in agent.recall("office drinks", user="u-7", min_score=0)} == {tea.id, shared.id}
+    assert {hit.id for hit in agent.recall("office drinks", user="u-7", min_relevance=0)} == {tea.id, shared.id}
     assert own.owner == Owner(agent.owner.tenant, "atlas", "u-7")
     assert all(each.owner == agent.owner for each in own.list())
 
@@ -374,7 +374,7 @@ def test_a_user_recalls_neither_events_nor_workflows(store: Wellkept, agent: Age
     tenant.record_step(workflow="launch", step="one", output=SECRET, agent="atlas")
     tenant.audit.record("launch.done", SECRET)
     tenant.ingest_text(f"All read about the {MARKER}.", title="Shared")
-    sources = {hit.source.value for hit in agent.for_user("u-7").recall(MARKER, min_score=0)}
+    sources = {hit.source.value for hit in agent.for_user("u-7").recall(MARKER, min_relevance=0)}
     assert sources == {"knowledge"}
     with pytest.raises(Forbidden, match="belong to no user"):
         agent.for_user("u-7").recall(MARKER, sources=["audit"])
@@ -462,7 +462,7 @@ def test_erasing_a_user_leaves_nothing_of_it(store: Wellkept, agent: AgentMemory
     assert agent.for_user("u-7", shared=False).list(state="all") == []
     assert agent.for_user("u-7", shared=False).sessions() == []
     assert tenant.agent("boris").for_user("u-7", shared=False).list() == []
-    assert agent.for_user("u-7", shared=False).recall(QUESTION, min_score=0) == []
+    assert agent.for_user("u-7", shared=False).recall(QUESTION, min_relevance=0) == []
     records = {each.id: each for each in tenant.list_keys()}
     assert records[key.record.id].revoked_at is not None
     assert records[key.record.id].user not in (None, "u-7")
@@ -487,7 +487,7 @@ def test_an_export_carries_users(store: Wellkept, agent: AgentMemory, tmp_path: 
         ]
         assert copy.sessions() == view.sessions()
         assert tenant.agent("atlas").for_user("u-8", shared=False).list(state="all") == []
-        assert MARKER in repr(copy.recall(QUESTION, min_score=0))
+        assert MARKER in repr(copy.recall(QUESTION, min_relevance=0))
 
 
 def test_an_export_of_one_user_holds_nothing_else(store: Wellkept, agent: AgentMemory, tmp_path: Any) -> None:
@@ -541,7 +541,7 @@ def test_no_note_of_a_user_is_in_the_file_of_the_workspace(tmp_path: Any) -> Non
         assert [each.id for each in agent.for_user("u-7").list()] == [own.id, shared.id]
         assert [each.id for each in agent.for_user("u-8").list()] == [shared.id]
         assert agent.for_user("u-7", shared=False).list() == [own]
-        assert {hit.id for hit in agent.for_user("u-8").recall("everybody", min_score=0)} == {shared.id}
+        assert {hit.id for hit in agent.for_user("u-8").recall("everybody", min_relevance=0)} == {shared.id}
         with pytest.raises(Forbidden):
             agent.for_user("u-7").forget(shared.id)
         with pytest.raises(Forbidden):

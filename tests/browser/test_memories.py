@@ -90,7 +90,7 @@ def test_filters_are_added_and_removed_as_chips(console: Console, ann: AgentMemo
 
 def test_the_order_follows_the_sliders_and_the_address_reproduces_it(console: Console, ann: AgentMemory) -> None:
     console.log_in()
-    console.open("/admin/agents/ann/why?q=tea+coffee+milk&min_score=0")
+    console.open("/admin/agents/ann/why?q=tea+coffee+milk&min_relevance=0")
     page = console.page
 
     def order() -> list[str]:

@@ -14,7 +14,7 @@ def test_metadata_is_stored_filtered_and_edited(program: Program) -> None:
     listed, found, recalled, none, wrong, odd = program.all(
         ["list", "--where", "tags = food and created > 2020-01-01 and metadata.stars >= 4"],
         ["search", "dinner", "--where", "metadata.open = true"],
-        ["recall", "dinner", "--where", "metadata.city = 'Rome'", "--min-score", "0"],
+        ["recall", "dinner", "--where", "metadata.city = 'Rome'", "--min-relevance", "0"],
         ["list", "--where", "metadata.stars = '4'"],
         ["list", "--where", "tags ="],
         ["remember", "x", "--metadata", "city"],

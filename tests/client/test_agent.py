@@ -106,7 +106,7 @@ def test_filters_and_metadata(atlas: AgentClient, library: AgentMemory) -> None:
     for where in filters:
         assert atlas.list(where=where) == library.list(where=where)
         assert [each.id for each in atlas.list(where=where)] == [oslo.id]
-        assert [hit.id for hit in atlas.recall("who lives where?", where=where, min_score=0.0)] == [oslo.id]
+        assert [hit.id for hit in atlas.recall("who lives where?", where=where, min_relevance=0.0)] == [oslo.id]
     edited = atlas.update(oslo.id, metadata={"city": "Bergen"})
     assert edited.metadata == library.get(oslo.id).metadata == {"city": "Bergen"}
     assert atlas.history(oslo.id) == library.history(oslo.id)
@@ -143,7 +143,7 @@ def test_recall_answers_with_whole_hits(client: Client, atlas: AgentClient, libr
     assert found == without
     assert {hit.source for hit in found} >= {"memory", "knowledge"}
     assert found.unanswered == without.unanswered == ()
-    only = atlas.recall("refunds", sources=["memory"], tag="refund", limit=1, min_score=0.0)
+    only = atlas.recall("refunds", sources=["memory"], tag="refund", limit=1, min_relevance=0.0)
     assert [hit.memory and hit.memory.tags for hit in only] == [("refund",)]
     purposeful = atlas.recall("refunds", purpose="task_intake")
     assert purposeful.heading == library.recall("refunds", purpose="task_intake").heading != ""

@@ -77,15 +77,15 @@ def write_question(rng: random.Random) -> tuple[str, dict[str, Any]]:
     options: dict[str, Any] = {"limit": rng.choice((3, 20)), "sources": ["memory"]}
     options |= rng.choice(
         (
-            {"min_score": 0.0},
-            {"min_score": 0.3},
+            {"min_relevance": 0.0},
+            {"min_relevance": 0.3},
             {},
-            {"where": "metadata.size >= 4", "min_score": 0.0},
-            {"tag": "trip", "min_score": 0.0},
-            {"kinds": ["note"], "min_score": 0.0},
-            {"as_of": NOW - timedelta(days=rng.randrange(60)), "min_score": 0.0},
-            {"user": "u1", "min_score": 0.0},
-            {"user": "u2", "as_of": NOW - timedelta(days=30), "tag": "home", "min_score": 0.0},
+            {"where": "metadata.size >= 4", "min_relevance": 0.0},
+            {"tag": "trip", "min_relevance": 0.0},
+            {"kinds": ["note"], "min_relevance": 0.0},
+            {"as_of": NOW - timedelta(days=rng.randrange(60)), "min_relevance": 0.0},
+            {"user": "u1", "min_relevance": 0.0},
+            {"user": "u2", "as_of": NOW - timedelta(days=30), "tag": "home", "min_relevance": 0.0},
         )
     )
     return query, options
@@ -141,7 +141,7 @@ def test_a_question_of_many_words_finds_each_of_them(both_ways: tuple[Wellkept, 
         cold.remember(" ".join(words[start : start + 5]))
     for count in (61, 62, 63, 64):
         query = " ".join(words[:count])
-        assert_same(*(each.recall(query, limit=40, sources=["memory"], min_score=0.0) for each in (cold, warm)))
+        assert_same(*(each.recall(query, limit=40, sources=["memory"], min_relevance=0.0) for each in (cold, warm)))
 
 
 def count_held(wellkept: Wellkept, agent: str = "") -> int:
@@ -151,7 +151,7 @@ def count_held(wellkept: Wellkept, agent: str = "") -> int:
 
 
 def ask(agent: AgentMemory, query: str = "bread") -> list[str]:
-    answer = agent.recall(query, sources=["memory"], min_score=0.0, limit=100)
+    answer = agent.recall(query, sources=["memory"], min_relevance=0.0, limit=100)
     assert not answer.unanswered
     return [hit.id for hit in answer]
 

@@ -222,8 +222,8 @@ def test_a_recall_that_finds_nothing_says_how_to_see_what_comes_nearest(store: W
         query = {"query": "zebra crossing rules"}
         nothing = answer(await client.call_tool("search_my_memories", query))
         assert (nothing["count"], nothing["results"]) == (0, [])
-        assert "min_score 0" in nothing["hint"]
-        nearest = answer(await client.call_tool("search_my_memories", {**query, "min_score": 0}))
+        assert "min_relevance 0" in nothing["hint"]
+        nearest = answer(await client.call_tool("search_my_memories", {**query, "min_relevance": 0}))
         assert nearest["results"][0]["text"] == "The office is in Lisbon"
         assert "hint" not in nearest
 
@@ -415,7 +415,7 @@ def test_facts_documents_and_memories_are_filtered(store: Wellkept) -> None:
         assert [(each["text"], each["metadata"]) for each in found["memories"]] == [
             ("Dinner in Oslo", {"city": "Oslo"})
         ]
-        recalled = await call("search_my_memories", query="dinner", min_score=0, where="metadata.city = Rome")
+        recalled = await call("search_my_memories", query="dinner", min_relevance=0, where="metadata.city = Rome")
         assert [hit["text"] for hit in recalled["results"]] == ["Dinner in Rome"]
         store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds", metadata={"lang": "en"})
         assert (await call("search_knowledge", query="refunds", where="metadata.lang = de"))["count"] == 0

@@ -1,4 +1,4 @@
-"""Relevance as a probability, and the floor below which nothing is returned."""
+"""Relevance as a probability."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.policy.test_similarity import NOW, evidence, order, similarities
 from wellkept.model import Role
-from wellkept.policy.recall.calibration import MEANING, WORDS, BestMatch, keep_relevant, load_weights, rate_words
+from wellkept.policy.recall.calibration import MEANING, WORDS, BestMatch, load_weights, rate_words
 from wellkept.policy.recall.dates import Span, spans
 from wellkept.policy.recall.question import ParsedQuery, asks_history
 from wellkept.policy.recall.similarity import SPEAKERS
@@ -22,7 +22,11 @@ SHARES = st.floats(0, 1)
 USERS = np.full(2, SPEAKERS.index(Role.USER), np.int8)
 
 
-FITTED = {"with meaning": load_weights().with_meaning, "by words": load_weights().by_words}
+FITTED = {
+    f"{of}, {form}": getattr(getattr(load_weights(), of), form)
+    for of in ("facts", "turns")
+    for form in ("with_meaning", "by_words")
+}
 HELPFUL = ("score", "above_mean", "cover", "held_rarity", "is_full", "names_near", "meaning", "best_meaning")
 HARMFUL = ("unknown_rarity", "missing", "unknown_words", "unknown_names", "no_word")
 
@@ -54,16 +58,10 @@ def test_a_record_with_more_of_the_question_is_more_relevant() -> None:
 
 
 def test_words_and_meaning_never_count_against_a_memory() -> None:
-    weights = load_weights()
+    facts, turns = load_weights().facts.ranking, load_weights().turns.ranking
 
-    assert set(weights.ranking) >= WORDS | MEANING
-    assert all(min(weights.ranking[name]) >= 0 for name in WORDS | MEANING)
-
-
-@given(st.lists(SHARES, max_size=20), SHARES)
-def test_a_strict_floor_holds_for_every_match(found: list[float], floor: float) -> None:
-    assert keep_relevant(found, floor=floor, is_strict=True) == [each >= floor for each in found]
-    assert all(keep_relevant(found, floor=0, is_strict=False))
+    assert {*facts, *turns} >= WORDS | MEANING
+    assert all(min(each[name]) >= 0 for each in (facts, turns) for name in (WORDS | MEANING) & each.keys())
 
 
 @pytest.mark.parametrize(
@@ -96,13 +94,13 @@ def test_a_stored_question_is_no_answer_to_itself() -> None:
 def test_the_speaker_that_a_question_names_comes_first() -> None:
     texts = [f"{name}: painted a lake" for name in ("Ann", "Bob", "Ann", "Bob")]
 
-    assert set(order(evidence("What did Bob paint?", *texts))[:2]) == {2, 4}
+    assert set(order(evidence("What did Bob paint?", *texts, as_turns=True))[:2]) == {2, 4}
 
 
 def test_without_roles_an_answer_is_told_by_its_form() -> None:
     texts = ("Sure, here are lamps for the desk", "the lamps for the desk I bought")
 
-    assert order(evidence("Which lamps did you recommend for the desk?", *texts, speakers=USERS))[0] == 1
+    assert order(evidence("Which lamps did you recommend for the desk?", *texts, speakers=USERS, as_turns=True))[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from wellkept.errors import Invalid
 from wellkept.model import Kind, Memory, Owner
 from wellkept.policy.prompt.escaping import escape_line, to_one_line
 from wellkept.policy.prompt.relevance import (
-    MEANING_FLOOR,
     STOPWORDS,
     InjectMode,
+    choose_notes,
     keywords,
     recency_bonus,
     render_notes,
@@ -90,11 +90,10 @@ def test_a_new_note_can_make_up_for_one_word_but_no_more() -> None:
 
 
 @pytest.mark.parametrize("message", ["nothing in common", "", "the and for", "?!"])
-@pytest.mark.parametrize("mode", ["relevant", "hybrid"])
-def test_without_a_match_the_five_newest_are_taken(mode: str, message: str) -> None:
+def test_without_a_match_the_five_newest_are_taken(message: str) -> None:
     notes = [note(number, f"word{number}", hours_old=100 - number) for number in range(1, 9)]
 
-    assert ids(select_notes(notes, message, mode=mode, now=NOW)) == ["m-8", "m-7", "m-6", "m-5", "m-4"]
+    assert ids(select_notes(notes, message, mode="relevant", now=NOW)) == ["m-8", "m-7", "m-6", "m-5", "m-4"]
 
 
 def test_recent_only_does_not_read_the_message() -> None:
@@ -127,26 +126,24 @@ def test_expired_and_archived_notes_are_never_taken() -> None:
     assert select_notes([gone, put_away], "tea", mode="relevant", now=NOW) == []
 
 
-def test_hybrid_finds_by_meaning_what_shares_no_word() -> None:
-    notes = [note(1, "User drives a Volvo"), note(2, "Likes tea"), note(3, "The car park is full")]
-    meaning = {"m-1": 0.8, "m-2": 0.05, "m-3": 0.6}
+def test_all_that_fit_are_chosen_oldest_first_without_ranking() -> None:
+    notes = [note(1, "tea", hours_old=9), note(3, "milk", hours_old=1), note(2, "sugar", hours_old=5)]
 
-    assert ids(select_notes(notes, "which car?", mode="hybrid", now=NOW, meaning=meaning)) == ["m-3", "m-1"]
-    assert ids(select_notes(notes, "which car?", mode="relevant", now=NOW, meaning=meaning)) == ["m-3"]
-
-
-def test_hybrid_ignores_a_likeness_below_the_floor() -> None:
-    meaning = {"m-1": MEANING_FLOOR - 0.01, "m-2": MEANING_FLOOR}
-
-    assert ids(select_notes([note(1, "a"), note(2, "b")], "x", mode="hybrid", now=NOW, meaning=meaning)) == ["m-2"]
+    assert ids(choose_notes(notes, never, now=NOW, max_chars=12, max_count=1)) == ["m-1", "m-2", "m-3"]
+    assert choose_notes(notes, never, now=NOW, max_chars=12, max_count=0) == []
 
 
-def test_hybrid_without_meaning_is_relevant() -> None:
-    notes = [note(1, "tea milk"), note(2, "tea", hours_old=0.05), note(3, "tea milk sugar")]
-    relevant = select_notes(notes, "tea milk sugar", mode="relevant", now=NOW)
+def test_else_the_best_and_then_the_newest() -> None:
+    notes = [note(number, "tea!", hours_old=100 - number) for number in range(1, 8)]
+    rank = ["m-2", "m-99", "m-5", "m-1"]
 
-    assert select_notes(notes, "tea milk sugar", mode="hybrid", now=NOW) == relevant
-    assert select_notes(notes, "tea milk sugar", mode="hybrid", now=NOW, meaning={}) == relevant
+    chosen = choose_notes(notes, lambda: rank, now=NOW, max_chars=18, max_count=2)
+
+    assert ids(chosen) == ["m-2", "m-5", "m-7", "m-6"]
+
+
+def never() -> list[str]:
+    raise AssertionError("nothing needs to be ranked")
 
 
 def test_a_note_that_does_not_fit_is_passed_over_for_a_shorter_one() -> None:
@@ -161,16 +158,18 @@ def test_a_note_that_does_not_fit_is_passed_over_for_a_shorter_one() -> None:
     st.sampled_from(InjectMode),
     st.integers(0, 200),
     st.integers(0, 12),
-    st.dictionaries(st.integers(1, 15).map("m-{}".format), st.floats(-1, 1)),
+    st.lists(st.integers(1, 15).map("m-{}".format), unique=True),
 )
 def test_the_budget_is_never_exceeded(
-    texts: list[str], message: str, mode: InjectMode, max_chars: int, max_count: int, meaning: dict[str, float]
+    texts: list[str], message: str, mode: InjectMode, max_chars: int, max_count: int, rank: list[str]
 ) -> None:
     notes = [note(number, text) for number, text in enumerate(texts, 1)]
 
-    chosen = select_notes(notes, message, mode=mode, now=NOW, max_chars=max_chars, max_count=max_count, meaning=meaning)
-
-    assert len(chosen) <= max_count
+    if mode is InjectMode.HYBRID:
+        chosen = choose_notes(notes, lambda: rank, now=NOW, max_chars=max_chars, max_count=max_count)
+    else:
+        chosen = select_notes(notes, message, mode=mode, now=NOW, max_chars=max_chars, max_count=max_count)
+        assert len(chosen) <= max_count
     assert sum(len(one.text) for one in chosen) <= max_chars
     assert len(set(ids(chosen))) == len(chosen)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from wellkept.model import Role
+from wellkept.policy.recall.calibration import load_weights
 from wellkept.policy.recall.features import compute_features
 from wellkept.policy.recall.matching import find_best, score_records
 from wellkept.policy.recall.question import ParsedQuery
@@ -20,8 +21,10 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHARE = 0.6
 
 
-def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more: Any) -> tuple[Evidence, ParsedQuery]:
-    """What an index would tell of these texts, each its own conversation unless said otherwise."""
+def evidence(
+    query: str, *texts: str, cosines: list[float] | None = None, as_turns: bool = False, **more: Any
+) -> tuple[Evidence, ParsedQuery]:
+    """What an index would tell of these facts or turns, each its own conversation unless said otherwise."""
     asked = ParsedQuery.read(query, NOW)
     words = [index_terms(text) for text in texts]
     occurrences = []
@@ -39,6 +42,7 @@ def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more
         ),
         "cosines": None if cosines is None else np.array(cosines, np.float32),
         "occurrences": occurrences,
+        "turns": np.full(len(texts), as_turns),
         **more,
     }
     return Evidence(**columns), asked
@@ -51,8 +55,9 @@ def similarities(found: Evidence, asked: ParsedQuery) -> Any:
 
 
 def strengths(found: Evidence, asked: ParsedQuery, *, words_share: float) -> Any:
-    """The score that each record is ranked by."""
-    return score_records(found, compute_features(found, asked), words_share=words_share)
+    """The score that each record is ranked by, as a turn if any is one."""
+    family = load_weights().turns if found.turns.any() else load_weights().facts
+    return score_records(found, compute_features(found, asked), family, words_share=words_share)
 
 
 def order(found: tuple[Evidence, ParsedQuery]) -> list[int]:
@@ -90,23 +95,25 @@ def test_an_answer_is_found_by_the_words_of_its_question() -> None:
     talk = np.array([7, 7, 7, 8])
     texts = ("Which city do you like?", "Lisbon, no doubt", "Fine", "Lisbon, no doubt")
 
-    found = order(evidence("favourite city", *texts, conversations=talk))
+    found = order(evidence("favourite city", *texts, conversations=talk, as_turns=True))
     assert found[0] == 2  # not the question before it, nor the same words elsewhere
     assert 4 not in found
 
 
 def test_neighbours_lend_nothing_across_conversations() -> None:
-    found = order(evidence("city", "Which city?", "Lisbon", conversations=np.array([1, 2])))
+    found = order(evidence("city", "Which city?", "Lisbon", conversations=np.array([1, 2]), as_turns=True))
 
     assert found == [1]
 
 
-def test_a_conversation_about_it_lends_weight() -> None:
+@pytest.mark.parametrize("as_turns", [False, True])
+def test_a_conversation_about_it_lends_weight(as_turns: bool) -> None:
     texts = ("apples", "pears", "plums", "figs", "the tax", "the car", "the tax", "a tree", "a lake", "a cat")
     talk = np.array([1] * 5 + [2] * 5)
 
-    fit = strengths(*evidence("apples and tax", *texts, conversations=talk), words_share=SHARE)
+    fit = strengths(*evidence("apples and tax", *texts, conversations=talk, as_turns=as_turns), words_share=SHARE)
     assert fit[4] > fit[6]
+    assert (fit[1] > fit[7]) == as_turns  # of a fact that holds no word, its company says nothing
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def test_a_conversation_about_it_lends_weight() -> None:
 def test_who_is_asked_for_comes_first(query: str, first: int) -> None:
     speakers = np.array([SPEAKERS.index(Role.USER), SPEAKERS.index(Role.ASSISTANT)], np.int8)
 
-    assert order(evidence(query, "the lamp", "the lamp", speakers=speakers))[0] == first
+    assert order(evidence(query, "the lamp", "the lamp", speakers=speakers, as_turns=True))[0] == first
 
 
 def test_what_is_no_turn_is_never_somebody_elses() -> None:
@@ -153,6 +160,25 @@ def test_one_list_of_two_indexes_is_judged_like_one() -> None:
     assert similarities(joined, asked) == pytest.approx(similarities(whole, asked))
 
 
+def test_facts_and_turns_are_each_weighed_by_their_own_and_compared_by_their_relevance() -> None:
+    texts, cosines = ("Keeps kosher", "the diet he had was strict", *["a pear"] * 10), [0.5, 0.3, *[0.0] * 10]
+    turns = np.array([False, True, *[True] * 10])
+    mixed = evidence("What is his diet?", *texts, cosines=cosines, turns=turns)
+    alone = [evidence("What is his diet?", *texts, cosines=cosines, as_turns=each) for each in (False, True)]
+
+    fact, turn, *_ = similarities(*mixed)
+
+    assert order(mixed)[0] == 1, "near in meaning, though it holds no word of the question"
+    assert order(alone[1])[0] == 2, "as turns, the words count more"
+    assert 0 < turn < fact
+
+
+def test_what_matches_in_no_way_is_found_only_if_nothing_matches() -> None:
+    assert order(evidence("zebra", "a pear", "a plum")) == [2, 1]  # the newest first
+    assert set(similarities(*evidence("zebra", "a pear", "a plum"))) == {0.0}
+    assert order(evidence("zebra", "a pear", "a zebra")) == [2]
+
+
 def test_nothing_is_like_nothing() -> None:
     assert find_best(Evidence.empty(), ParsedQuery.read("anything", NOW), words_share=SHARE, limit=5) == {}
 
@@ -173,6 +199,7 @@ def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, ParsedQ
         lengths=choose.integers(1, 40, records).astype(np.float32),
         since=np.full(records, NOW.timestamp()),
         speakers=choose.integers(0, len(SPEAKERS), records).astype(np.int8),
+        turns=choose.random(records) < 0.5,
         traits=choose.integers(0, 128, records).astype(np.uint8),
         cosines=cosines,
         occurrences=occurrences,

@@ -114,7 +114,7 @@ def test_recalls_and_users_have_their_days(wellkept: Wellkept) -> None:
     ann.remember_many([{"text": f"Tea number {each}", "user": "kim"} for each in range(3)])
     for _ in range(4):
         ann.recall("tea")
-    ann.recall("nothing of the kind", min_score=0.99)
+    ann.recall("nothing of the kind", min_relevance=0.99)
     wellkept._services.retrieved.flush()
 
     said, source = visit(wellkept, tenant)

@@ -33,11 +33,11 @@ def test_memories_are_listed_by_a_filter(client: httpx2.Client, trips: str) -> N
 
 @pytest.mark.parametrize("where", ["metadata.city = Rome", {"and": [{"=": ["metadata.city", "Rome"]}]}])
 def test_recall_explain_and_context_take_a_filter(client: httpx2.Client, trips: str, where: object) -> None:
-    asked = {"query": "dinner", "min_score": 0, "where": where}
+    asked = {"query": "dinner", "min_relevance": 0, "where": where}
     assert [hit["text"] for hit in client.post(f"{trips}/recall", json=asked).json()["hits"]] == ["Dinner in Rome"]
     explained = client.post(f"{trips}/explain", json={**asked, "id": "m-1"}).json()
     assert explained["outcome"] == "filtered"
-    body = {"session_id": f"s-{uuid.uuid4().hex}", "message": "dinner?", "min_score": 0, "where": where}
+    body = {"session_id": f"s-{uuid.uuid4().hex}", "message": "dinner?", "min_relevance": 0, "where": where}
     assert client.post(f"{trips}/context", json=body).status_code == 200
 
 

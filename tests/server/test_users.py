@@ -150,7 +150,7 @@ def test_a_request_names_a_user_in_its_header_or_body(store: Wellkept, address: 
 
         assert ids(client.get(f"{path}/memories", headers=seven)) == [tea["id"]]
         assert ids(client.get(f"{path}/memories", params={"user": "u-8"})) == [coffee["id"]]
-        question = {"query": "who drinks", "sources": ["memory"], "min_score": 0}
+        question = {"query": "who drinks", "sources": ["memory"], "min_relevance": 0}
         assert ids(client.post(f"{path}/recall", json={**question, "user": "u-8"})) == [coffee["id"]]
         assert ids(client.post(f"{path}/recall", json=question, headers=seven)) == [tea["id"]]
         session = client.post("/api/chat/sessions", json={"id": "s-1", "agent_id": "atlas", "user": "u-7"}).json()
@@ -216,7 +216,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "memory_delete": {"id": "{memories}"},
     "save_to_journal": {"content": "mine"},
     "save_to_core": {"content": "mine"},
-    "search_my_memories": {"query": QUESTION, "limit": 20, "min_score": 0},
+    "search_my_memories": {"query": QUESTION, "limit": 20, "min_relevance": 0},
     "search_knowledge": {"query": QUESTION},
     "store_memory": {"content": "mine", "thread_id": "{sessions}"},
     "retrieve_memory": {"memory_key": "{details}"},

@@ -45,7 +45,9 @@ def test_a_corrected_memory_does_not_speak_again(ann: AgentMemory, clock: Clock)
     clock.moment -= HOUR
 
     asked = "Where is the office, says the episode, the core and the note?"
-    assert "Lund" not in repr([said(ann.list()), said(ann.list(query="office")), said(ann.recall(asked, min_score=0))])
+    assert "Lund" not in repr(
+        [said(ann.list()), said(ann.list(query="office")), said(ann.recall(asked, min_relevance=0))]
+    )
     assert "Lund" not in repr([said(ann.search("office")), ann.private_memory(), ann.inject(asked)])
     assert {each.id for each in ann.list(state="expired")} == {each.id for each in old.values()}
     assert [said(ann.list(kind=kind)) for kind in kinds] == [
@@ -56,7 +58,7 @@ def test_a_corrected_memory_does_not_speak_again(ann: AgentMemory, clock: Clock)
     # The past is read as it was.
     for moment, city in ((START + HOUR, "Lund"), (START + 3 * HOUR, "Oslo")):
         assert {text.split()[-1] for text in said(ann.list(as_of=moment))} == {city}
-        assert {text.split()[-1] for text in said(ann.recall(asked, as_of=moment, min_score=0))} == {city}
+        assert {text.split()[-1] for text in said(ann.recall(asked, as_of=moment, min_relevance=0))} == {city}
     # The text may be stored again: it is no copy of what has ended.
     assert ann.remember("The note says that the office is in Lund").id != old[Kind.NOTE].id
 
@@ -84,7 +86,7 @@ def test_what_was_archived_stays_so(fresh_place: Place, clock: Clock) -> None:
         assert ann.list() == []
         assert said(ann.list(state="archived")) == [chat.text]
         assert ann.get(chat.id).state(clock()) is State.ARCHIVED
-        assert ann.recall(chat.text, min_score=0) == []
+        assert ann.recall(chat.text, min_relevance=0) == []
         # A year ago it was live.
         assert said(ann.list(as_of=START + DAY)) == [chat.text]
 
@@ -219,7 +221,9 @@ class Model:
         expired = {each.id for each in every.values() if each.expires_at is not None and each.expires_at <= now}
         assert live == {*every} - self.ended - expired
         assert {each.id for each in self.list("archived")} == archived
-        recalled = {hit.id for hit in self.ann.recall("About which thing?", limit=100, min_score=0, sources=["memory"])}
+        recalled = {
+            hit.id for hit in self.ann.recall("About which thing?", limit=100, min_relevance=0, sources=["memory"])
+        }
         assert recalled <= live
         assert {each.key for each in self.ann.search_items(limit=500)} == {every[id].item_key for id in live} - {None}
 

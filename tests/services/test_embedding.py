@@ -50,7 +50,7 @@ def remote(endpoint: Endpoint, model: str = "small", *, query_timeout: float = 6
 
 
 def found(store: Wellkept, query: str) -> list[str]:
-    return [hit.text for hit in store.agent("atlas").recall(query, min_score=0)]
+    return [hit.text for hit in store.agent("atlas").recall(query, min_relevance=0)]
 
 
 def test_a_failing_embedder_costs_nothing_but_the_meaning(url: str) -> None:
@@ -84,7 +84,7 @@ def test_what_failed_can_be_made_up_for_at_any_time(url: str) -> None:
         assert store.embed_waiting() == 151
         assert (store.embed_waiting(), store.count_waiting()) == (0, 0)
         assert len(found(store, "dog")) == 5
-        assert [hit.text for hit in store.agent("nina", tenant="acme").recall("car", min_score=0)] == ["a truck"]
+        assert [hit.text for hit in store.agent("nina", tenant="acme").recall("car", min_relevance=0)] == ["a truck"]
 
 
 def test_an_edit_while_it_fails_drops_the_old_meaning(url: str) -> None:

@@ -193,7 +193,7 @@ def test_without_an_id_every_hit_and_what_came_near_are_explained(ann: AgentMemo
 def test_an_empty_answer_tells_what_was_below_the_threshold(ann: AgentMemory) -> None:
     ann.remember("The office opens at nine")
 
-    said = ann.explain("which offices open?", min_score=1.0)
+    said = ann.explain("which offices open?", min_relevance=1.0)
 
     assert said.outcome is Outcome.BELOW_THRESHOLD
     (item,) = said.items

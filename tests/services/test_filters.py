@@ -34,7 +34,7 @@ def test_ten_are_found_if_ten_exist(trips: AgentMemory) -> None:
     """Filtered before the cut: nine in ten of what matches best is left out."""
     oslo = "tags = food and metadata.city = 'Oslo'"
 
-    recalled = trips.recall("dinner in town", limit=10, min_score=0, where=oslo)
+    recalled = trips.recall("dinner in town", limit=10, min_relevance=0, where=oslo)
     listed = trips.list(where=oslo, limit=10)
     found = trips.search("dinner", where=oslo, limit=10)
 
@@ -186,7 +186,7 @@ def test_sessions_have_metadata(tenant: TenantMemory, ann: AgentMemory) -> None:
 
 
 def test_a_prompt_recalls_what_passes_the_filter(trips: AgentMemory) -> None:
-    made = trips.context("dinner in town", session="s-1", min_score=0, where="metadata.city = Oslo")
+    made = trips.context("dinner in town", session="s-1", min_relevance=0, where="metadata.city = Oslo")
 
     recalled = next(block for block in made.blocks if block.name == "memories").items
     assert recalled

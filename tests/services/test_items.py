@@ -471,7 +471,7 @@ def test_items_are_listed_only_when_they_are_asked_for(ann: AgentMemory) -> None
     assert [each.item_key for each in ann.list(kind="item")] == ["a"]
     assert [each.item_key for each in ann.search("likes", kind="item")] == ["a"]
     assert "pancakes" not in (ann.inject("pancakes") or "")
-    assert {hit.memory.kind for hit in ann.recall("who likes pancakes and waffles?", min_score=0)} == {
+    assert {hit.memory.kind for hit in ann.recall("who likes pancakes and waffles?", min_relevance=0)} == {
         Kind.NOTE,
         Kind.ITEM,
     }

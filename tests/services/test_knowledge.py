@@ -473,31 +473,33 @@ def test_an_unrelated_question_finds_nothing(tenant: TenantMemory, ann: AgentMem
     for question in ("Who is the king of Spain?", "thanks, that's all"):
         assert tenant.search_knowledge(question) == ann.search_knowledge(question) == []
         assert ann.recall(question, sources=["knowledge"]) == []
-    (best,) = tenant.search_knowledge("quantum chromodynamics theory", limit=1, min_score=0)
+    (best,) = tenant.search_knowledge("quantum chromodynamics theory", limit=1, min_relevance=0)
     assert best.title == "Cluster"
 
 
 def test_a_minimum_score_leaves_weaker_passages_out(tenant: TenantMemory, ann: AgentMemory) -> None:
     tenant.ingest(POLICY)
-    found = tenant.search_knowledge("when are refunds paid", min_score=0)
+    found = tenant.search_knowledge("when are refunds paid", min_relevance=0)
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
-    assert texts(tenant.search_knowledge("when are refunds paid", min_score=found[0].score)) == [found[0].text]
-    assert tenant.search_knowledge("when are refunds paid", min_score=1) == []
-    assert ann.call_tool("search_knowledge", {"query": "refunds", "min_score": 1})["count"] == 0
+    assert texts(tenant.search_knowledge("when are refunds paid", min_relevance=found[0].score)) == [found[0].text]
+    assert tenant.search_knowledge("when are refunds paid", min_relevance=1) == []
+    assert ann.call_tool("search_knowledge", {"query": "refunds", "min_relevance": 1})["count"] == 0
     for wrong in (-0.1, 1.1, "high", True, float("nan")):
-        with pytest.raises(Invalid, match="min_score"):
-            tenant.search_knowledge("refunds", min_score=wrong)  # type: ignore[arg-type]
+        with pytest.raises(Invalid, match="min_relevance"):
+            tenant.search_knowledge("refunds", min_relevance=wrong)  # type: ignore[arg-type]
 
 
 def test_a_passage_can_be_cited(tenant: TenantMemory, ann: AgentMemory) -> None:
     long = "The effects of long titles on the search for passages of documents with very many words in their titles"
     tenant.ingest(f"# {long}\n\nIntroduction.\n\n## Fees\n\n### EU\n\nA transfer costs 2 EUR.")
 
-    hit = tenant.search_knowledge("what does a transfer cost", min_score=0)[0]
+    hit = tenant.search_knowledge("what does a transfer cost", min_relevance=0)[0]
     assert (hit.title, hit.heading, hit.page) == (long, "Fees > EU", None)
     assert hit.text.startswith(f"{long} > Fees > EU\n\n")
-    (result, *_) = ann.call_tool("search_knowledge", {"query": "what does a transfer cost", "min_score": 0})["results"]
+    (result, *_) = ann.call_tool("search_knowledge", {"query": "what does a transfer cost", "min_relevance": 0})[
+        "results"
+    ]
     assert (result["title"], result["heading"]) == (long, "Fees > EU")
 
 
@@ -528,8 +530,8 @@ def test_a_paragraph_between_two_rules_is_no_front_matter(tenant: TenantMemory) 
     tenant.ingest("---\nOpening hours: Monday to Friday.\n---\n\nParking is behind the house.", title="Office")
     tenant.ingest("---\ntitle: Menu\ntags:\n  - food\n---\n\nSoup is served at noon.")
 
-    assert "Opening hours" in tenant.search_knowledge("when are the opening hours?", min_score=0)[0].text
-    assert not any("food" in hit.text for hit in tenant.search_knowledge("food menu", min_score=0))
+    assert "Opening hours" in tenant.search_knowledge("when are the opening hours?", min_relevance=0)[0].text
+    assert not any("food" in hit.text for hit in tenant.search_knowledge("food menu", min_relevance=0))
 
 
 def test_patterns_are_a_list(tenant: TenantMemory, tmp_path: Path) -> None:

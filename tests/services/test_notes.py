@@ -259,16 +259,48 @@ def test_no_reader_ever_sees_one_too_many(place: Place, clock: Clock, tenant_id:
 
 
 @pytest.mark.proves("N6")
+def test_all_notes_are_there_if_they_fit_in_an_order_that_only_grows(ann: AgentMemory, clock: Clock) -> None:
+    ann.remember("Prefers tabs over spaces", tags=["preference"])
+    clock.forward(days=1)
+    ann.remember("Deploy target is AWS us-east-1")
+
+    blocks = {ann.inject(message) for message in ("Which port?", "thanks!", "", "tabs or spaces?")}
+    assert blocks == {LINES + "- (m-1, preference) Prefers tabs over spaces\n- (m-2) Deploy target is AWS us-east-1"}
+    ann.remember("Owns a dog")
+    assert (ann.inject("Which port?") or "").startswith(f"{blocks.pop()}\n")
+
+
+@pytest.mark.proves("N6")
+def test_if_not_all_notes_fit_the_best_come_first_and_the_newest_fill_what_is_left(
+    place: Place, clock: Clock, tenant_id: str
+) -> None:
+    with place.open(clock, max_inject_chars=120, max_inject_count=1) as wellkept:
+        ann = wellkept.agent("ann", tenant_id)
+        for text in (
+            "Our dog sleeps on the sofa",
+            *(f"Invoice {number} of the customer was paid" for number in range(9)),
+        ):
+            ann.remember(text)
+            clock.forward(days=1)
+
+        lines = (ann.inject("Where do the puppies rest?") or "").splitlines()[1:]
+        assert [line[:7] for line in lines] == ["- (m-1)", "- (m-10", "- (m-9)"]
+        lines = (ann.inject("thanks!") or "").splitlines()[1:]
+        assert [line[:7] for line in lines] == ["- (m-10", "- (m-9)", "- (m-8)"]
+        assert sum(len(line.partition(") ")[2]) for line in lines) <= 120
+
+
+@pytest.mark.proves("N6")
 def test_the_block_holds_what_fits_the_last_message(ann: AgentMemory, clock: Clock) -> None:
     ann.remember("User prefers Python over JavaScript", tags=["preference", "language"])
     ann.remember("Project uses PostgreSQL 16 on port 5432", tags=["infra"])
     ann.remember("Deploy target is AWS us-east-1")
     clock.forward(days=1)
 
-    assert ann.inject("Which port does PostgreSQL use?") == LINES + (
+    assert ann.inject("Which port does PostgreSQL use?", mode="relevant") == LINES + (
         "- (m-2, infra) Project uses PostgreSQL 16 on port 5432"
     )
-    assert ann.inject("python or javascript, and where is AWS?") == LINES + (
+    assert ann.inject("python or javascript, and where is AWS?", mode="relevant") == LINES + (
         "- (m-1, preference) User prefers Python over JavaScript\n- (m-3) Deploy target is AWS us-east-1"
     )
 
@@ -281,10 +313,10 @@ def test_being_new_decides_between_equals_and_counts_less_than_a_word(ann: Agent
     clock.forward(hours=1)
     ann.remember("coffee")  # no word in common
 
-    block = ann.inject("tabs, repository: language?")
+    block = ann.inject("tabs, repository: language?", mode="relevant")
     assert block is not None
     assert [line[:7] for line in block.splitlines()[1:]] == ["- (m-1)", "- (m-2)"]
-    block = ann.inject("tabs")
+    block = ann.inject("tabs", mode="relevant")
     assert block is not None
     assert [line[:7] for line in block.splitlines()[1:]] == ["- (m-2)", "- (m-1)"]
 
@@ -292,28 +324,14 @@ def test_being_new_decides_between_equals_and_counts_less_than_a_word(ann: Agent
 @pytest.mark.proves("N6")
 @pytest.mark.parametrize("message", ["", "zebra", "you and the", "is it ok"])
 def test_when_nothing_matches_the_five_newest_are_shown(ann: AgentMemory, clock: Clock, message: str) -> None:
-    assert ann.inject(message) is None
+    assert ann.inject(message, mode="relevant") is None
     for number in range(1, 8):
         ann.remember(f"is it ok, you and the {number}")
         clock.forward(minutes=1)
 
-    assert ann.inject(message) == "\n".join(
+    assert ann.inject(message, mode="relevant") == "\n".join(
         ["[Memories]", *(f"- (m-{number}) is it ok, you and the {number}" for number in (7, 6, 5, 4, 3))]
     )
-
-
-@pytest.mark.proves("N6")
-def test_a_floor_leaves_out_notes_that_share_a_word_by_chance(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, inject_floor=0.1) as wellkept:
-        ann = wellkept.agent("ann", tenant_id)
-        ann.remember_many(["Indent code with tabs", "The order of the code review is alphabetical"])
-
-        block = ann.inject("Shall I indent code with tabs?")
-
-        assert block is not None
-        assert "m-1" in block
-        assert ann.inject("Who won the football match last night?") is None
-        assert ann.inject("Who won the football match?", mode="recent_only") is not None
 
 
 def test_recent_only_asks_for_no_match_and_off_shows_nothing(place: Place, clock: Clock, tenant_id: str) -> None:
@@ -331,20 +349,6 @@ def test_recent_only_asks_for_no_match_and_off_shows_nothing(place: Place, clock
 
 
 @pytest.mark.proves("N6")
-def test_hybrid_also_finds_by_meaning(ann: AgentMemory, clock: Clock) -> None:
-    ann.remember("The invoice was paid late by the customer")
-    ann.remember("Our dog sleeps on the sofa")
-    clock.forward(days=30)
-    message = "puppies and kittens"
-
-    by_words, both = ann.inject(message), ann.inject(message, mode="hybrid")
-
-    assert by_words is not None
-    assert "invoice" in by_words  # no word in common, so the newest
-    assert both == LINES + "- (m-2) Our dog sleeps on the sofa"
-
-
-@pytest.mark.proves("N6")
 def test_a_budget_of_characters_and_of_notes_is_kept(place: Place, clock: Clock, tenant_id: str) -> None:
     with place.open(clock) as wellkept:
         ann = wellkept.agent("ann", tenant_id)
@@ -353,11 +357,11 @@ def test_a_budget_of_characters_and_of_notes_is_kept(place: Place, clock: Clock,
         ann.remember_many([f"pear {number}" for number in range(12)])
         clock.forward(days=1)
 
-        apples = (ann.inject("apple") or "").splitlines()[1:]
+        apples = (ann.inject("apple", mode="relevant") or "").splitlines()[1:]
         shown = sum(len(line.partition(") ")[2]) for line in apples)
         assert (len(apples), shown <= 2000) == (4, True)  # of the long ones three fit beside the short one
         assert "- (m-6) apple, short" in apples
-        assert len((ann.inject("pear") or "").splitlines()) == 1 + 10
+        assert len((ann.inject("pear", mode="relevant") or "").splitlines()) == 1 + 10
 
 
 @pytest.mark.proves("N6")

@@ -34,7 +34,7 @@ def check_shape(ann: AgentMemory, name: str, *, memories: int, questions: int) -
     store(ann, texts)
 
     first = {
-        question: (texts[place], [hit.text for hit in ann.recall(question, min_score=0.5)[:1]])
+        question: (texts[place], [hit.text for hit in ann.recall(question, min_relevance=0.5)[:1]])
         for place, question in make_questions(shape, words, rng, questions)
     }
 
@@ -108,7 +108,7 @@ def test_every_source_puts_it_first(tenant: TenantMemory, ann: AgentMemory) -> N
     assert "zx-17-p" in ann.recall("what about zx-17-p?")[0].text
     (first, *_) = tenant.search_knowledge("what about zx-17-p?")
     assert ("zx-17-p" in first.text, first.held) == (True, (HeldWord("zx-17-p", 1),))
-    assert ann.recall("zx-17-k", min_score=0.5)[0].parts["similarity"] >= 0.9
+    assert ann.recall("zx-17-k", min_relevance=0.5)[0].parts["similarity"] >= 0.9
 
 
 def test_small_talk_with_a_name_stays_silent(ann: AgentMemory) -> None:

@@ -14,7 +14,7 @@ from tests.services.conftest import START, Clock, Place, break_steps, hanging_st
 from tests.waiting import LIMIT, eventually
 from wellkept import Invalid, Settings, StoreError, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
-from wellkept.model import Document, Hit, Source, SourceName
+from wellkept.model import WEAK, Document, Hit, Source, SourceName
 from wellkept.policy.recall.ranking import SOURCE_PRIORITY
 from wellkept.services.recall import recall
 
@@ -329,7 +329,7 @@ def test_memories_without_words_are_left_after_a_deletion_or_an_edit(ann: AgentM
 
     def ask_all() -> None:
         assert not memory.recall("tabs, or spaces?").unanswered
-        assert memory.recall(text, min_score=0)
+        assert memory.recall(f"tabs {text}")
         assert memory.context("tabs, or spaces?", session="s").messages
         assert memory.explain("tabs, or spaces?", kept.id).outcome
         assert memory.search_items(("n",), query="tabs")
@@ -364,40 +364,51 @@ def test_a_closed_store_recalls_nothing(place: Place, clock: Clock, tenant_id: s
         ann.recall("refund")
 
 
-def test_nothing_is_recalled_when_nothing_fits(refunds: AgentMemory) -> None:
-    for query in ("quantum chromodynamics", "thanks, that's all"):
-        assert refunds.recall(query) == []
-        assert refunds.recall(query, min_score=0)
+def test_what_fits_poorly_is_recalled_and_marked_as_weak(refunds: AgentMemory) -> None:
+    hits = refunds.recall("quantum chromodynamics")
+
+    assert hits
+    assert all(hit.weak and hit.relevance == hit.parts["similarity"] < WEAK for hit in hits)
+    assert not refunds.recall("refund")[0].weak
+    for limit in (1, 5):
+        assert refunds.recall("thanks, that's all", limit=limit, min_relevance=0) == []
 
 
-def test_min_score_is_the_least_similarity_of_each_hit(refunds: AgentMemory) -> None:
-    similarities = [hit.parts["similarity"] for hit in refunds.recall("refund", min_score=0, limit=20)]
+def test_the_former_name_of_min_relevance_is_refused(refunds: AgentMemory) -> None:
+    for verb in (refunds.recall, refunds.explain, refunds.search_knowledge):
+        with pytest.raises(Invalid, match="`min_relevance`"):
+            verb("refund", min_score=0.5)  # type: ignore[call-arg]
+
+
+def test_min_relevance_is_the_least_relevance_of_each_hit(refunds: AgentMemory) -> None:
+    similarities = [hit.parts["similarity"] for hit in refunds.recall("refund", min_relevance=0, limit=20)]
     least = sorted(similarities)[len(similarities) // 2]
 
-    kept = [hit.parts["similarity"] for hit in refunds.recall("refund", min_score=least, limit=20)]
+    kept = [hit.parts["similarity"] for hit in refunds.recall("refund", min_relevance=least, limit=20)]
     assert sorted(kept) == sorted(each for each in similarities if each >= least)
     for refused in (-0.1, 1.1, True, "0.5"):
-        with pytest.raises(Invalid, match=r"from 0 \(no limit\) to 1|`min_score` must be a number, not (bool|str)"):
-            refunds.recall("refund", min_score=refused)  # type: ignore[arg-type]
+        with pytest.raises(
+            Invalid, match=r"from 0 \(everything\) to 1|`min_relevance` must be a number, not (bool|str)"
+        ):
+            refunds.recall("refund", min_relevance=refused)  # type: ignore[arg-type]
 
 
-def test_the_floor_is_a_setting_and_explained(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, recall_floor=0.99) as wellkept:
-        ann = wellkept.agent("ann", tenant_id)
-        ann.remember("Kim wants every refund explained")
+def test_what_min_relevance_leaves_out_is_explained(ann: AgentMemory) -> None:
+    ann.remember("Kim wants every refund explained")
 
-        assert ann.recall("refund") == []
-        explained = ann.explain("refund", "m-1")
-        assert explained.outcome == "below_threshold"
-        assert "`recall_floor` is 0.99" in explained.sentence
-        assert ann.explain("refund", "m-1", min_score=0).outcome == "recalled"
+    assert ann.recall("refund", min_relevance=1) == []
+    explained = ann.explain("refund", "m-1", min_relevance=1)
+    assert explained.outcome == "below_threshold"
+    assert "`min_relevance` is 1" in explained.sentence
+    assert ann.explain("refund", "m-1").outcome == "recalled"
+    assert "small talk" in ann.explain("thanks!", "m-1").sentence
 
 
 def test_a_stored_question_lends_its_words_to_its_answer_only(ann: AgentMemory) -> None:
     for text in ("My sister lives in Oslo", "When does the train leave?", "It leaves at 9:40 from platform 3"):
-        ann.remember(text, kind="episode")
+        ann.remember(text, kind="episode", session_id="s-1")
 
-    hits = ann.recall("When does the train leave?", min_score=0)
+    hits = ann.recall("When does the train leave?")
 
     assert hits[0].text == "It leaves at 9:40 from platform 3"
     assert {hit.text: hit.parts["similarity"] for hit in hits}["My sister lives in Oslo"] < 0.2

@@ -48,7 +48,7 @@ def test_an_archived_memory_lives_again(fresh_place: Place, clock: Clock) -> Non
         assert [(each.version, each.text) for each in ann.history(chat.id)] == [(1, chat.text)]
         assert ann.get(faded.id).expires_at == START + 4000 * DAY  # an end of the caller's own stays
         for query, id in (("What sounds great?", chat.id), ("Was the tram late?", faded.id)):
-            assert ann.recall(query, sources=["memory"], min_score=0)[0].id == id
+            assert ann.recall(query, sources=["memory"], min_relevance=0)[0].id == id
         assert wellkept.maintain().archived == 0
         events = [event for event in wellkept.tenant().audit_events() if event.action == "memory.restore"]
         assert [(event.message, event.meta) for event in events] == [
@@ -169,7 +169,7 @@ def test_recall_filters_before_it_chooses_the_best(ann: AgentMemory, clock: Cloc
         ann.remember(f"Tea number {number}", kind="episode", session_id="s-1", tags=["Food"], origin="agent").id
         for number in range(10)
     ]
-    asked: dict[str, Any] = {"limit": 10, "min_score": 0}
+    asked: dict[str, Any] = {"limit": 10, "min_relevance": 0}
 
     def found(**filters: Any) -> set[str]:
         return {hit.id for hit in ann.recall("Which tea does Ann like?", **asked, **filters)}

@@ -161,3 +161,20 @@ def test_few_lines_have_the_former_name() -> None:
     lines = [each for each in found if not each.startswith(MAY_NAME_IT)]
 
     assert len(lines) <= MOST_LINES, lines
+
+
+def test_settings_that_are_gone_are_ignored_and_named_in_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "wellkept.toml").write_text('recall_floor = 0.1\nembedder = "static"\nport = 9000\n')
+    variables = {"WELLKEPT_CONTEXT_FLOOR": "0.2", f"{FORMER_NAME.upper()}_PORT": "9001"}
+
+    with caplog.at_level(logging.WARNING):
+        settings = Settings.load(folder=tmp_path, environment=variables)
+
+    assert (settings.port, settings.embedder) == (9000, Settings().embedder)
+    (warning,) = caplog.messages
+    for name in ("recall_floor", "embedder", "WELLKEPT_CONTEXT_FLOOR", f"{FORMER_NAME.upper()}_PORT"):
+        assert name in warning
+    assert "static" not in warning
+    assert "0.2" not in warning

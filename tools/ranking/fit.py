@@ -1,91 +1,88 @@
-"""Fit the weights of recall on labelled conversations and write them to `weights.json`. Needs scipy."""
+"""Fit the weights of recall on labelled memories and write them to `weights.json`. Needs scipy."""
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
-import fit_knowledge
 import numpy as np
 from numpy.typing import NDArray
-from records import Asked, read_families, read_relevance
-from relevance import (
-    COST,
-    HITS,
-    SILENT,
-    Rated,
-    choose_floors,
-    fit_history,
-    fit_relevance,
-    rate_questions,
-    report_floors,
-    write_weights,
-)
+from records import ANSWERABLE, Asked, read_all, read_relevance, read_vectors, write_vectors
+from relevance import HITS, Rated, fit_history, fit_relevance, rank, rate_questions, write_weights
 from scipy.optimize import minimize
 
-from wellkept.policy import passages
+from wellkept.model import WEAK
 from wellkept.policy.recall import calibration
 from wellkept.policy.recall.calibration import MEANING, WORDS, Relevance
+from wellkept.policy.recall.matching import NO_MATCH
 
 OUTPUT = Path(calibration.__file__).with_name(calibration.WEIGHTS_FILE)
-BY_LENGTH = [*sorted(WORDS), *sorted(MEANING), "length"]
-"""Features whose weight may differ between short and long records."""
+VECTORS = Path("build/ranking_vectors.npz")
 
-OTHERS = (
+TURNS_BY_LENGTH = [*sorted(WORDS - {"around_held"}), *sorted(MEANING - {"cosine"}), "length"]
+"""Features of turns whose weight may differ between short and long ones."""
+
+TURNS_OTHERS = (
     "other_speaker named other_name other_day other_time asks asking echo self time asked_time number asked_number"
 ).split()
+FACTS = ["cosine", "cover", "around_held", "other_day", "other_time", "echo"]
+
 RIDGE = 3e-3
-FAMILY_SHARE = {"keywords": 0.1, "small": 0}
+FAMILY_SHARE = {
+    "keywords": 0.1,
+    "small": 0,
+    "beside turns": 0.3,
+    "relevance": 0.5,
+    "pairs 20": 0.3,
+    "pairs": 0.5,
+    "facts": 4,
+}
 """Weight of families that count less than the others in the ranking; in a small store everything is near the top."""
 
 FOLDS = 4
-FLOORS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2)
-"""Floors that are reported."""
 
 Floats = NDArray[np.float64]
+Ranking = Mapping[str, tuple[float, float]]
 
 
 class Design(NamedTuple):
-    """One question as numbers: a row for each memory, and which rows are relevant."""
+    """One question as numbers: a row for each memory of the kind that is fitted, and which rows are relevant."""
 
     asked: Asked
     rows: NDArray[np.float32]
     relevant: NDArray[np.bool_]
 
 
-def build_design(asked: Asked) -> Design:
-    none = np.zeros(len(asked.relevant), np.float32)
-    columns = np.stack([asked.features.get(name, none) for name in (*BY_LENGTH, *OTHERS)], 1)
-    return Design(asked, _split_by_length(columns, asked.short), asked.relevant)
+def build_design(asked: Asked, *, is_turn: bool) -> Design:
+    of = asked.evidence.turns == is_turn
+    none = np.zeros(len(of), np.float32)
+    names = [*TURNS_BY_LENGTH, *TURNS_OTHERS] if is_turn else FACTS
+    columns = np.stack([asked.features.get(name, none)[of] for name in names], 1)
+    # The question itself as a memory is no answer to it.
+    known = {"own": 1, "near": 1, "cover": 1, "near_cover": 1, "meaning": 1, "cosine": 1, "talk_meaning": 1, "asks": 1}
+    known |= {"echo": 1, "asking": 1, "length": np.log1p(len(asked.question.weights) + 2)}
+    columns = np.vstack([columns, np.array([known.get(name, 0) for name in names], np.float32)])
+    if is_turn:
+        columns = _split_by_length(columns, asked.short)
+    return Design(asked, columns, np.append(asked.relevant[of], False))
 
 
 def _split_by_length(columns: NDArray[np.float32], short: float) -> NDArray[np.float32]:
-    """Return the columns of `BY_LENGTH` twice, for long and for short records, then the others."""
-    first = columns[..., : len(BY_LENGTH)]
-    both = (first * np.float32(1 - short), first * np.float32(short), columns[..., len(BY_LENGTH) :])
+    """Return the columns of `TURNS_BY_LENGTH` twice, for long and for short records, then the others."""
+    first = columns[..., : len(TURNS_BY_LENGTH)]
+    both = (first * np.float32(1 - short), first * np.float32(short), columns[..., len(TURNS_BY_LENGTH) :])
     return np.concatenate(both, -1)
 
 
-def add_echo(design: Design) -> Design:
-    """Add the question itself as a memory, which is no answer to it."""
-    asked = design.asked
-    known = {"own": 1, "near": 1, "cover": 1, "near_cover": 1, "meaning": 1, "talk_meaning": 1, "asks": 1, "echo": 1}
-    known |= {"asking": 1, "length": np.log1p(len(asked.question.weights) + 2)}
-    row = np.array([known.get(name, 0) for name in (*BY_LENGTH, *OTHERS)], np.float32)
-    return Design(
-        asked, np.vstack([design.rows, _split_by_length(row, asked.short)]), np.append(design.relevant, False)
-    )
-
-
-def fit_ranking(designs: Sequence[Design]) -> Floats:
+def fit_ranking(asked: Sequence[Asked], *, is_turn: bool) -> Ranking:
     """Maximise the chance that a relevant memory is drawn before all others, every family counting the same."""
-    designs = [add_echo(each) for each in designs if each.relevant.any() and FAMILY_SHARE.get(each.asked.family, 1)]
+    answered = [each for each in asked if (each.relevant & (each.evidence.turns == is_turn)).any()]
+    designs = [build_design(each, is_turn=is_turn) for each in answered if FAMILY_SHARE.get(each.family, 1)]
     count = Counter(each.asked.family for each in designs)
     shares = np.array([FAMILY_SHARE.get(each.asked.family, 1) / count[each.asked.family] for each in designs])
     shares /= shares.sum()
@@ -109,113 +106,121 @@ def fit_ranking(designs: Sequence[Design]) -> Floats:
         return value, (rows.T @ slope.astype(np.float32)).astype(np.float64) + RIDGE * weights
 
     # More of the question's words or meaning never counts against a memory.
-    least = [0.0 if name in WORDS | MEANING else None for name in (*BY_LENGTH, *BY_LENGTH, *OTHERS)]
-    found = minimize(
-        loss,
-        np.zeros(rows.shape[1]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(each, None) for each in least],
-        options={"maxiter": 100},
-    )
-    fitted: Floats = found.x / scale
-    return fitted
+    names = [*TURNS_BY_LENGTH, *TURNS_BY_LENGTH, *TURNS_OTHERS] if is_turn else FACTS
+    least = [0.0 if name in WORDS | MEANING else None for name in names]
+    bounds, options = [(each, None) for each in least], {"maxiter": 150}
+    found = minimize(loss, np.zeros(len(names)), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return _name_weights((found.x / scale).round(3).tolist(), is_turn=is_turn)
 
 
-def name_weights(weights: Floats) -> dict[str, list[float]]:
+def _name_weights(weights: Sequence[float], *, is_turn: bool) -> Ranking:
     """Return the weight of each feature for long and for short records."""
-    long, short, others = np.split(np.round(weights, 3), [len(BY_LENGTH), 2 * len(BY_LENGTH)])
-    return {
-        **{name: [float(a), float(b)] for name, a, b in zip(BY_LENGTH, long, short, strict=True)},
-        **{name: [float(each)] * 2 for name, each in zip(OTHERS, others, strict=True)},
-    }
+    if not is_turn:
+        return {name: (each, each) for name, each in zip(FACTS, weights, strict=True)}
+    count = len(TURNS_BY_LENGTH)
+    by_length = zip(TURNS_BY_LENGTH, weights[:count], weights[count : 2 * count], strict=True)
+    others = {name: (each, each) for name, each in zip(TURNS_OTHERS, weights[2 * count :], strict=True)}
+    return {name: (long, short) for name, long, short in by_length} | others
 
 
-def measure(design: Design, weights: Floats) -> tuple[float, float]:
-    order = np.argsort(-(design.rows @ weights.astype(np.float32)), kind="stable")
-    found = design.relevant[order]
-    return float(found[:5].sum() / found.sum()), float(found[:HITS].sum() / found.sum())
+class Fitted(NamedTuple):
+    """All that is fitted of facts or of turns."""
+
+    ranking: Ranking
+    with_meaning: Relevance
+    by_words: Relevance
+
+    def list_weights(self) -> Mapping[str, Any]:
+        ranking = {name: list(each) if each[0] != each[1] else each[0] for name, each in self.ranking.items()}
+        return {"ranking": ranking, "with_meaning": asdict(self.with_meaning), "by_words": asdict(self.by_words)}
 
 
-def report(label: str, designs: Sequence[Design], weigh: Callable[[Design], Floats]) -> None:
-    results: dict[str, list[tuple[float, float]]] = {}
-    for design in designs:
-        if design.relevant.any() and design.asked.is_headline:
-            results.setdefault(design.asked.family, []).append(measure(design, weigh(design)))
-    for family, values in results.items():
-        mean, error = np.mean(values, 0), np.std(values, 0) / len(values) ** 0.5
-        figures = "  ".join(f"R@{at} {mean[i]:.3f} ± {error[i]:.3f}" for i, at in enumerate((5, HITS)))
-        print(f"{label:10} {family:24} {len(values):5}  {figures}", flush=True)
+def fit_family(asked: Sequence[Asked], *, is_turn: bool) -> Fitted:
+    ranking = fit_ranking(asked, is_turn=is_turn)
+    rated = [rate_questions(asked, ranking, is_turn=is_turn, by_words=each) for each in (False, True)]
+    return Fitted(ranking, *map(fit_relevance, rated))
 
 
-def weigh(weights: Floats) -> Callable[[Asked], Mapping[str, float]]:
-    """Return a function that gives the weights of the features for a question."""
-    named = name_weights(weights)
-    return lambda asked: {name: long * (1 - asked.short) + short * asked.short for name, (long, short) in named.items()}
+def rate_all(asked: Asked, fitted: Sequence[Fitted]) -> Floats:
+    """Return the relevance of each memory, 0 for those that are not among the best."""
+    rates = np.zeros(len(asked.relevant))
+    for is_turn, of in enumerate(fitted):
+        scores = np.where(asked.evidence.turns == bool(is_turn), rank(asked, of.ranking), NO_MATCH)
+        rated: Sequence[Rated] = rate_questions([asked], of.ranking, is_turn=bool(is_turn), by_words=False)
+        if rated:
+            top = np.argsort(-scores, kind="stable")[: len(rated[0].below)]
+            rates[top] = of.with_meaning.rate(rated[0].match, rated[0].below)
+    return rates
 
 
-def validate_ranking(label: str, designs: Sequence[Design], part_of: Callable[[Asked], str]) -> None:
-    """Fit the ranking without each part in turn, and print what that finds in it."""
-    parts = {part_of(each.asked) for each in designs} - {""}
-    weights = {part: fit_ranking([each for each in designs if part_of(each.asked) != part]) for part in parts}
-    report(label, [each for each in designs if part_of(each.asked)], lambda design: weights[part_of(design.asked)])
+def report(label: str, results: Sequence[tuple[Asked, Floats]]) -> None:
+    """Print what is found of each family, how well it is told from what nobody knows, and the calibration."""
+    groups = defaultdict[str, list[tuple[Asked, Floats]]](list)
+    for asked, rates in results:
+        groups[asked.family].append((asked, rates))
+    for family, some in sorted(groups.items()):
+        found, first, foreign = list[tuple[float, float]](), list[tuple[float, bool]](), list[float]()
+        for asked, rates in some:
+            order = np.argsort(-rates, kind="stable")
+            relevant = asked.relevant[order] & (rates[order] > 0)
+            if asked.kind == ANSWERABLE and asked.relevant.any():
+                total = asked.relevant.sum()
+                found.append((float(relevant[:5].sum() / total), float(relevant[:HITS].sum() / total)))
+                first.append((float(rates[order[0]]), bool(relevant[0])))
+            elif not asked.relevant.any():
+                foreign.append(float(rates[order[0]]))
+        if found:
+            mean, error = np.mean(found, 0), np.std(found, 0) / len(found) ** 0.5
+            best = np.array([each for each, _ in first])
+            auc = np.mean([(best > each).mean() + (best == each).mean() / 2 for each in foreign]) if foreign else 0
+            print(
+                f"{label:8} {family:13} {len(found):4}  R@5 {mean[0]:.3f}  R@{HITS} {mean[1]:.3f} ± {error[1]:.3f}  "
+                f"AUC {auc:.3f}  first {np.mean(best):.2f} "
+                f"rated {np.mean([is_hit for _, is_hit in first]):.2f} relevant"
+                f"  weak: {np.mean(best < WEAK):.2f} answerable {np.mean(np.array(foreign) < WEAK):.2f} others",
+                flush=True,
+            )
 
 
-def validate_relevance(label: str, rated: Sequence[Rated], parts: Sequence[str]) -> None:
-    """Fit the relevance without each part in turn, and print what the floors cost and silence in it."""
-    found = list[tuple[Rated, Relevance]]()
-    for part in sorted({*parts} - {""}):
-        fitted = fit_relevance([each for each, of in zip(rated, parts, strict=True) if of != part])
-        found += [(each, fitted) for each, of in zip(rated, parts, strict=True) if of == part]
-    report_floors(label, found, FLOORS)
-    cheap, silencing = choose_floors(found)
-    print(f"{label}: floor {cheap:g} costs {COST:.0%} of R@10 on average, floor {silencing:g} silences {SILENT:.0%}")
-
-
-def fold_of(asked: Asked) -> str:
+def fold_of(asked: Asked) -> int:
     """Return the fold of a conversation; all its questions are in the same."""
-    return str(crc32(asked.conversation.encode()) % FOLDS)
-
-
-def family_of(asked: Asked) -> str:
-    family = asked.family.partition(" ")[0]
-    return family if family not in ("keywords", "small") else ""
+    return crc32(asked.conversation.encode()) % FOLDS
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", type=Path, action="append", required=True, metavar="FILE")
+    parser.add_argument("--pairs", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--relevance", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--knowledge", type=Path, nargs="*", default=[], metavar="FILE", help="also fit the passages")
-    parser.add_argument("--write", action="store_true", help=f"write {OUTPUT.name} and {passages.WEIGHTS_FILE}")
-    parser.add_argument("--validate-ranking", action="store_true", help="also cross-validate the ranking (slow)")
+    parser.add_argument(
+        "--write", action="store_true", help=f"write {OUTPUT.name}, and with --knowledge that of passages"
+    )
+    parser.add_argument("--validate", action="store_true", help="also fit on other conversations than are measured")
     options = parser.parse_args()
-    asked = [*read_families(options.family, options.relevance), *read_relevance(options.relevance, split="dev")]
-    designs = [build_design(each) for each in asked if len(each.relevant)]
-    weights = fit_ranking(designs)
-    report("fitted", designs, lambda design: weights)
-    if options.validate_ranking:
-        validate_ranking("folds", designs, fold_of)
-        validate_ranking("left out", designs, family_of)
-    asked = [each.asked for each in designs]
-    with_meaning, by_words = (rate_questions(asked, weigh(weights), by_words=each) for each in (False, True))
-    validate_relevance("folds", with_meaning, [fold_of(each.asked) for each in with_meaning if each.asked])
-    validate_relevance("left out", with_meaning, [family_of(each.asked) for each in with_meaning if each.asked])
-    fitted = fit_relevance(with_meaning)
-    unseen = rate_questions([*read_relevance(options.relevance, split="test")], weigh(weights), by_words=False)
-    report_floors("test", [(each, fitted) for each in unseen], FLOORS)
-    result = {
-        "fitted_by": "tools/ranking/fit.py",
-        "fitted_at": f"{datetime.now(UTC):%Y-%m-%d}",
-        "questions": len(designs),
-        "ranking": name_weights(weights),
-        "with_meaning": asdict(fitted),
-        "by_words": asdict(fit_relevance(by_words)),
-        "history": fit_history(by_words),
-    }
+    read_vectors(VECTORS)
+    asked = [*read_all(options.family, options.pairs, options.relevance)]
+    asked += read_relevance(options.relevance, split="dev")
+    unseen = [*read_relevance(options.relevance, split="test")]
+    VECTORS.parent.mkdir(exist_ok=True)
+    write_vectors(VECTORS)
+    fitted = [fit_family(asked, is_turn=each) for each in (False, True)]
     if options.write:
-        write_weights(OUTPUT, result)
+        by_words = rate_questions(asked, fitted[1].ranking, is_turn=True, by_words=True)
+        facts, turns = (each.list_weights() for each in fitted)
+        write_weights(OUTPUT, {"facts": facts, "turns": turns, "history": fit_history(by_words)})
+    report("fitted", [(each, rate_all(each, fitted)) for each in asked])
+    report("unseen", [(each, rate_all(each, fitted)) for each in unseen])
+    if options.validate:
+        results = list[tuple[Asked, Floats]]()
+        for fold in range(FOLDS):
+            others = [each for each in asked if fold_of(each) != fold]
+            other = [fit_family(others, is_turn=each) for each in (False, True)]
+            results += [(each, rate_all(each, other)) for each in asked if fold_of(each) == fold]
+        report("folds", results)
     if options.knowledge:
+        import fit_knowledge
+
         fit_knowledge.main([*options.knowledge, *options.relevance], write=options.write)
 
 

@@ -23,14 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from records import ANSWERABLE, read_conversations
-from relevance import COST, HITS, SILENT, Rated, choose_floors, fit_relevance, report_floors, write_weights
+from relevance import HITS, Rated, fit_relevance, write_weights
 
 from wellkept import Wellkept
 from wellkept.policy import passages
 from wellkept.policy.chunking import DocumentPart, PartKind, split_passages
 from wellkept.policy.memories.importance import is_small_talk
 from wellkept.policy.passages import FEATURES, PassageEvidence
-from wellkept.policy.recall.calibration import Relevance
 from wellkept.policy.recall.question import find_names
 from wellkept.policy.recall.similarity import Evidence
 from wellkept.policy.text import terms
@@ -98,6 +97,7 @@ class Shelf:
                 lengths=self.lengths[kept],
                 since=nothing,
                 speakers=nothing.astype(np.int8),
+                turns=nothing.astype(np.bool_),
                 traits=nothing.astype(np.uint8),
                 cosines=np.asarray(self.matrix[kept] @ vector, np.float32),
                 occurrences=occurrences,
@@ -311,19 +311,15 @@ def main(paths: Sequence[Path], *, write: bool) -> None:
         lines = [line for line in SMALL_TALK.read_text("utf-8").splitlines() if not is_small_talk(line)]
         talk = list(zip(lines, embed(store, lines), strict=True))
     questions = list(draw_questions(shelves, talk))
-    held, folds = defaultdict[str, list[float]](list), list[tuple[Rated, Relevance]]()
+    held = defaultdict[str, list[float]](list)
     for fold in range(FOLDS):
         others = [each for each in questions if each.fold != fold]
         ranking = fit_ranking(others)
-        fitted = fit_relevance(rate_all(others, ranking))
-        folds += [(each, fitted) for each in rate_all([each for each in questions if each.fold == fold], ranking)]
         for each in questions:
             if each.fold == fold and each.kind == ANSWERABLE and each.is_whole:
                 held[each.name].append(ndcg(each, ranking))
     print("folds, NDCG@10 of whole shelves:", {name: round(float(np.mean(some)), 4) for name, some in held.items()})
-    report_floors("folds", folds, FLOORS)
-    ranking, (floor, silencing) = fit_ranking(questions), choose_floors(folds)
-    print(f"knowledge: floor {floor:g} costs {COST:.0%} of R@10, floor {silencing:g} silences {SILENT:.0%}")
+    ranking = fit_ranking(questions)
     stored = {
         "script": "tools/ranking/fit_knowledge.py",
         "ranking": ranking,

@@ -7,9 +7,10 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,24 @@ MAX_CHARS = 10_000
 ADVERSARIAL = 5  # category of LoCoMo whose questions have no answer
 MIN_WORDS = 5
 ANSWERABLE = "answerable"
+BESIDE = ("locomo", "realtalk")
+"""Families whose turns are put beside facts."""
+
 KEYWORDS = 400
 """Searches for a memory by some of its words."""
 
 FOREIGN = {"locomo": 120, "realtalk": 90, "beam": 30, "longmemeval": 2, "small": 1, "relevance": 70}
+FOREIGN |= {"facts": 120, "pairs 20": 20, "pairs": 60, "pairs 200": 60, "beside turns": 60}
 """Questions of others that each store of a family is asked, so that all families have about as many."""
+
+FEW, MANY = 20, 200
+"""Sizes of the stores of pairs, beside one with all of them."""
 
 SMALLEST, LARGEST = 3, 80
 """Sizes of the small stores that are cut out of conversations."""
+
+Talk = tuple[str, Sequence[dict[str, Any]], Sequence[tuple[str, Sequence[object]]]]
+"""Name of a conversation, its turns, and its questions with the turns that answer them."""
 
 SMALL_TALK = Path(__file__).with_name("small_talk.txt")
 
@@ -70,6 +81,7 @@ class Store:
     end: datetime
     index: OwnerIndex
     words: Sequence[Sequence[str]]  # of each memory
+    holds: frozenset[str]  # names of the conversations and files that its memories are from
 
     def ask(self, query: str, *, kind: str, now: datetime | None = None, turns: Sequence[object] = ()) -> Asked:
         now = max(now or self.end, self.end)
@@ -88,27 +100,39 @@ class Store:
         )
 
 
-_vectors: dict[str, NDArray[np.float32]] = {}
+_vectors: dict[str, NDArray[np.floating]] = {}
+
+
+def read_vectors(path: Path) -> None:
+    """Read the vectors that an earlier run wrote: embedding long turns takes most of the time."""
+    if path.exists():
+        with np.load(path) as read:
+            _vectors.update(zip(read["keys"].tolist(), read["vectors"], strict=True))
+
+
+def write_vectors(path: Path) -> None:
+    np.savez(path, keys=np.array([*_vectors]), vectors=np.array([*_vectors.values()], np.float16))
 
 
 def embed(texts: Sequence[str]) -> Sequence[NDArray[np.float32]]:
     """Embed texts, each one once: most are part of several stores."""
-    new = [text for text in dict.fromkeys(texts) if text not in _vectors]
-    _vectors.update(zip(new, EMBEDDER.embed(new), strict=True))
-    return [_vectors[text] for text in texts]
+    keys = [sha1(text.encode(), usedforsecurity=False).hexdigest() for text in texts]
+    new = {key: text for key, text in zip(keys, texts, strict=True) if key not in _vectors}
+    _vectors.update(zip(new, EMBEDDER.embed([*new.values()]), strict=True))
+    return [_vectors[key].astype(np.float32) for key in keys]
 
 
-def build_store(family: str, name: str, memories: Sequence[dict[str, Any]], *, as_notes: bool = False) -> Store:
-    """Index memories: with role and session, or as bare notes."""
+def build_store(family: str, name: str, memories: Sequence[dict[str, Any]], others: Iterable[str] = ()) -> Store:
+    """Index memories: turns with role and session, or facts."""
     memories = [each for each in memories if each["text"].strip()]
     texts = [each["text"].strip()[:MAX_CHARS] for each in memories]
     times = [_parse_time(each["ts"]) for each in memories]
     rows = []
     for number, (each, text, vector, at) in enumerate(zip(memories, texts, embed(texts), times, strict=True)):
-        kind, session, role = (
-            ("note", None, "user") if as_notes else (each.get("kind", "episode"), each.get("session"), each["role"])
-        )
+        session = each.get("session")
+        kind = each.get("kind", "episode" if session else "note")
         words, at_second = encode_terms(index_terms(text)), int(at.timestamp())
+        role = each.get("role", "user")
         rows.append((number + 1, 1, kind, None, words, 1, encode_vector(vector), session, role, at_second))
     index = OwnerIndex(REGISTERED)
     index.append(rows)
@@ -119,42 +143,95 @@ def build_store(family: str, name: str, memories: Sequence[dict[str, Any]], *, a
         end=max(times),
         index=index,
         words=[terms(text) for text in texts],
+        holds=frozenset({name, *others}),
     )
 
 
-def read_families(paths: Sequence[Path], relevance: Sequence[Path]) -> Iterator[Asked]:
-    """Ask every question where it belongs: with roles and sessions, among bare notes, and in a small store.
-
-    Then ask the stores what they cannot know.
-    """
+def read_all(families: Sequence[Path], pairs: Sequence[Path], relevance: Sequence[Path]) -> Iterator[Asked]:
+    """Ask every question where it belongs and in a small store, then ask the stores what they cannot know."""
     stores, asked = list[Store](), list[tuple[str, str, str]]()
     choose = random.Random(1)
-    for path in paths:
-        family = path.name.partition("_")[0]
+    facts = list[tuple[str, str]]()
+    talks = list[Talk]()
+    for path in families:
+        family = "facts" if "facts" in path.name else path.name.partition("_")[0]
         for conversation in read_conversations(path):
             memories = [*map(_name_speakers(conversation), conversation["memories"])]
+            if family == "facts":
+                memories = [{**each, "role": "user"} for each in conversation["memories"]]
+                facts += [(conversation["id"], each["text"]) for each in memories]
             own = build_store(family, conversation["id"], memories)
-            notes = build_store(f"{family} as notes", conversation["id"], memories, as_notes=True)
             stores.append(own)
+            answered = list[tuple[str, Sequence[object]]]()
             for question in conversation["questions"]:
-                query, turns = question["query"], [turn for turn in question["turns"] if str(turn) in own.ids]
-                if not turns:
+                query, expected = question["query"], [turn for turn in question["turns"] if str(turn) in own.ids]
+                if not expected:
                     continue
                 now = _parse_time(question["now"]) if question.get("now") else own.end
                 kind = ANSWERABLE if question.get("headline", True) else "broad"
                 asked.append((family, own.name, query))
-                yield own.ask(query, kind=kind, now=now, turns=turns)
-                yield notes.ask(query, kind=kind, now=now, turns=turns)
+                answered.append((query, expected))
+                yield own.ask(query, kind=kind, now=now, turns=expected)
                 if kind == ANSWERABLE:
-                    cut = _cut(memories, turns, choose)
-                    stores.append(build_store("small", own.name, cut, as_notes=choose.random() < 0.5))
-                    yield stores[-1].ask(query, kind=kind, now=now, turns=turns)
+                    stores.append(build_store("small", own.name, _cut(memories, expected, choose)))
+                    yield stores[-1].ask(query, kind=kind, now=now, turns=expected)
+            if family in BESIDE:
+                talks.append((conversation["id"], memories, answered))
+    for path in pairs:
+        yield from _ask_pairs(path, facts, talks, stores, asked)
     yield from read_keywords(stores, KEYWORDS)
     for path in relevance:
         store, questions = _read_relevance(path)
         stores.append(store)
         asked += [("relevance", store.name, each["question"]) for each in questions if each["split"] == "dev"]
     yield from ask_foreign(stores, asked)
+
+
+def _ask_pairs(
+    path: Path,
+    facts: Sequence[tuple[str, str]],
+    talks: Sequence[Talk],
+    stores: list[Store],
+    asked: list[tuple[str, str, str]],
+) -> Iterator[Asked]:
+    """Ask for facts in other words: among few of them, among all, among many others, and beside logged turns."""
+    choose, name = random.Random(4), path.stem
+    text = path.read_text("utf-8")
+    pairs = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.split("\n") if line]
+    choose.shuffle(pairs)
+    parts: list[tuple[str, Sequence[dict[str, str]], Sequence[tuple[str, str]], int]] = [
+        ("pairs 20", pairs[start : start + FEW], (), -1) for start in range(0, len(pairs) - FEW + 1, FEW)
+    ]
+    parts.append(("pairs", pairs, (), -1))
+    parts.append(("pairs 200", pairs, choose.sample(facts, min(len(facts), max(0, MANY - len(pairs)))), -1))
+    parts += [("beside turns", pairs, (), number) for number in range(len(talks))]
+    for family, some, others, talk in parts:
+        day = datetime(2026, 1, 1, tzinfo=UTC)
+        times = [(day + timedelta(minutes=choose.randrange(200 * 1440))).isoformat() for _ in (*some, *others)]
+        if choose.random() < 0.5:
+            # Many stores are filled in one go.
+            times = [day.isoformat()] * len(times)
+        texts = [*(each["fact"] for each in some), *(text for _, text in others)]
+        holds = {of for of, _ in others}
+        memories = [
+            {"id": f"p{n}", "text": text, "ts": at} for n, (text, at) in enumerate(zip(texts, times, strict=True))
+        ]
+        questions: Sequence[tuple[str, Sequence[object]]] = [
+            (each["question"], [f"p{number}"]) for number, each in enumerate(some)
+        ]
+        if talk >= 0:
+            # As many turns as facts, and questions for both.
+            of_talk, turns, answered = talks[talk]
+            holds.add(of_talk)
+            kept = turns[: max(len(memories), MANY // 2)]
+            held = {str(each["id"]) for each in kept}
+            memories += kept
+            more = [(query, of) for query, of in answered if held.issuperset(map(str, of))]
+            questions = [*questions, *more[: len(questions)]]
+        stores.append(build_store(family, name, sorted(memories, key=lambda each: _parse_time(each["ts"])), holds))
+        for query, expected in questions:
+            asked.append(("pairs", stores[-1].name, query))
+            yield stores[-1].ask(query, kind=ANSWERABLE, turns=expected)
 
 
 def ask_foreign(stores: Sequence[Store], asked: Sequence[tuple[str, str, str]]) -> Iterator[Asked]:
@@ -165,8 +242,9 @@ def ask_foreign(stores: Sequence[Store], asked: Sequence[tuple[str, str, str]]) 
     pools = {family: [each for each in asked if each[0] == family] for family in families}
     for number, store in enumerate(stores):
         for place in range(FOREIGN.get(store.family, FOREIGN["small"])):
-            pool = [each for each in pools[families[(number + place) % len(families)]] if each[1] != store.name]
-            yield store.ask(choose.choice(pool)[2], kind="foreign")
+            pool = [each for each in pools[families[(number + place) % len(families)]] if each[1] not in store.holds]
+            if pool:
+                yield store.ask(choose.choice(pool)[2], kind="foreign")
             if place % 3 == 0:
                 yield store.ask(choose.choice(general), kind="general")
 

@@ -1,31 +1,32 @@
-"""Fit the chance that a hit is relevant, by bounded logistic regressions, and choose the floors."""
+"""Fit the chance that a hit is relevant, by bounded logistic regressions."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from records import ANSWERABLE, Asked
+from records import Asked
 from scipy.optimize import minimize
 
 from wellkept.policy.recall import matching
-from wellkept.policy.recall.calibration import HIT_SHARE, MEANING, BestMatch, Relevance, describe_words
+from wellkept.policy.recall.calibration import MEANING, BestMatch, Relevance, describe_words
 from wellkept.policy.recall.matching import NO_MATCH
+from wellkept.policy.recall.similarity import Evidence
 
 HITS = 10
 RIDGE = 3e-4
-COST, SILENT = 0.01, 0.9
-"""Share of R@10 that a floor may cost, and of the questions about something else that it should silence."""
+LEAST_WEIGHT = 0.02
+"""Share of the largest effect on the chance below which a property is left out."""
 
 MORE = frozenset(
     "score above_mean own cover best_cover held_rarity around_rarity is_full full_of_few full_rarity names_near "
-    "meaning wordless_meaning near_meaning talk_meaning best_meaning cover_of_terms odds".split()
+    "meaning wordless_meaning near_meaning talk_meaning best_meaning cosine cover_of_terms odds".split()
 )
 """Properties that never count against a match."""
 
@@ -60,27 +61,27 @@ class Rated:
 
 
 def rate_questions(
-    asked: Sequence[Asked], weigh: Callable[[Asked], Mapping[str, float]], *, by_words: bool
+    asked: Sequence[Asked], ranking: Mapping[str, tuple[float, float]], *, is_turn: bool, by_words: bool
 ) -> list[Rated]:
-    """Rank every question; `by_words` ranks as if no memory had a vector."""
+    """Rank the facts or the turns of every question; `by_words` ranks as if no memory had a vector."""
     found = []
     for each in asked:
         features, evidence = each.features, each.evidence
         if by_words:
             features = {name: column for name, column in features.items() if name not in MEANING}
             evidence = replace(evidence, cosines=None)
-        scores = matching.weigh_features(evidence, features, weigh(each))
+        scores = rank(each, ranking, features=features, evidence=evidence)
+        scores = np.where(evidence.turns == is_turn, scores, NO_MATCH)
         top = np.argsort(-scores, kind="stable")[:HITS]
         top = top[scores[top] > NO_MATCH]
         if len(top):
-            match = matching.describe_match(evidence, each.question, features, scores, int(top[0]))
             found.append(
                 Rated(
                     asked=each,
                     family=each.family,
                     kind=each.kind,
-                    answers=int(each.relevant.sum()),
-                    match=match,
+                    answers=int((each.relevant & (evidence.turns == is_turn)).sum()),
+                    match=matching.describe_match(evidence, each.question, features, scores, int(top[0])),
                     below=scores[top[0]] - scores[top],
                     relevant=each.relevant[top],
                     known=describe_words(float(features["cover"][top[0]]), each.question.count_content()),
@@ -89,13 +90,36 @@ def rate_questions(
     return found
 
 
+def rank(
+    asked: Asked,
+    ranking: Mapping[str, tuple[float, float]],
+    *,
+    features: Mapping[str, NDArray[np.float32]] | None = None,
+    evidence: Evidence | None = None,
+) -> NDArray[np.float32]:
+    features = asked.features if features is None else features
+    pairs = {name: ranking.get(name, (0.0, 0.0)) for name in features}
+    weights = {name: long * (1 - asked.short) + short * asked.short for name, (long, short) in pairs.items()}
+    return matching.weigh_features(asked.evidence if evidence is None else evidence, features, weights)
+
+
 def fit_relevance(rated: Sequence[Rated]) -> Relevance:
     """Fit the chance of an answer, then the share of each hit in the questions that have one."""
     names = list(rated[0].match.values)
-    rows = np.array([np.concatenate([parts for _, parts in each.match.expand()]) for each in rated])
     is_found, weight = np.array([each.relevant.any() for each in rated]), weigh_groups(rated)
-    weights = fit_logistic(rows, is_found, weight, [name for name in names for _ in range(3)]).reshape(-1, 3)
-    answered = {name: tuple(row) for name, row in zip(names, weights.round(4).tolist(), strict=True)}
+    for _ in range(2):
+        rows = np.array(
+            [np.concatenate([each.match.expand(each.match.values[name]) for name in names]) for each in rated]
+        )
+        weights = fit_logistic(rows, is_found, weight, [name for name in names for _ in range(3)])
+        # What hardly counts is left out, and the rest fitted again.
+        effects = np.abs(weights * rows.std(0)).reshape(-1, 3).max(1)
+        keeps = [
+            name == "constant" or each > LEAST_WEIGHT * effects.max() for name, each in zip(names, effects, strict=True)
+        ]
+        kept = dict(zip(names, weights.reshape(-1, 3).round(4).tolist(), strict=True))
+        names = [name for name, is_kept in zip(names, keeps, strict=True) if is_kept]
+    answered = {name: tuple(row) for name, row in kept.items()}
     fitted = Relevance(answered, {})
     asked = [(each, one) for each, one in zip(rated, weight, strict=True) if each.relevant.any()]
     chances = np.concatenate([np.full(len(each.below), fitted.find_chance(each.match)) for each, _ in asked])
@@ -151,57 +175,7 @@ def fit_logistic(rows: Floats, labels: NDArray[np.bool_], share: Floats, names: 
     return fitted
 
 
-def report_floors(label: str, rated: Sequence[tuple[Rated, Relevance]], floors: Sequence[float]) -> None:
-    """Print, for each family and floor, the points of R@10 it costs and the share of each kind that it silences."""
-    chances = defaultdict[tuple[str, str], list[tuple[Rated, Floats]]](list)
-    for each, fitted in rated:
-        if " " not in each.family:
-            chances[each.family, each.kind].append((each, fitted.rate(each.match, each.below)))
-    for family in sorted({family for family, _ in chances}):
-        asked = chances[family, ANSWERABLE]
-        predicted, true = np.mean([rate[0] for _, rate in asked]), np.mean([each.relevant[0] for each, _ in asked])
-        line = [f"{label:8} {family:12} {len(asked):4} first hit {predicted:.2f} rated {true:.2f} relevant"]
-        for floor in floors:
-            cost = np.mean([each.recall - _keep(each, rate, floor) for each, rate in asked])
-            silent = {
-                kind: np.mean([rate[0] < floor for _, rate in some])
-                for (of, kind), some in chances.items()
-                if of == family and kind not in (ANSWERABLE, "broad")
-            }
-            shares = " ".join(f"{kind} {100 * each:.0f}" for kind, each in silent.items())
-            line.append(f"\n{'':9}floor {floor:.3f} costs {100 * cost:4.1f}; silent: {shares}")
-        print("".join(line), flush=True)
-
-
-def choose_floors(rated: Sequence[tuple[Rated, Relevance]]) -> tuple[float, float]:
-    """Return two floors, in steps of 0.005, by averages over the families.
-
-    The first is the highest that costs at most `COST` of R@10, the second the lowest that silences `SILENT` of the
-    questions about something else.
-    """
-    groups = defaultdict[tuple[str, bool], list[tuple[Rated, Floats]]](list)
-    for each, fitted in rated:
-        if each.kind in (ANSWERABLE, "foreign", "general") and " " not in each.family:
-            groups[each.family, each.kind == ANSWERABLE].append((each, fitted.rate(each.match, each.below)))
-    cheap, silencing = 0.0, 1.0
-    for floor in np.arange(0.005, 0.5, 0.005).round(3).tolist():
-        costs, silent = list[float](), list[float]()
-        for (_, is_answerable), some in groups.items():
-            if is_answerable:
-                costs.append(float(np.mean([each.recall - _keep(each, rate, floor) for each, rate in some])))
-            else:
-                silent.append(float(np.mean([rate[0] < floor for _, rate in some])))
-        cheap = floor if np.mean(costs) <= COST else cheap
-        silencing = min(silencing, floor) if np.mean(silent) >= SILENT else silencing
-    return cheap, silencing
-
-
 def write_weights(path: Path, result: Mapping[str, object]) -> None:
     """Write the weights as JSON, each list on one line."""
     text = re.sub(r"\[[^\[\]]+\]", lambda found: " ".join(found[0].split()), json.dumps(result, indent=2))
     path.write_text(f"{text}\n", "utf-8")
-
-
-def _keep(rated: Rated, rates: Floats, floor: float) -> float:
-    kept = rates >= floor * HIT_SHARE if rates[0] >= floor else np.zeros(len(rates), bool)
-    return float((rated.relevant & kept).sum() / max(1, rated.answers))

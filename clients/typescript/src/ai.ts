@@ -11,7 +11,7 @@ export interface MemoryOptions {
   /** How many memories to add to a prompt. Default: 5. */
   limit?: number;
   /** Lowest score of a memory, 0 to 1. Default: that of the server. */
-  minScore?: number;
+  minRelevance?: number;
   /** Receives what failed; the model still answers. Default: `console.warn`. */
   onError?: (error: unknown) => void;
 }
@@ -21,7 +21,7 @@ export interface MemoryOptions {
  * `wrapLanguageModel({ model, middleware: wellkeptMiddleware(atlas) })`.
  */
 export function wellkeptMiddleware(agent: AgentClient, options: MemoryOptions = {}): LanguageModelMiddleware {
-  const { sessionId, remember = sessionId === undefined ? "facts" : "turn", limit = 5, minScore } = options;
+  const { sessionId, remember = sessionId === undefined ? "facts" : "turn", limit = 5, minRelevance } = options;
   const warn = options.onError ?? ((error) => console.warn("wellkept:", error));
   if (remember === "turn" && sessionId === undefined) throw new TypeError("Storing turns needs a `sessionId`.");
 
@@ -45,7 +45,7 @@ export function wellkeptMiddleware(agent: AgentClient, options: MemoryOptions = 
       const question = findQuestion(params.prompt);
       if (!question.trim()) return params;
       try {
-        const call = { limit, min_score: minScore, signal: params.abortSignal };
+        const call = { limit, min_relevance: minRelevance, signal: params.abortSignal };
         const block = await agent.recallBlock(question, call);
         return block ? { ...params, prompt: addToSystem(params.prompt, block) } : params;
       } catch (error) {

@@ -1056,7 +1056,7 @@ export interface components {
             budget?: number | null;
             layout?: ("standard" | "cache_stable") | null;
             message: string;
-            min_score?: number | null;
+            min_relevance?: number | null;
             participants?: string[] | null;
             session_id?: string | null;
             system_prompt?: string | null;
@@ -1189,7 +1189,7 @@ export interface components {
             kinds?: string[] | null;
             /** @default 5 */
             limit?: number;
-            min_score?: number | null;
+            min_relevance?: number | null;
             origin?: ("user" | "agent" | "tool" | "import" | "model") | null;
             purpose?: ("task_intake" | "tool_selection" | "decision_memo" | "content" | "delegation") | null;
             query: string;
@@ -1448,7 +1448,7 @@ export interface components {
             categories?: string[];
             /** @default 5 */
             limit?: number;
-            min_score?: number | null;
+            min_relevance?: number | null;
             query: string;
             /** @default false */
             records?: boolean;
@@ -1778,7 +1778,7 @@ export interface components {
             kinds?: string[] | null;
             /** @default 5 */
             limit?: number;
-            min_score?: number | null;
+            min_relevance?: number | null;
             origin?: ("user" | "agent" | "tool" | "import" | "model") | null;
             purpose?: ("task_intake" | "tool_selection" | "decision_memo" | "content" | "delegation") | null;
             query: string;

@@ -245,7 +245,7 @@ class AgentContexts(AgentView):
         budget: int | None = None,
         layout: str | None = None,
         tool_results: Sequence[gather.ToolResult] | None = None,
-        min_score: float | None = None,
+        min_relevance: float | None = None,
         where: Where = None,
         user: str | None = None,
         participants: Sequence[str] | None = None,
@@ -254,12 +254,12 @@ class AgentContexts(AgentView):
 
         `session` is the id of the conversation that the message continues; without it, the prompt has no earlier turns.
         `system_prompt` defaults to the agent's own, and a blank one to "You are <name>.". `tool_results` defaults to
-        those the session stored, `budget` and `layout` ("standard" or "cache_stable") to the settings. Only memories
-        and passages with a similarity of at least `min_score` are recalled (default: by the setting `context_floor`; 0:
-        no limit), and only memories that pass the filter `where` (docs/filters.md); core memories, journal and notes
-        stay. Everything that was shortened is listed in `truncations` and in the audit log. `user` is the reader of the
-        prompt; by default the user of the session. If it has none either, the prompt shows only what belongs to no
-        user. `participants` are the names of those in a group conversation, with or without the agent's own.
+        those the session stored, `budget` and `layout` ("standard" or "cache_stable") to the settings. Recalled are
+        only memories that pass the filter `where` (docs/filters.md), and with `min_relevance` nothing less relevant;
+        without it weak memories come last, if there is room, and weak passages not at all. Core memories, journal and
+        notes stay. Everything that was shortened is listed in `truncations` and in the audit log. `user` is the reader
+        of the prompt; by default the user of the session. If it has none either, the prompt shows only what belongs to
+        no user. `participants` are the names of those in a group conversation, with or without the agent's own.
 
         Raises: Invalid, Forbidden; OverBudget when the system prompt, the skills and the message alone do not fit.
         """
@@ -272,7 +272,7 @@ class AgentContexts(AgentView):
             budget=budget,
             layout=layout,
             tool_results=tool_results,
-            min_score=min_score,
+            min_relevance=min_relevance,
             where=where,
         )
 
@@ -314,7 +314,7 @@ class AgentKnowledge(AgentView):
 
         `categories` narrows the search within the categories this agent may read; empty means all of those. `where`
         filters the documents by title, category, source, created_at, updated_at and metadata (docs/filters.md). A score
-        is the probability that a person would call the passage relevant; `min_score` replaces the default floor.
+        is the probability that a person would call the passage relevant; `min_relevance` leaves out those below it.
 
         Raises: Invalid.
         """

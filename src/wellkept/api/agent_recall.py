@@ -15,7 +15,7 @@ from wellkept.policy.recall.purposes import check_purpose
 from wellkept.services.memories.drafts import check_moment
 from wellkept.services.memories.filters import MemoryFilters, check_filters
 from wellkept.services.recall.question import RecallRequest
-from wellkept.services.recall.recall import check_limit
+from wellkept.services.recall.recall import check_limit, refuse_former
 
 if TYPE_CHECKING:
     from wellkept.services.recall.explain import Explain
@@ -34,7 +34,7 @@ class RecallOptions(MemoryFilters, total=False):
     sources: Collection[SourceName] | None
     purpose: str | None
     as_of: datetime | None
-    min_score: float | None
+    min_relevance: float | None
 
 
 class AgentRecall(AgentView):
@@ -47,11 +47,11 @@ class AgentRecall(AgentView):
         Returns at most `limit` hits (5). Searches the agent's own memories and the tenant's audit log, workflow steps
         and knowledge. `sources` limits that to some of memory, audit, workflow and knowledge, `kinds` to memories of
         these kinds. `purpose` tunes the result for task_intake, tool_selection, decision_memo, content or delegation.
-        `as_of` recalls as if asked at that time. `min_score` is the least similarity of each hit (the chance that it is
-        relevant); by default the setting `recall_floor` decides, and 0 returns everything. `where`, `tag`,
-        `session_id`, `scope`, `origin`, `since` and `until` filter as in `list`, before the best are chosen, and limit
-        the search to memories. `user` recalls as in that user's view, from memory and knowledge only. Sources that did
-        not answer in time are listed in the result's `unanswered`.
+        `as_of` recalls as if asked at that time. The best hits are returned however weak they are, but none for small
+        talk; `min_relevance` leaves out the less relevant. `where`, `tag`, `session_id`, `scope`, `origin`, `since`
+        and `until` filter as in `list`, before the best are chosen, and limit the search to memories. `user` recalls as
+        in that user's view, from memory and knowledge only. Sources that did not answer in time are listed in the
+        result's `unanswered`.
 
         Raises: Invalid, Forbidden; StoreError when no source answered.
         """
@@ -89,9 +89,10 @@ def _build_request(
     sources: Collection[SourceName] | None = None,
     purpose: str | None = None,
     as_of: datetime | None = None,
-    min_score: float | None = None,
+    min_relevance: float | None = None,
     **filters: Unpack[MemoryFilters],
 ) -> RecallRequest:
+    refuse_former(filters)
     return RecallRequest(
         query=query,
         limit=limit,
@@ -99,7 +100,7 @@ def _build_request(
         sources=parse_sources(sources),
         purpose=check_purpose(purpose),
         as_of=None if as_of is None else check_moment(as_of, "as_of"),
-        min_score=min_score,
+        min_relevance=min_relevance,
         where=check_filters(**filters),
     )
 

@@ -204,16 +204,13 @@ class Services:
             self.judge,
             self.now,
             weights={name: getattr(settings, f"weight_{name}") for name in PARTS},
-            floor=settings.recall_floor,
             half_life=timedelta(days=settings.recency_half_life),
             deadline=settings.recall_deadline,
             is_embedded=not is_postgres(settings.store_url),
             on_recall=self.schedule.nudge,
         )
         self.items = Items(store, self._embedding, self.remember, self.recall, self.retrieved, self.now)
-        self.search_knowledge = SearchKnowledge(
-            PassageSearch(store), self._embedding, self.echoes, floor=settings.recall_floor
-        )
+        self.search_knowledge = SearchKnowledge(PassageSearch(store), self._embedding, self.echoes)
 
     def _add_prompts(self) -> None:
         store, guard, now, settings = self.store, self.guard, self.now, self._settings

@@ -387,7 +387,7 @@ class TenantKnowledge(TenantView):
     def search_knowledge(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
         """Search published documents for passages and return the best `limit` (5).
 
-        Empty `categories` means all; `where` filters the documents as in `list_documents`; `min_score` replaces the
+        Empty `categories` means all; `where` filters the documents as in `list_documents`; `min_relevance` replaces the
         floor.
 
         Raises: Invalid.

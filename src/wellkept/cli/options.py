@@ -154,7 +154,7 @@ class SummaryOptions(ModelOptions):
     openai_summary_base_url: Annotated[str | None, Option(metavar="URL", help="Another endpoint for summaries.")]
 
 
-MinScore = Annotated[
+MinRelevance = Annotated[
     float | None,
-    Option("--min-score", help="Least similarity of each result, 0 to 1; 0: no limit. By default as in the settings."),
+    Option("--min-relevance", help="Leave out results of less relevance, 0 to 1."),
 ]

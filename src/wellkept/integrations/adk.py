@@ -44,11 +44,11 @@ log = logging.getLogger("wellkept")
 
 class WellkeptMemoryService(BaseMemoryService):
     """Memory service of ADK's runners, on a `Wellkept` or a `Client`. It searches events, and whatever else wellkept
-    has for a user and for no user of the application: at most `limit` memories, of at least the similarity `min_score`
-    (default: the setting `recall_floor`)."""
+    has for a user and for no user of the application: at most `limit` memories, none of less
+    relevance than `min_relevance`."""
 
-    def __init__(self, wellkept: Wellkept | Client, *, limit: int = 10, min_score: float | None = None) -> None:
-        self._wellkept, self._limit, self._min_score = wellkept, limit, min_score
+    def __init__(self, wellkept: Wellkept | Client, *, limit: int = 10, min_relevance: float | None = None) -> None:
+        self._wellkept, self._limit, self._min_relevance = wellkept, limit, min_relevance
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Store the events of a session that are not stored yet."""
@@ -94,7 +94,9 @@ class WellkeptMemoryService(BaseMemoryService):
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return what answers a query best, for one user of an application."""
-        recall = partial(self._find_view(app_name, user_id).recall, limit=self._limit, min_score=self._min_score)
+        recall = partial(
+            self._find_view(app_name, user_id).recall, limit=self._limit, min_relevance=self._min_relevance
+        )
         hits = await asyncio.to_thread(recall, clean_text(query), sources=["memory"]) if query.strip() else []
         return SearchMemoryResponse(memories=[_make_entry(hit) for hit in hits])
 

@@ -29,11 +29,16 @@ class WellkeptMiddleware(AgentMiddleware):
     """
 
     def __init__(
-        self, memory: Memory, *, budget: int | None = None, min_score: float | None = None, remember: bool | None = None
+        self,
+        memory: Memory,
+        *,
+        budget: int | None = None,
+        min_relevance: float | None = None,
+        remember: bool | None = None,
     ) -> None:
         super().__init__()
         self.memory = memory
-        self._options = {"budget": budget, "min_score": min_score}
+        self._options = {"budget": budget, "min_relevance": min_relevance}
         self._remember = remember
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]) -> ModelResponse:

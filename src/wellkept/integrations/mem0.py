@@ -113,7 +113,7 @@ class Mem0Memory:
         found: list[tuple[AgentMemory, Hit]] = []
         query, limit, least = check_query(query), min(check_count(top_k), MAX_LIMIT), check_threshold(threshold)
         for agent, where in self._find_views(filters, kwargs, show_expired) if limit else ():
-            hits = agent.recall(query, limit=limit, kinds=KINDS, sources=["memory"], min_score=least, where=where)
+            hits = agent.recall(query, limit=limit, kinds=KINDS, sources=["memory"], min_relevance=least, where=where)
             found += [(agent, hit) for hit in hits]
         found.sort(key=lambda each: -each[1].parts[SIMILARITY])
         results = []

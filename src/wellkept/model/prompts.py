@@ -7,7 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from wellkept.lazy import dataclass
-from wellkept.model.records import Hit, Json, Memory, Owner
+from wellkept.model.hits import Hit
+from wellkept.model.records import Json, Memory, Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class Outcome(StrEnum):
 
     RECALLED = "recalled"
     OUT_RANKED = "out_ranked"
-    BELOW_THRESHOLD = "below_threshold"  # `min_score` or the setting `recall_floor`
+    BELOW_THRESHOLD = "below_threshold"  # `min_relevance`
     MISSING = "missing"  # or owned by another agent
     EXPIRED = "expired"
     SUPERSEDED = "superseded"

@@ -7,19 +7,16 @@ database.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from wellkept.lazy import dataclass
 
 HEADING_SEPARATOR = " > "
 """Separator of the headings in the first line of a passage."""
-
-_PAGES = re.compile(r" \(pages? ([0-9]{1,9})(?:–[0-9]{1,9})?\)$")
 
 
 class Kind(StrEnum):
@@ -329,67 +326,6 @@ class Match:
 
     seq: int
     score: float
-
-
-class HeldWord(NamedTuple):
-    """Rare word of a question that a hit holds: an identifier, a number or a name."""
-
-    word: str
-    holders: int  # records of the source that hold it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One recalled item with its score and the parts of the score."""
-
-    source: Source
-    id: str
-    text: str
-    score: float  # sum of each part times its weight
-    parts: Mapping[str, float]  # similarity, recency, importance, source: each 0 to 1
-    weights: Mapping[str, float]
-    created_at: datetime
-    memory: Memory | None = None  # set when the source is memory
-    agent_id: str | None = None  # owner or actor
-    document: Document | None = None  # set when the source is knowledge
-    held: tuple[HeldWord, ...] = ()  # rare words that put it first, whatever its score
-
-    @property
-    def title(self) -> str:
-        """Title of a passage's document; empty for other sources."""
-        return "" if self.document is None else self.document.title
-
-    @property
-    def heading(self) -> str:
-        """Headings above a passage, from the highest, without the title: "Fees > EU". Empty for other sources."""
-        return self._heading_line[0]
-
-    @property
-    def page(self) -> int | None:
-        """Page on which a passage of a PDF begins."""
-        return self._heading_line[1]
-
-    @property
-    def _heading_line(self) -> tuple[str, int | None]:
-        if self.document is None:
-            return "", None
-        # A passage begins with its line of headings, written by `policy.chunking`.
-        line = self.text.partition("\n\n")[0]
-        pages = _PAGES.search(line)
-        line = line if pages is None else line[: pages.start()]
-        title = " ".join(self.document.title.split())
-        below = line.removeprefix(title) if line.startswith(title) else "".join(line.partition(HEADING_SEPARATOR)[1:])
-        return below.removeprefix(HEADING_SEPARATOR), None if pages is None else int(pages[1])
-
-    @property
-    def explain(self) -> str:
-        """Score written as a sum of its weighted parts, and why the hit comes first if that is not its score."""
-        terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
-        reasons = (
-            f"; first, because {'it alone holds' if each.holders == 1 else f'only {each.holders} hold'} “{each.word}”"
-            for each in self.held
-        )
-        return f"{self.score:.3f} = " + " + ".join(terms) + "".join(reasons)
 
 
 Json = dict[str, Any]

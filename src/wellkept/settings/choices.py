@@ -139,12 +139,6 @@ class Settings:
     recency_half_life: float = setting(
         365.0, "Days after which the recency of a memory counts half in recall.", low=0.01, high=36_500
     )
-    recall_floor: float = setting(
-        0.03, "Least similarity of the best hit of a source; below it, recall returns nothing of it.", low=0, high=1
-    )
-    context_floor: float = setting(
-        0.07, "The same for prompts, which nobody asked to fill: below it, a source adds nothing.", low=0, high=1
-    )
     recall_deadline: float = setting(
         2.0, "Seconds a recall has for its sources; a slower source is skipped and listed as unanswered.", low=0.01
     )
@@ -152,13 +146,10 @@ class Settings:
         None, "Folder with the file `.aegis/memory/memories.jsonl`, which holds the notes of the agent working there."
     )
     inject_mode: Literal["relevant", "recent_only", "off", "hybrid"] = setting(
-        "relevant", "Notes that enter a prompt: those that match the last message, or the newest.", "memory.inject_mode"
-    )
-    inject_floor: float = setting(
-        0.0,
-        "Least similarity of a note that enters a prompt; at 0 a shared word is enough, and without one the newest do.",
-        low=0,
-        high=1,
+        "hybrid",
+        "Notes that enter a prompt: `hybrid` all if they fit, else the most relevant and the newest; `relevant` those "
+        "that share a word with the last message.",
+        "memory.inject_mode",
     )
     max_inject_chars: int = setting(
         2000, "Characters of notes that may enter one prompt.", "memory.max_inject_chars", low=0
@@ -298,13 +289,13 @@ class Settings:
         Raises: Invalid for an unknown key, a value of the wrong type or out of range, or an unreadable file.
         """
         variables = os.environ if environment is None else environment
-        warn_of_former_settings(folder or Path(), variables)
-        known = table(cls)
+        known, gone = table(cls), list[str]()
         values: dict[str, Any] = {}
         for path in settings_files(folder or Path(), variables):
-            values |= from_table(str(path), read_file(path), known, is_shared=path.name == SHARED_FILE)
-        values |= from_environment(variables, known)
-        values |= from_table("flags", flags or {}, known)
+            values |= from_table(str(path), read_file(path), known, gone, is_shared=path.name == SHARED_FILE)
+        values |= from_environment(variables, known, gone)
+        values |= from_table("flags", flags or {}, known, gone)
+        warn_of_former_settings(folder or Path(), variables, gone)
         return cls(**values)
 
     def __post_init__(self) -> None:

@@ -1,32 +1,47 @@
-"""Settings and the default store of version 0.2, which had another name."""
+"""Settings that are gone, and the default store of version 0.2, which had another name."""
 
 from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wellkept.program import FORMER_NAME, PROGRAM
+
+GONE = ("recall_floor", "context_floor", "inject_floor")
+"""Settings of earlier versions that are ignored."""
+
+GONE_VALUES = {("embedder", "static")}
+"""Values of earlier versions that are ignored, so that the default counts."""
 
 FORMER_PREFIX = f"{FORMER_NAME.upper()}_"
 
 log = logging.getLogger("wellkept")
 
 
-def warn_of_former_settings(folder: Path, variables: Mapping[str, str]) -> None:
-    """Log one warning that names all settings under the former name. They are ignored, and their values never shown."""
+def is_gone(name: str, value: object) -> bool:
+    """Return True if a setting, or this value of it, is of an earlier version and ignored."""
+    return name in GONE or any(name == of and value == gone for of, gone in GONE_VALUES)
+
+
+def warn_of_former_settings(folder: Path, variables: Mapping[str, str], gone: Sequence[str]) -> None:
+    """Log one warning that names all settings under the former name, and the `gone` ones that were given.
+
+    They are ignored, and their values never shown.
+    """
     files = [name for suffix in ("toml", "yaml", "yml") if (folder / (name := f"{FORMER_NAME}.{suffix}")).is_file()]
     found = [*sorted(name for name in variables if name.startswith(FORMER_PREFIX) and variables[name]), *files]
+    sentences = []
     if found:
-        log.warning(
-            "Ignored: %s. The program is called %s now; rename variables to %s…, files to %s.toml or %s.yaml.",
-            ", ".join(found),
-            PROGRAM,
-            f"{PROGRAM.upper()}_",
-            PROGRAM,
-            PROGRAM,
+        sentences.append(
+            f"The program is called {PROGRAM} now; rename variables to {PROGRAM.upper()}_…, files to {PROGRAM}.toml or "
+            f"{PROGRAM}.yaml."
         )
+    if gone:
+        sentences.append(f"Remove {', '.join(gone)}: this version has no such setting, or not this value of it.")
+    if sentences:
+        log.warning("Ignored: %s. %s", ", ".join((*found, *gone)), " ".join(sentences))
 
 
 def warn_of_former_store(database: Path) -> None:

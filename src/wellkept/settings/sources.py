@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from wellkept.errors import Invalid
 from wellkept.lazy import LazyModule
+from wellkept.settings.former import is_gone
 from wellkept.settings.values import SettingRow, convert_value
 
 _difflib, _tomllib = LazyModule("difflib"), LazyModule("tomllib")
@@ -36,9 +37,12 @@ def foreign_folder(variable: str, default: Path) -> Path:
     return named if named.is_absolute() else default
 
 
-def from_environment(variables: Mapping[str, str], known: Sequence[SettingRow]) -> dict[str, Any]:
-    """Read settings from environment variables; reject unknown `WELLKEPT_` names."""
+def from_environment(variables: Mapping[str, str], known: Sequence[SettingRow], gone: list[str]) -> dict[str, Any]:
+    """Read settings from environment variables; reject unknown `WELLKEPT_` names, and add those `gone` to the list."""
     own_names = {each.environment[0] for each in known}
+    ignored = {name for name in variables if is_gone(name.removeprefix(PREFIX).lower(), variables[name])}
+    gone += sorted(name for name in ignored if name.startswith(PREFIX) and variables[name])
+    variables = {name: value for name, value in variables.items() if name not in gone}
     for name in sorted(variables):
         is_ours = name.startswith(PREFIX) and name != CONFIG_VARIABLE and not name.startswith(TEST_PREFIX)
         if is_ours and variables[name] and name not in own_names:
@@ -51,11 +55,12 @@ def from_environment(variables: Mapping[str, str], known: Sequence[SettingRow]) 
 
 
 def from_table(
-    source: str, content: Mapping[str, object], known: Sequence[SettingRow], *, is_shared: bool = False
+    source: str, content: Mapping[str, object], known: Sequence[SettingRow], gone: list[str], *, is_shared: bool = False
 ) -> dict[str, Any]:
     """Read settings from a file's content or from flags.
 
-    A setting's own name wins over an alias, and the `memory` table over the rest.
+    A setting's own name wins over an alias, and the `memory` table over the rest. Those of earlier versions that are
+    `gone` are added to the list.
     """
     by_key = {key: each for each in known for key in (each.name, *each.aliases)}
     tables = {OWN_TABLE} | {key.rpartition(".")[0] for key in by_key if "." in key}
@@ -65,7 +70,9 @@ def from_table(
         if is_shared and "." not in key and key != OWN_TABLE:
             continue
         own_key = key.removeprefix(f"{OWN_TABLE}.")
-        if each := by_key.get(key) or by_key.get(own_key):
+        if is_gone(own_key, value):
+            gone.append(f"{key} in {source}")
+        elif each := by_key.get(key) or by_key.get(own_key):
             if value is None:
                 continue
             converted = convert_value(value, each, source=source, key=key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from wellkept.model import Hit, Json, KindName
+from wellkept.model import NOTHING_FITS, Hit, Json, KindName
 from wellkept.policy.recall.purposes import is_unverified
 from wellkept.tools.bounds import bound_results, render_text
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NOTHING_FOUND = (
     "Nothing fits closely enough, which does not mean that nothing is known. Ask in other words or with fewer "
-    "restrictions; with min_score 0 you get what comes nearest."
+    "restrictions; with min_relevance 0 you get what comes nearest."
 )
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
@@ -25,7 +25,7 @@ def search_my_memories(
     query: str,
     limit: int = DEFAULT_LIMIT,
     purpose: str | None = None,
-    min_score: float | None = None,
+    min_relevance: float | None = None,
     kind: KindName | None = None,
     tag: str = "",
     session_id: str | None = None,
@@ -36,12 +36,14 @@ def search_my_memories(
         limit=max(1, min(limit, MAX_LIMIT)),
         kinds=None if kind is None else [kind],
         purpose=purpose,
-        min_score=min_score,
+        min_relevance=min_relevance,
         tag=tag,
         session_id=session_id,
         where=where,
     )
     answer: Json = {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
+    if hits and all(hit.weak for hit in hits):
+        answer = {"note": NOTHING_FITS, **answer}
     if hits.heading:
         answer = {"heading": hits.heading, **answer}
     if not hits:
@@ -58,7 +60,10 @@ def _render(hit: Hit) -> Json:
         result["unverified"] = True
     if hit.document is not None:
         result |= {"title": hit.title, **({"page": hit.page} if hit.page else {})}
-    return {"source": hit.source.value, "id": hit.id, **result, "score": round(hit.score, 3), "when": when}
+    if hit.weak:
+        result["weak"] = True
+    rated = {"score": round(hit.score, 3), "relevance": round(hit.relevance, 3)}
+    return {"source": hit.source.value, "id": hit.id, **result, **rated, "when": when}
 
 
 def search_knowledge(
@@ -66,12 +71,13 @@ def search_knowledge(
     query: str,
     categories: Sequence[str] = (),
     limit: int = DEFAULT_LIMIT,
-    min_score: float | None = None,
+    min_relevance: float | None = None,
     where: str = "",
 ) -> Json:
     limit = max(1, min(limit, MAX_LIMIT))
-    hits = memory.search_knowledge(query, categories=categories, limit=limit, min_score=min_score, where=where)
-    return {"count": len(hits), "results": bound_results([_render_passage(hit) for hit in hits])}
+    hits = memory.search_knowledge(query, categories=categories, limit=limit, min_relevance=min_relevance, where=where)
+    answer: Json = {"count": len(hits), "results": bound_results([_render_passage(hit) for hit in hits])}
+    return {"note": NOTHING_FITS, **answer} if hits and all(hit.weak for hit in hits) else answer
 
 
 def _render_passage(hit: Hit) -> Json:
@@ -80,6 +86,7 @@ def _render_passage(hit: Hit) -> Json:
     more = {
         "heading": hit.heading,
         "page": hit.page,
+        "weak": hit.weak,
         "unverified": is_unverified(hit),
         "category": hit.document.category,
         "source": hit.document.source,

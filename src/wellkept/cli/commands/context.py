@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
-from wellkept.cli.options import MinScore, Where, read_text
+from wellkept.cli.options import MinRelevance, Where, read_text
 from wellkept.cli.output import Block, Cell, Column, Indented, Line, Output, OutputNote, Styled, Table
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
@@ -26,7 +26,7 @@ def context(
     ] = None,
     budget: Annotated[int | None, Option(help="Maximum number of tokens; by default as in the settings.")] = None,
     layout: Annotated[Layout | None, Option(help="The order of the blocks; by default as in the settings.")] = None,
-    min_score: MinScore = None,
+    min_relevance: MinRelevance = None,
     where: Where = None,
     participants: Annotated[
         list[str] | None,
@@ -41,7 +41,7 @@ def context(
         system_prompt=None if system_prompt is None else read_text(system_prompt),
         budget=budget,
         layout=layout,
-        min_score=min_score,
+        min_relevance=min_relevance,
         where=where,
         participants=participants,
     )

@@ -162,12 +162,14 @@ def search(
     query: Annotated[str, Argument(help="A question in your own words.")],
     category: Annotated[list[str] | None, Option(help="Only documents of this category; repeat for more.")] = None,
     limit: Annotated[int, Option(help="Maximum number of results.")] = 5,
-    min_score: Annotated[float | None, Option(help="Lowest score, 0 to 1, instead of the default.")] = None,
+    min_relevance: Annotated[float | None, Option(help="Least relevance of a passage, 0 to 1.")] = None,
     where: Where = None,
 ) -> None:
     """Find the passages that answer a question best; with --agent, those the agent may see."""
     memory = run.tenant if run.flags["agent"] is None else run.memory
-    hits = memory.search_knowledge(query, categories=category or (), where=where, limit=limit, min_score=min_score)
+    hits = memory.search_knowledge(
+        query, categories=category or (), where=where, limit=limit, min_relevance=min_relevance
+    )
     run.show(render_hits(Recalled(hits), is_explained=False))
 
 

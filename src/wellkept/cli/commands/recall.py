@@ -9,13 +9,25 @@ from typing import Annotated, Unpack
 import click
 
 from wellkept.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
-from wellkept.cli.options import AsOf, FilterOptions, MemoryId, MinScore, OfKind, name_options, read_text
+from wellkept.cli.options import AsOf, FilterOptions, MemoryId, MinRelevance, OfKind, name_options, read_text
 from wellkept.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
 from wellkept.cli.parameters import Argument, Option, offer_words
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import EMPTY, json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
 from wellkept.errors import Invalid
-from wellkept.model import Appearance, Explanation, Hit, Json, Kind, Outcome, Recalled, Source, State, Unanswered
+from wellkept.model import (
+    NOTHING_FITS,
+    Appearance,
+    Explanation,
+    Hit,
+    Json,
+    Kind,
+    Outcome,
+    Recalled,
+    Source,
+    State,
+    Unanswered,
+)
 from wellkept.policy.prompt.relevance import InjectMode
 from wellkept.policy.recall.purposes import PURPOSES, check_purpose
 
@@ -65,7 +77,7 @@ class QuestionOptions(FilterOptions):
     source: FromSource
     purpose: ForPurpose
     as_of: AsOf
-    min_score: MinScore
+    min_relevance: MinRelevance
 
 
 def recall(
@@ -122,6 +134,8 @@ def render_hits(hits: Recalled, *, is_explained: bool, if_empty: str = "Nothing 
     """Render what recall found, best first."""
     missing = [Styled(_missing_hint(each), "yellow") for each in hits.unanswered]
     heading = [Styled(f" {hits.heading}", "bold")] if hits and hits.heading else []
+    if _is_weak(hits):
+        heading.append(Styled(NOTHING_FITS, "yellow"))
     return Output(
         json={
             "hits": [_hit_json(each, is_explained=is_explained) for each in hits],
@@ -131,7 +145,7 @@ def render_hits(hits: Recalled, *, is_explained: bool, if_empty: str = "Nothing 
         lines=_hit_lines(hits, is_explained=is_explained),
         intro=[*missing, *heading],
         columns=(
-            Column("Similarity", whole=True),
+            Column("Relevance", whole=True),
             Column("Id", "cyan", whole=True),
             Column("Kind", whole=True, wide_only=True),
             Column("Memory"),
@@ -141,12 +155,18 @@ def render_hits(hits: Recalled, *, is_explained: bool, if_empty: str = "Nothing 
     )
 
 
+def _is_weak(hits: Recalled) -> bool:
+    return bool(hits) and all(hit.weak for hit in hits)
+
+
 def _hit_json(hit: Hit, *, is_explained: bool) -> Json:
     found: Json = {
         "source": hit.source.value,
         "id": hit.id,
         "text": hit.text,
         "score": hit.score,
+        "relevance": hit.relevance,
+        "weak": hit.weak,
         "parts": dict(hit.parts),
         "created_at": json_value(hit.created_at),
         "agent_id": hit.agent_id,
@@ -161,8 +181,10 @@ def _hit_json(hit: Hit, *, is_explained: bool) -> Json:
 def _hit_lines(hits: Recalled, *, is_explained: bool) -> Iterable[Line]:
     if hits.heading:
         yield OutputNote(hits.heading)
+    if _is_weak(hits):
+        yield OutputNote(NOTHING_FITS)
     for hit in hits:
-        yield f"{hit.parts['similarity']:.3f}", hit.id, one_line(hit.text)
+        yield f"{hit.relevance:.3f}", hit.id, one_line(hit.text)
         if is_explained:
             yield f"\t{hit.explain}"
     for each in hits.unanswered:
@@ -171,13 +193,13 @@ def _hit_lines(hits: Recalled, *, is_explained: bool) -> Iterable[Line]:
 
 def _hit_rows(hits: Recalled, *, is_explained: bool) -> Iterable[Sequence[Cell]]:
     for hit in hits:
-        # What `--min-score` compares; `--explain` adds the score that ranks.
-        similarity = Styled(f"{hit.parts['similarity']:.3f}", "bold" if hit is hits[0] else "")
+        # What `--min-relevance` compares; `--explain` adds the score that ranks.
+        relevance = Styled(f"{hit.relevance:.3f}", "dim" if hit.weak else "bold" if hit is hits[0] else "")
         kind = hit.source.value if hit.memory is None else kind_cell(hit.memory.kind)
         text = hit.text if hit.memory is None else hit.memory.text
         spans = () if hit.memory is None else memory_spans(hit.memory, State.LIVE)
         explained = ((f"\n{hit.explain}", "dim"),) if is_explained else ()
-        yield similarity, safe(hit.id), kind, Styled(shorten(one_line(text)), spans=(*spans, *explained))
+        yield relevance, safe(hit.id), kind, Styled(shorten(one_line(text)), spans=(*spans, *explained))
 
 
 def _missing_hint(unanswered: Unanswered) -> str:

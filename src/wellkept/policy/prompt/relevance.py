@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -17,7 +17,6 @@ from wellkept.model import Memory, State
 from wellkept.policy.memories.trust import Judge, is_suspicious, provenance
 from wellkept.policy.names import memory_seq
 from wellkept.policy.prompt.escaping import escape_line
-from wellkept.policy.recall import ranking
 from wellkept.policy.text import fold
 from wellkept.text_cache import cache_text
 
@@ -34,15 +33,6 @@ RECENCY_SCALE = 0.1
 
 MIN_AGE_HOURS = 0.1
 MAX_RECENCY_BONUS = 1.0
-
-WORDS_SHARE = 0.5
-"""Share of words in a hybrid score; the rest is meaning."""
-
-RECENCY_SHARE = 0.1
-"""Weight of the recency bonus in a hybrid score."""
-
-MEANING_FLOOR = 0.3
-"""Minimum cosine of a note that shares no word with the message; unrelated sentences reach nearly this."""
 
 STOPWORDS = frozenset(
     """
@@ -109,15 +99,12 @@ def select_notes(
     now: datetime,
     max_chars: int = MAX_INJECT_CHARS,
     max_count: int = MAX_INJECT_COUNT,
-    meaning: Mapping[str, float] | None = None,
     judge: Judge = lambda memory: memory,
 ) -> list[Memory]:
     """Select the notes for a prompt, best first; with `recent_only`, or if no note matches, newest first.
 
     `relevant` takes notes that share a word with the message, by the number of shared words and a recency bonus.
-    `hybrid` also takes notes with a cosine (`meaning`, by note id) of at least `MEANING_FLOOR`; its score is half
-    shared words and half cosine, each relative to the best, plus `RECENCY_SHARE` of the bonus. Without `meaning` it
-    equals `relevant`. A note that exceeds the rest of `max_chars` is skipped; a shorter one after it may still fit.
+    A note that exceeds the rest of `max_chars` is skipped; a shorter one after it may still fit.
     Notes that `judge` flags as suspicious come last, in the room that the others leave. Expired and archived notes are
     never chosen.
 
@@ -130,15 +117,41 @@ def select_notes(
     newest = sorted(live, key=lambda note: (note.created_at, memory_seq(note.id) or 0), reverse=True)
     if parsed_mode is InjectMode.RECENT_ONLY:
         return _take_fitting(map(judge, newest), max_chars=max_chars, max_count=max_count)
-    if parsed_mode is InjectMode.HYBRID and meaning:
-        scores = _hybrid_scores(newest, message, now, meaning)
-    else:
-        scores = _word_scores(newest, message, now)
+    scores = _word_scores(newest, message, now)
     if not scores:
         return _take_fitting(_take_first(map(judge, newest), FALLBACK_COUNT), max_chars=max_chars, max_count=max_count)
     # The sort is stable, so the newer of two equal notes stays first.
     best = sorted(scores, key=lambda position: -scores[position])
     return _take_fitting((judge(newest[position]) for position in best), max_chars=max_chars, max_count=max_count)
+
+
+def choose_notes(
+    notes: Sequence[Memory],
+    rank: Callable[[], Sequence[str]],
+    *,
+    now: datetime,
+    max_chars: int,
+    max_count: int,
+    judge: Judge = lambda memory: memory,
+) -> list[Memory]:
+    """Select the notes for a prompt in the mode `hybrid`.
+
+    If all notes fit into `max_chars`, they are all chosen, oldest first: an order that a new note only adds to, so that
+    prompt caches stay warm. If not, `rank` is called for their ids, best first; the best `max_count` that fit are
+    chosen, and the newest fill what is left. Notes that `judge` flags as suspicious come last.
+    """
+    live = [judge(note) for note in notes if note.state(now) is State.LIVE]
+    live.sort(key=lambda note: (is_suspicious(note), note.created_at, memory_seq(note.id) or 0))
+    if not max_count:
+        return []
+    if sum(len(note.text) for note in live) <= max_chars:
+        return live
+    by_id = {note.id: note for note in live}
+    best = _take_fitting((by_id[id] for id in rank() if id in by_id), max_chars=max_chars, max_count=max_count)
+    chosen = {note.id for note in best}
+    left = max_chars - sum(len(note.text) for note in best)
+    others = [note for note in reversed(live) if note.id not in chosen]
+    return sorted([*best, *_take_fitting(others, max_chars=left, max_count=len(others))], key=is_suspicious)
 
 
 def render_notes(notes: Sequence[Memory]) -> str | None:
@@ -183,16 +196,6 @@ def _shared_words(notes: Sequence[Memory], message: str) -> dict[int, int]:
 def _word_scores(notes: Sequence[Memory], message: str, now: datetime) -> dict[int, float]:
     shared = _shared_words(notes, message)
     return {position: count + _bonus(notes[position], now) for position, count in shared.items()}
-
-
-def _hybrid_scores(
-    notes: Sequence[Memory], message: str, now: datetime, meaning: Mapping[str, float]
-) -> dict[int, float]:
-    words = {position: float(count) for position, count in _shared_words(notes, message).items()}
-    cosines = {position: meaning.get(note.id, 0.0) for position, note in enumerate(notes)}
-    near = {position: cosine for position, cosine in cosines.items() if position in words or cosine >= MEANING_FLOOR}
-    similarity = ranking.hybrid(words, near, words_share=WORDS_SHARE)
-    return {position: score + RECENCY_SHARE * _bonus(notes[position], now) for position, score in similarity.items()}
 
 
 def _take_first(notes: Iterable[Memory], count: int) -> list[Memory]:

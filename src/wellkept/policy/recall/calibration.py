@@ -10,11 +10,11 @@ on the best record alone. The second is a hit's share of that chance: it falls w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wellkept.lazy import LazyModule, dataclass
 
@@ -30,18 +30,12 @@ WEIGHTS_FILE = "weights.json"
 DEFAULT_WORDS_SHARE = 0.67
 """Setting `similarity_words` at which the weights are used as fitted."""
 
-HIT_SHARE = 0.1
-"""Share of the floor that a hit must reach once the best hit of its source has reached the floor.
-
-A question often needs several memories, and all but the best are less certain.
-"""
-
 LARGE = log(1000)
 """Logarithm of the number of records from which a source counts as large."""
 
 LOWEST_LOGIT = -50.0
-WORDS = frozenset({"own", "near", "around", "cover", "near_cover"})
-MEANING = frozenset({"meaning", "near_meaning", "talk_meaning"})
+WORDS = frozenset({"own", "near", "around", "around_held", "cover", "near_cover"})
+MEANING = frozenset({"cosine", "meaning", "near_meaning", "talk_meaning"})
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
@@ -54,13 +48,13 @@ class BestMatch:
     records: int  # number of records it was chosen from
     short: float  # 1 for short records and less, down to 0, the longer they are
 
-    def expand(self) -> list[tuple[str, tuple[float, float, float]]]:
-        """Return each value three times: for a small source, for a large one, and in addition for short records.
+    def expand(self, value: float) -> tuple[float, float, float]:
+        """Return a value three times: for a small source, for a large one, and in addition for short records.
 
         What a word or a cosine says depends on both, so that each has a weight of its own.
         """
         size = min(1.0, log(self.records) / LARGE)
-        return [(name, (value * (1 - size), value * size, value * self.short)) for name, value in self.values.items()]
+        return value * (1 - size), value * size, value * self.short
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +67,8 @@ class Relevance:
     def find_chance(self, match: BestMatch) -> float:
         """Return the chance that the best hits hold an answer."""
         logit = 0.0
-        for name, parts in match.expand():
-            weights = self.answered[name]
+        for name, weights in self.answered.items():
+            parts = match.expand(match.values[name])
             logit += weights[0] * parts[0] + weights[1] * parts[1] + weights[2] * parts[2]
         return 1 / (1 + exp(-max(logit, LOWEST_LOGIT)))
 
@@ -89,12 +83,40 @@ class Relevance:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """Contents of `weights.json`."""
+class FamilyWeights:
+    """How one family of memories, facts or turns, is ranked and rated."""
 
     ranking: Mapping[str, tuple[float, float]]  # by feature: for long and for short records
     with_meaning: Relevance
     by_words: Relevance  # for a search without vectors
+
+    @classmethod
+    def read(cls, read: Mapping[str, Any]) -> FamilyWeights:
+        """Read the weights of a family; a single number counts for records of any length."""
+        pairs = {name: each if isinstance(each, list) else (each, each) for name, each in read["ranking"].items()}
+        return cls(
+            ranking={name: (long, short) for name, (long, short) in pairs.items()},
+            with_meaning=Relevance(**read["with_meaning"]),
+            by_words=Relevance(**read["by_words"]),
+        )
+
+    def weigh(self, name: str, *, shortness: float, words_share: float) -> float:
+        """Return the weight of a feature in the ranking; `words_share` tilts the balance of words and meaning."""
+        long, short = self.ranking.get(name, (0.0, 0.0))
+        weight = long * (1 - shortness) + short * shortness
+        if name in WORDS:
+            weight *= words_share / DEFAULT_WORDS_SHARE
+        elif name in MEANING:
+            weight *= (1 - words_share) / (1 - DEFAULT_WORDS_SHARE)
+        return weight
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Contents of `weights.json`."""
+
+    facts: FamilyWeights
+    turns: FamilyWeights
     history: Mapping[str, float]  # logistic weights of a hit in the audit log or a workflow
 
 
@@ -102,12 +124,7 @@ class Weights:
 def load_weights() -> Weights:
     """Read the fitted weights."""
     read = json.loads(Path(__file__).with_name(WEIGHTS_FILE).read_text("utf-8"))
-    return Weights(
-        ranking={name: (each[0], each[1]) for name, each in read["ranking"].items()},
-        with_meaning=Relevance(**read["with_meaning"]),
-        by_words=Relevance(**read["by_words"]),
-        history=read["history"],
-    )
+    return Weights(FamilyWeights.read(read["facts"]), FamilyWeights.read(read["turns"]), read["history"])
 
 
 def describe_words(cover: float, terms: int) -> Mapping[str, float]:
@@ -124,29 +141,3 @@ def rate_words(cover: float, terms: int) -> float:
     weights = load_weights().history
     logit = sum(weights[name] * value for name, value in describe_words(cover, terms).items())
     return 1 / (1 + exp(-logit))
-
-
-def keep_relevant(similarities: Sequence[float], *, floor: float, is_strict: bool) -> list[bool]:
-    """Tell which matches of one source to keep: none if the best is below the floor.
-
-    If it is not, others may be lower by `HIT_SHARE`, unless `is_strict`.
-
-    >>> keep_relevant([0.6, 0.1, 0.01], floor=0.5, is_strict=False)
-    [True, True, False]
-    >>> keep_relevant([0.4, 0.1], floor=0.5, is_strict=False), keep_relevant([0.6, 0.1], floor=0.5, is_strict=True)
-    ([False, False], [True, False])
-    """
-    is_any = max(similarities, default=0.0) >= floor
-    least = floor if is_strict else floor * HIT_SHARE
-    return [is_any and each >= least for each in similarities]
-
-
-def ranking_weight(name: str, *, shortness: float, words_share: float) -> float:
-    """Return the weight of a ranking feature; `words_share` tilts the fitted balance of words and meaning."""
-    long, short = load_weights().ranking.get(name, (0.0, 0.0))
-    weight = long * (1 - shortness) + short * shortness
-    if name in WORDS:
-        weight *= words_share / DEFAULT_WORDS_SHARE
-    elif name in MEANING:
-        weight *= (1 - words_share) / (1 - DEFAULT_WORDS_SHARE)
-    return weight

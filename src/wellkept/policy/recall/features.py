@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 else:
     np = LazyModule("numpy")
 
+WORD_COSINE = 0.6
+"""Cosine that a record without a vector would have if it held every word of the question."""
+
 DOUBT = 3
 """Number of zero cosines added to the average, because the average of few records is unreliable."""
 
@@ -63,8 +66,12 @@ def compute_features(evidence: Evidence, question: ParsedQuery) -> dict[str, Flo
         "around": words.around,
         "cover": words.cover,
         "near_cover": words.near_cover,
+        # What is written down together often has nothing else in common, so it says nothing about a fact without a word
+        # of the question.
+        "around_held": words.around * (words.cover > 0),
     }
     if evidence.cosines is not None:
+        found["cosine"] = _fill_cosines(evidence.cosines, words.cover)
         average = _average_cosine(evidence, evidence.cosines)
         meaning = _score_meaning(evidence.cosines, average, words.near_cover)
         found["meaning"] = meaning
@@ -207,6 +214,11 @@ def _average_cosine(evidence: Evidence, cosines: Floats) -> float:
         known = cosines[~np.isnan(cosines)]
         total = float(known.sum())
     return total / (len(known) + DOUBT)
+
+
+def _fill_cosines(cosines: Floats, cover: Floats) -> Floats:
+    """Rate a record without a vector by its words, as if its meaning agreed with them."""
+    return np.where(np.isnan(cosines), np.float32(WORD_COSINE) * cover, cosines)
 
 
 def _score_meaning(cosines: Floats, average: float, by_words: Floats) -> Floats:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log1p
 from typing import TYPE_CHECKING
 
 from wellkept.lazy import LazyModule
 from wellkept.policy.recall import calibration
-from wellkept.policy.recall.calibration import BestMatch
+from wellkept.policy.recall.calibration import BestMatch, FamilyWeights
 from wellkept.policy.recall.features import compute_features, count_holders, merge_forms, shortness
 from wellkept.policy.recall.question import ParsedQuery
 from wellkept.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 else:
     np = LazyModule("numpy")
 
@@ -34,31 +35,54 @@ def find_best(
 ) -> dict[int, float]:
     """Return the `limit` best records with their relevance; of equal ones the newest first.
 
-    Records outside `evidence.allowed` are not returned, but count as neighbours and for comparison.
+    Facts and turns are weighed by features of their own, and then compared by their relevance. Records outside
+    `evidence.allowed` are not returned, but count as neighbours and for comparison.
     """
     if not len(evidence.seqs):
         return {}
-    features = compute_features(evidence, question)
-    scores = score_records(evidence, features, words_share=words_share)
-    ranked = scores
-    if evidence.allowed is not None:
-        ranked = np.where(evidence.allowed, scores, NO_MATCH)
+    features, weights = compute_features(evidence, question), calibration.load_weights()
+    rated = list[tuple[int, float]]()
+    for family, is_member in ((weights.facts, ~evidence.turns), (weights.turns, evidence.turns)):
+        if is_member.any():
+            rated += _rate_family(evidence, question, features, family, is_member, words_share=words_share, limit=limit)
+    if not rated:
+        # Nothing matches, by words alone: the newest are as good as any.
+        newest = -np.sort(-(evidence.seqs if evidence.allowed is None else evidence.seqs[evidence.allowed]))
+        return dict.fromkeys(newest[:limit].tolist(), 0.0)
+    # The sort is stable: records of a family stay in their order.
+    return dict(sorted(rated, key=lambda each: -each[1])[:limit])
+
+
+def _rate_family(
+    evidence: Evidence,
+    question: ParsedQuery,
+    features: Mapping[str, Floats],
+    family: FamilyWeights,
+    is_member: NDArray[np.bool_],
+    *,
+    words_share: float,
+    limit: int,
+) -> Iterable[tuple[int, float]]:
+    """Return the best records of a family with their relevance, best first."""
+    scores = score_records(evidence, features, family, words_share=words_share)
+    is_found = is_member if evidence.allowed is None else is_member & evidence.allowed
+    ranked = scores if is_found.all() else np.where(is_found, scores, NO_MATCH)
     top = _top_positions(ranked, limit)
     if not len(top):
-        return {}
+        return ()
     top = top[np.lexsort((-evidence.seqs[top], -ranked[top]))[:limit]]
     best = int(top[0])
-    weights = calibration.load_weights()
-    fitted = weights.by_words if "meaning" not in features else weights.with_meaning
+    fitted = family.by_words if "meaning" not in features else family.with_meaning
     match = describe_match(evidence, question, features, scores, best)
-    relevance = fitted.rate(match, ranked[best] - ranked[top])
-    return dict(zip(evidence.seqs[top].tolist(), relevance.tolist(), strict=True))
+    return zip(evidence.seqs[top].tolist(), fitted.rate(match, ranked[best] - ranked[top]).tolist(), strict=True)
 
 
-def score_records(evidence: Evidence, features: dict[str, Floats], *, words_share: float) -> Floats:
-    """Weigh the features into one ranking score per record, comparable within a question only."""
+def score_records(
+    evidence: Evidence, features: Mapping[str, Floats], family: FamilyWeights, *, words_share: float
+) -> Floats:
+    """Weigh the features into one ranking score per record, comparable within a question and a family only."""
     short = shortness(evidence)
-    weights = {name: calibration.ranking_weight(name, shortness=short, words_share=words_share) for name in features}
+    weights = {name: family.weigh(name, shortness=short, words_share=words_share) for name in features}
     return weigh_features(evidence, features, weights)
 
 
@@ -71,7 +95,7 @@ def weigh_features(evidence: Evidence, features: Mapping[str, Floats], weights: 
     # Equal records must tie whatever their place in the arrays, so that the newest comes first.
     scores = np.round(scores, 4)
     if evidence.cosines is None or np.isnan(evidence.cosines).any():
-        has_word = features["near"] > 0
+        has_word = np.where(evidence.turns, features["near"], features["cover"]) > 0
         scores[~has_word if evidence.cosines is None else ~has_word & np.isnan(evidence.cosines)] = NO_MATCH
     return scores
 
@@ -79,13 +103,15 @@ def weigh_features(evidence: Evidence, features: Mapping[str, Floats], weights: 
 def describe_match(
     evidence: Evidence, question: ParsedQuery, features: Mapping[str, Floats], scores: Floats, best: int
 ) -> BestMatch:
-    """Return the properties of the best record that are comparable between questions."""
+    """Return the properties of the best record of its family that are comparable between questions."""
+    population, is_turn = evidence.population, bool(evidence.turns[best])
+    is_rated = (evidence.turns == is_turn) & (scores > NO_MATCH)
     # Records that match in no way say nothing about how far the best stands out.
-    rated = scores if scores.min() > NO_MATCH else scores[scores > NO_MATCH]
-    if evidence.population is not None:
-        sampled = scores[evidence.population.sample]
+    rated = scores[is_rated]
+    if population is not None:
         # By words alone, few records match, and perhaps none of the sample.
-        rated = sampled[sampled > NO_MATCH] if (sampled > NO_MATCH).any() else rated
+        sampled = scores[population.sample][is_rated[population.sample]]
+        rated = sampled if len(sampled) else rated
     values = {
         "constant": 1.0,
         "score": float(scores[best]),
@@ -95,14 +121,15 @@ def describe_match(
     }
     if (meaning := features.get("meaning")) is not None:
         values |= {
-            "best_meaning": float(meaning.max()),
+            "cosine": float(features["cosine"][best]),
+            "best_meaning": float(meaning[is_rated].max()),
             # Meaning without a word in common says something else.
             "meaning": float(meaning[best]) * (1 - values["no_word"]),
             "wordless_meaning": float(meaning[best]) * values["no_word"],
             **{name: float(features[name][best]) for name in ("near_meaning", "talk_meaning")},
         }
-    records = len(scores) if evidence.population is None else evidence.population.total
-    return BestMatch(values=values, records=records, short=shortness(evidence))
+    records = len(scores) if population is None else population.total
+    return BestMatch(values=values, records=records, short=shortness(evidence) if is_turn else 0.0)
 
 
 def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Mapping[str, float]:
@@ -112,13 +139,15 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
     """
     population, far = evidence.population, len(evidence.seqs) + len(NEIGHBOURS)
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
-    first = int(frame.talk_starts[frame.talk[best]])
-    last = int(np.searchsorted(frame.talk, frame.talk[best], side="right"))
+    first, last, is_turn = best, best + 1, bool(evidence.turns[best])
+    if is_turn:
+        first = int(frame.talk_starts[frame.talk[best]])
+        last = int(np.searchsorted(frame.talk, frame.talk[best], side="right"))
     held, around, unknown = 0.0, 0.0, 0.0
     words = missing = missing_near = unknown_words = names_near = unknown_names = 0
     merged = [rows for rows, _ in merge_forms(evidence.occurrences, question.forms)]
     distances = _find_distances(merged, best, range(first, last), far)
-    if population is not None:
+    if population is not None and is_turn:
         # Words far away in the conversation are not among the selected records.
         of_talk = [int(frame.talk[best]) in talks for talks, _ in merge_forms(population.in_talks, question.forms)]
         distances = [

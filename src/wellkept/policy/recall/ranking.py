@@ -22,26 +22,6 @@ SOURCE_PRIORITY: Mapping[Source, float] = {
 """Score part `source`: at equal similarity, an agent's own memories rank above shared history and documents."""
 
 
-def hybrid(words: Mapping[int, float], meaning: Mapping[int, float], *, words_share: float) -> dict[int, float]:
-    """Combine word scores and cosines into similarities by record number, each normalised by its best value.
-
-    A record missing on one side counts 0 there. If one side found nothing, only the other side counts.
-
-    >>> hybrid({1: 8.0, 2: 4.0}, {1: 0.8, 3: 0.4}, words_share=0.5)
-    {1: 1.0, 2: 0.25, 3: 0.25}
-    >>> hybrid({}, {1: 0.8, 3: 0.4}, words_share=0.5)
-    {1: 1.0, 3: 0.5}
-    """
-    best_words, best_meaning = max(words.values(), default=0.0), max(meaning.values(), default=0.0)
-    if best_words <= 0 or best_meaning <= 0:
-        words_share = 1.0 if best_words > 0 else 0.0
-    return {
-        number: words_share * words.get(number, 0.0) / (best_words or 1.0)
-        + (1 - words_share) * max(0.0, meaning.get(number, 0.0)) / (best_meaning or 1.0)
-        for number in dict.fromkeys([*words, *meaning])
-    }
-
-
 def recency(created_at: datetime, *, now: datetime, half_life: timedelta) -> float:
     """Return 1 for a new record, halving every `half_life`.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from wellkept.lazy import LazyModule
-from wellkept.policy.recall.calibration import DEFAULT_WORDS_SHARE, ranking_weight
+from wellkept.policy.recall.calibration import DEFAULT_WORDS_SHARE, FamilyWeights, load_weights
 from wellkept.policy.recall.features import DOUBT, shortness
 from wellkept.policy.recall.similarity import (
     NEIGHBOURS,
@@ -69,15 +69,18 @@ def shorten(
     is_known = None if cosines is None or not np.isnan(cosines.sum()) else ~np.isnan(cosines)
     known = cosines if cosines is None or is_known is None else cosines[is_known]
     average = 0.0 if known is None else float(known.sum()) / (len(known) + DOUBT)
-    scores = _score_roughly(records, frame, occurrences, cosines, average)
-    if allowed is not None:
-        scores[~allowed] = -np.inf
-    candidates = _take_best(scores, records.seqs)
+    candidates = list[Numbers]()
+    for family, is_member in ((load_weights().facts, ~records.turns), (load_weights().turns, records.turns)):
+        if is_member.any():
+            scores = _score_roughly(records, frame, occurrences, cosines, average, family)
+            scores[~is_member if allowed is None else ~(is_member & allowed)] = -np.inf
+            candidates.append(_take_best(scores, records.seqs))
+    chosen = np.sort(np.concatenate(candidates))
     sample = np.linspace(0, total - 1, SAMPLE).astype(np.int64)
-    rows = _add_neighbours(np.concatenate((candidates, sample)), total)
+    rows = _add_neighbours(np.concatenate((chosen, sample)), total)
     selected, talks = _select_frame(frame, rows)
     is_candidate = np.zeros(len(rows), np.bool_)
-    is_candidate[np.searchsorted(rows, candidates)] = True
+    is_candidate[np.searchsorted(rows, chosen)] = True
     found, in_talks, talks_holding = _select_occurrences(occurrences, frame, rows, talks)
     population = Population(
         total=total,
@@ -96,6 +99,7 @@ def shorten(
         lengths=records.lengths[rows],
         since=records.since[rows],
         speakers=records.speakers[rows],
+        turns=records.turns[rows],
         traits=records.traits[rows],
         cosines=None if cosines is None else measure(rows),
         occurrences=found,
@@ -106,13 +110,18 @@ def shorten(
 
 
 def _score_roughly(
-    records: Evidence, frame: Frame, occurrences: Occurrences, cosines: Floats | None, average: float
+    records: Evidence,
+    frame: Frame,
+    occurrences: Occurrences,
+    cosines: Floats | None,
+    average: float,
+    family: FamilyWeights,
 ) -> Floats:
-    """Return a score of each record that is roughly in the order of the final one."""
+    """Return a score of each record that is roughly in the order of the final one within its family."""
     total, short = len(records.seqs), shortness(records)
 
     def weight(*names: str) -> np.float32:
-        each = (ranking_weight(name, shortness=short, words_share=DEFAULT_WORDS_SHARE) for name in names)
+        each = (family.weigh(name, shortness=short, words_share=DEFAULT_WORDS_SHARE) for name in names)
         return np.float32(sum(each))
 
     held = np.zeros(total, np.uint8)
@@ -139,16 +148,17 @@ def _score_roughly(
     if own := weight("own", "cover"):
         scores += (shares * own)[held]
     if has_talks:
-        in_talk *= weight("around")
+        in_talk *= weight("around", "around_held")
         scores += in_talk if len(in_talk) == total else in_talk[frame.talk]
     scores += weight("length") * frame.log_lengths
     if cosines is not None:
-        factor = weight("meaning") / np.float32(max(1 - average, 1e-3))
+        # A cosine counts as it is among facts, and relative to the average among turns.
+        factor = weight("cosine") + weight("meaning") / np.float32(max(1 - average, 1e-3))
         meaning = factor * cosines
         meaning -= factor * np.float32(average)
         # A record without a vector is rated by its words.
         if np.isnan(meaning.sum()):
-            meaning = np.where(np.isnan(meaning), (shares * weight("meaning"))[near], meaning)
+            meaning = np.where(np.isnan(meaning), (shares * weight("meaning", "cosine"))[near], meaning)
         scores += meaning
     return scores
 

@@ -66,6 +66,7 @@ class Evidence:
     lengths: Floats  # in words
     since: NDArray[np.floating | np.integer]  # seconds since 1970 when the record was said or became true
     speakers: NDArray[np.int8]  # an index into SPEAKERS
+    turns: NDArray[np.bool_]  # logged turns of a session; the others are facts, which are weighed by other features
     traits: NDArray[np.uint8]  # a bit for each of `text.FIXED`
     cosines: Floats | None  # to the question; NaN without a vector
     occurrences: Sequence[tuple[Numbers, Floats]]  # per query term: the rows that hold it, and its counts there
@@ -86,6 +87,7 @@ class Evidence:
             self.lengths,
             self.since,
             self.speakers,
+            self.turns,
             self.traits,
             cosines,
             occurrences,
@@ -110,6 +112,7 @@ class Evidence:
             lengths=np.concatenate((self.lengths, other.lengths)),
             since=np.concatenate((self.since, other.since)),
             speakers=np.concatenate((self.speakers, other.speakers)),
+            turns=np.concatenate((self.turns, other.turns)),
             traits=np.concatenate((self.traits, other.traits)),
             cosines=cosines,
             occurrences=occurrences,
@@ -131,6 +134,7 @@ class Evidence:
             lengths=none.astype(np.float32),
             since=none.astype(np.float64),
             speakers=none.astype(np.int8),
+            turns=none.astype(np.bool_),
             traits=none.astype(np.uint8),
             cosines=None,
             occurrences=(),

@@ -16,7 +16,7 @@ from wellkept.policy.recall.purposes import PURPOSES
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import READ
-from wellkept.services.recall.recall import parse_min_score
+from wellkept.services.recall.recall import parse_min_relevance
 
 LIMIT = 5
 CANDIDATES = 40
@@ -36,7 +36,7 @@ class WhyQuery:
     id: Annotated[str, Query()] = ""
     limit: Annotated[int, Query()] = LIMIT
     purpose: Annotated[str, Query()] = ""
-    min_score: Annotated[str, Query()] = ""
+    min_relevance: Annotated[str, Query()] = ""
     where: Annotated[str, Query()] = ""
     as_of: Annotated[str, Query()] = ""
     similarity: Weight = None
@@ -49,7 +49,7 @@ class WhyQuery:
         return {
             "limit": self.limit,
             "purpose": self.purpose or None,
-            "min_score": parse_min_score(self.min_score),
+            "min_relevance": parse_min_relevance(self.min_relevance),
             "where": self.where.strip() or None,
             "as_of": _parse_moment(self.as_of),
         }

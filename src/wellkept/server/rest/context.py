@@ -16,7 +16,7 @@ from wellkept.policy.prompt.window import Layout
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
-from wellkept.server.rest.shapes import MinScore, Page, RecordBody, RequestBody, UserName, Where
+from wellkept.server.rest.shapes import MinRelevance, Page, RecordBody, RequestBody, UserName, Where
 from wellkept.services.recall.recall import check_limit
 
 LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
@@ -52,7 +52,7 @@ class ContextRequest(RequestBody):
         list[str | ToolResultBody] | None,
         Field(description="Results of tools in this session; null: the stored messages with that role."),
     ] = None
-    min_score: MinScore = None
+    min_relevance: MinRelevance = None
     where: Where = None
     user: Annotated[UserName | None, Field(description="The reader of the prompt; null: the user of the session.")] = (
         None

@@ -88,9 +88,12 @@ class KnowledgeQuestion(RequestBody):
     records: Annotated[bool, Field(description="Also return the document of each passage.")] = False
     where: Where = None
     limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
-    min_score: Annotated[
+    min_relevance: Annotated[
         float | None,
-        Field(description="Lowest score to return; null: the default.", json_schema_extra={"minimum": 0, "maximum": 1}),
+        Field(
+            description="Least relevance of each passage; null: no limit.",
+            json_schema_extra={"minimum": 0, "maximum": 1},
+        ),
     ] = None
 
 

@@ -15,7 +15,7 @@ from wellkept.server.rest.knowledge import DocumentBody
 from wellkept.server.rest.memories import MemoryBody
 from wellkept.server.rest.shapes import (
     FilterFields,
-    MinScore,
+    MinRelevance,
     ModeName,
     Moment,
     PurposeName,
@@ -39,7 +39,7 @@ class RecallBody(FilterFields):
     ] = None
     purpose: Annotated[PurposeName | None, Field(description="The purpose, which selects a filter and weights.")] = None
     as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
-    min_score: MinScore = None
+    min_relevance: MinRelevance = None
     where: Where = None
     user: UserName | None = None
     records: Annotated[bool, Field(description="Also return the memory or the document of each hit.")] = False
@@ -69,6 +69,8 @@ class HitBody(RecordBody):
     id: str
     text: str
     score: Annotated[float, Field(description="The sum of each part times its weight.")]
+    relevance: Annotated[float, Field(description="Chance, 0 to 1, that it helps with the question.")]
+    weak: Annotated[bool, Field(description="It is only the nearest there is, and probably no answer.")]
     parts: Annotated[dict[str, float], Field(description="similarity, recency, importance, source: each 0 to 1")]
     created_at: datetime
     agent_id: Annotated[str | None, Field(description="Its agent; null: none.")]

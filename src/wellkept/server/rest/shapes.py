@@ -38,10 +38,10 @@ def _iso_text(value: object) -> object:
 
 Moment = Annotated[datetime, BeforeValidator(_iso_text)]
 Number = Annotated[float, Strict()]
-MinScore = Annotated[
+MinRelevance = Annotated[
     Number | None,
     Field(
-        description="Least similarity of each hit; null: by the settings; 0: no limit.",
+        description="Least relevance of each hit, 0 to 1; null: no limit.",
         json_schema_extra={"minimum": 0, "maximum": 1},
     ),
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
 from typing import Any, TypedDict, Unpack
 
 from wellkept.lazy import dataclass
@@ -15,14 +14,13 @@ from wellkept.policy.filters.conditions import DOCUMENT_FIELDS, Condition
 from wellkept.policy.filters.language import Where, parse_filter
 from wellkept.policy.memories.importance import is_small_talk
 from wellkept.policy.passages import find_best_passages, query_terms
-from wellkept.policy.recall.calibration import keep_relevant
 from wellkept.policy.recall.purposes import is_unverified
 from wellkept.policy.recall.question import find_names
 from wellkept.policy.recall.rare_words import find_held_words, find_rare_words, nominate, raise_relevance
 from wellkept.ports import Store, Vector
 from wellkept.services.background.embedding import Embedding
 from wellkept.services.memories.loop_guard import LoopGuard
-from wellkept.services.recall.recall import check_limit, check_min_score, check_query
+from wellkept.services.recall.recall import check_limit, check_min_relevance, check_query, refuse_former
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +44,7 @@ class KnowledgeOptions(TypedDict, total=False):
     categories: Collection[str]  # empty: all
     where: Where  # only passages of documents that pass this filter
     limit: int
-    min_score: float | None  # replaces the default floor
+    min_relevance: float | None  # least score of each passage
 
 
 class PassageSearch:
@@ -112,18 +110,17 @@ SPARE = 10
 class SearchKnowledge:
     """Service that returns the passages most similar to a query."""
 
-    def __init__(self, passages: PassageSearch, embedding: Embedding, echoes: LoopGuard, *, floor: float) -> None:
-        """Set up the service to return nothing if even the best passage is below `floor`."""
+    def __init__(self, passages: PassageSearch, embedding: Embedding, echoes: LoopGuard) -> None:
         self._passages = passages
-        self._floor = floor
         self._embedding = embedding
         self._echoes = echoes
 
     def __call__(self, tenant: str, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
-        """Return the best passages of a tenant, none below `min_score` (None: the default floor).
+        """Return the best passages of a tenant, none below `min_relevance`.
 
         Raises: Invalid.
         """
+        refuse_former(options)
         search, limit = self._prepare(partial(self._passages.find, tenant), query, **options)
         return search(limit)
 
@@ -132,6 +129,7 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
+        refuse_former(options)
         search, limit = self._prepare(partial(self._passages.for_agent, owner), query, **options)
         hits = search(limit)
         # Unverified passages only get places that are left.
@@ -148,31 +146,29 @@ class SearchKnowledge:
         categories: Collection[str] = (),
         where: Where = None,
         limit: int = 5,
-        min_score: float | None = None,
+        min_relevance: float | None = None,
     ) -> tuple[Callable[[int], Sequence[Hit]], int]:
-        """Check the options and return the search for a number of hits above the floor, and the limit."""
+        """Check the options and return the search for a number of hits, and the limit."""
         query, categories = check_query(query), check_categories(categories)
-        chosen, is_strict = parse_filter(where, DOCUMENT_FIELDS), check_min_score(min_score) is not None
-        floor, limit = self._floor if min_score is None else min_score, check_limit(limit)
-        if floor and not is_strict and is_small_talk(query):
+        chosen, least = parse_filter(where, DOCUMENT_FIELDS), check_min_relevance(min_relevance) or 0.0
+        limit = check_limit(limit)
+        if is_small_talk(query):
             # Its few words would cover some passage completely.
             return lambda limit: [], limit
         vector = self._embedding.of_query(query)
 
         def search(limit: int) -> Sequence[Hit]:
             found = find(query, vector, categories=categories, where=chosen, limit=limit)
-            return _make_hits(_keep_relevant(found, floor, is_strict=is_strict)[:limit])
+            return _make_hits(_order_passages(found, least)[:limit])
 
         return search, limit
 
 
-def _keep_relevant(found: Sequence[Passage], floor: float, *, is_strict: bool) -> Sequence[Passage]:
-    """Return the passages that reach the floor, and first those that hold a rare word of the query."""
-    kept = keep_relevant([each.similarity for each in found], floor=floor, is_strict=is_strict)
+def _order_passages(found: Sequence[Passage], least: float) -> Sequence[Passage]:
+    """Return the passages of at least this relevance, first those that hold a rare word of the query."""
     raised = [replace(each, similarity=raise_relevance(each.similarity, each.held)) for each in found if each.held]
-    first = [each for each in raised if not is_strict or each.similarity >= floor]
-    first.sort(key=lambda each: (len(each.held), each.similarity), reverse=True)
-    return [*first, *(each for each in compress(found, kept) if not each.held)]
+    raised.sort(key=lambda each: (len(each.held), each.similarity), reverse=True)
+    return [each for each in (*raised, *(each for each in found if not each.held)) if each.similarity >= least]
 
 
 def _make_hits(found: Iterable[Passage]) -> Sequence[Hit]:

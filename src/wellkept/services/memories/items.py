@@ -202,7 +202,7 @@ class Items:
             limit=min(most, MAX_LIMIT),
             kinds=(Kind.ITEM,),
             where=where,
-            min_score=0,
+            min_relevance=0,
             keeps_duplicates=True,
         )
         ranking = self._recall.rank(owner, request, depth=-(-most // MAX_LIMIT), most=most)

@@ -25,7 +25,7 @@ from wellkept.services.prompt.gather import Gather, PromptRequest, ToolResult
 from wellkept.services.prompt.prompt_log import ContextCalls
 from wellkept.services.prompt.references import OffloadPieces
 from wellkept.services.recall.marks import RetrievalMarks
-from wellkept.services.recall.recall import check_min_score
+from wellkept.services.recall.recall import check_min_relevance
 from wellkept.settings import Settings
 
 REMEMBERED = (PromptPart.CORE, PromptPart.JOURNAL, PromptPart.NOTES, PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
@@ -64,14 +64,14 @@ class Assemble:
         budget: int | None = None,
         layout: str | None = None,
         tool_results: Sequence[ToolResult] | None = None,
-        min_score: float | None = None,
+        min_relevance: float | None = None,
         where: Where = None,
     ) -> WorkingMemory:
         """Assemble working memory for a message, the next one of a session if it is given.
 
         Raises: Invalid; OverBudget when the parts that are never cut do not fit.
         """
-        check_min_score(min_score)
+        check_min_relevance(min_relevance)
         session_id = "" if session is None else check_session(session)
         if owner.user is None:
             # A prompt has one reader: the user of the session or, if it has none, nobody in particular.
@@ -88,7 +88,7 @@ class Assemble:
             layout=parse_layout(self._layout if layout is None else layout),
             budget=check_budget(self._budget if budget is None else budget),
             now=self._now(),
-            min_score=min_score,
+            min_relevance=min_relevance,
             where=parse_filter(where),
         )
         return self._assemble(request)

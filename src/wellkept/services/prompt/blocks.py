@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -10,10 +10,11 @@ from itertools import islice
 from wellkept.deadline import check_deadline
 from wellkept.errors import NotFound
 from wellkept.model import Kind, Memory, Owner
+from wellkept.policy.memories.importance import is_small_talk
 from wellkept.policy.memories.trust import Judge, is_suspicious
 from wellkept.policy.names import memory_id, memory_seq
 from wellkept.policy.prompt.escaping import break_false_references, find_keys
-from wellkept.policy.prompt.relevance import InjectMode, parse_mode, render_notes, select_notes
+from wellkept.policy.prompt.relevance import InjectMode, choose_notes, parse_mode, render_notes, select_notes
 from wellkept.policy.recall.matching import find_best
 from wellkept.policy.recall.question import ParsedQuery
 from wellkept.ports import Clock, DetailStore, MemoryStore, Store
@@ -86,35 +87,21 @@ class Inject:
             return []
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
-        if self._settings.inject_floor and chosen is not InjectMode.RECENT_ONLY:
-            notes = self._keep_relevant(owner, message, notes, now)
-        meaning = self._score_meaning(owner, message, notes, now) if chosen is InjectMode.HYBRID else None
-        return select_notes(
-            notes,
-            message,
-            mode=chosen,
-            now=now,
-            max_chars=self._settings.max_inject_chars,
-            max_count=self._settings.max_inject_count,
-            meaning=meaning,
-            judge=self._judge,
-        )
+        room = {"max_chars": self._settings.max_inject_chars, "max_count": self._settings.max_inject_count}
+        if chosen is not InjectMode.HYBRID:
+            return select_notes(notes, message, mode=chosen, now=now, judge=self._judge, **room)
+        return choose_notes(notes, lambda: self._rank(owner, message, now), now=now, judge=self._judge, **room)
 
-    def _keep_relevant(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Sequence[Memory]:
-        """Return the notes whose similarity to the message, as `recall` rates it, reaches the floor."""
+    def _rank(self, owner: Owner, message: str, now: datetime) -> Sequence[str]:
+        """Return the ids of the notes, most relevant to the message first; none for small talk."""
+        if not message.strip() or is_small_talk(message):
+            return []
         query = ParsedQuery.read(message, now)
-        vector = self._embedding.of_query(message) if message.strip() else None
-        evidence = self._store.weigh_memories(owner, query.lookups, vector, kinds=[Kind.NOTE], now=now)
-        rated = find_best(evidence, query, words_share=self._settings.similarity_words, limit=MAX_NOTES)
-        return [note for note in notes if rated.get(memory_seq(note.id) or 0, 0.0) >= self._settings.inject_floor]
-
-    def _score_meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
-        """Return the similarity of each note to the message, by memory id; empty without an embedder."""
-        vector = self._embedding.of_query(message) if message.strip() else None
-        if vector is None:
-            return {}
-        near = self._store.nearest_memories(owner, vector, kinds=[Kind.NOTE], now=now, limit=len(notes) or 1)
-        return {memory_id(match.seq): match.score for match in near}
+        evidence = self._store.weigh_memories(
+            owner, query.lookups, self._embedding.of_query(message), kinds=[Kind.NOTE], now=now
+        )
+        limit = self._settings.max_inject_count
+        return [*map(memory_id, find_best(evidence, query, words_share=self._settings.similarity_words, limit=limit))]
 
 
 PAGE = 100

@@ -32,7 +32,7 @@ from wellkept.policy.text import check_text, fold
 from wellkept.ports import Store
 from wellkept.services.knowledge.skills import Skills
 from wellkept.services.prompt.blocks import Inject, break_forged_references, list_private_memories
-from wellkept.services.recall.question import Candidate, RecallRequest
+from wellkept.services.recall.question import RecallRequest
 from wellkept.services.recall.recall import MAX_LIMIT, Recall
 from wellkept.settings import Settings
 
@@ -85,7 +85,7 @@ class PromptRequest:
     now: datetime
     participants: Sequence[str]  # of a group conversation
     is_asking: bool  # there is something to recall; for small talk ("thanks, that's all") nothing is
-    min_score: float | None = None  # least similarity of what is recalled; None: by the setting `context_floor`
+    min_relevance: float | None = None  # least relevance of what is recalled; None: no limit
     where: Condition | None = None  # only memories that meet it are recalled
 
 
@@ -103,7 +103,7 @@ class Gather:
         settings: Settings,
     ) -> None:
         self._store, self._judge, self._inject, self._recall = store, judge, inject, recall
-        self._skills, self._converse, self._floor = skills, converse, settings.context_floor
+        self._skills, self._converse = skills, converse
         self._limits = {PromptPart.MEMORIES: settings.context_memories, PromptPart.KNOWLEDGE: settings.context_passages}
 
     def __call__(self, request: PromptRequest) -> Window:
@@ -132,30 +132,26 @@ class Gather:
             wanted = RecallRequest(
                 query=request.message,
                 limit=limit,
-                min_score=request.min_score,
-                floor=self._floor,
+                min_relevance=request.min_relevance,
                 where=request.where,
                 keeps_sources=True,
                 is_asking=True,
             )
-            ranked = self._recall.rank(owner, wanted)
-            hits, below = ranked.hits, ranked.below.values()
+            hits = self._recall.rank(owner, wanted).hits
             METER.get().count_recall("context", is_empty=not hits)
-            passages = sorted(
-                (hit for hit in hits if hit.source is Source.KNOWLEDGE), key=lambda hit: -hit.parts["similarity"]
-            )
+            # The nearest memories are worth the room that is left; long passages and records of others are not.
+            is_cut = request.min_relevance is not None
+            weak = [hit for hit in hits if hit.weak and not is_cut]
+            strong = [hit for hit in hits if is_cut or not hit.weak]
+            passages = sorted((hit for hit in strong if hit.source is Source.KNOWLEDGE), key=lambda hit: -hit.relevance)
+            memories = [hit for hit in strong if hit.source is not Source.KNOWLEDGE]
+            memories += [hit for hit in weak if hit.source is Source.MEMORY]
             known = _ShownPieces(pieces)
-            for part, found in (
-                (PromptPart.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
-                (PromptPart.KNOWLEDGE, passages),
-            ):
+            for part, found in ((PromptPart.MEMORIES, memories), (PromptPart.KNOWLEDGE, passages)):
                 most, is_passage = self._limits[part], part is PromptPart.KNOWLEDGE
                 pieces[part], elsewhere = known.select_new(map(_hit_piece, found), most=most)
-                weak = [each for each in below if (each.source is Source.KNOWLEDGE) is is_passage]
-                left_out[part] = (
-                    *elsewhere,
-                    *map(_leave_out_weak, sorted(weak, key=lambda each: -each.similarity)[:most]),
-                )
+                below = [hit for hit in weak if hit not in found and (hit.source is Source.KNOWLEDGE) is is_passage]
+                left_out[part] = (*elsewhere, *map(_leave_out_weak, below[:most]))
         checked = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
         return Window(layout=request.layout, pieces=checked, left_out=left_out)
 
@@ -166,10 +162,8 @@ class Gather:
         """
         if not request.is_asking:
             return {}
-        found = self._recall.rank(
-            request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS, min_score=0)
-        )
-        return {hit.id: hit.parts["similarity"] for hit in found.hits}
+        found = self._recall.rank(request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS))
+        return {hit.id: hit.relevance for hit in found.hits}
 
     def _break_references(self, owner: Owner, part: PromptPart, pieces: Sequence[Piece]) -> Sequence[Piece]:
         """Break forged references in pieces that come from the store or from a tool."""
@@ -277,9 +271,8 @@ def _conversation_pieces(conversation: Conversation) -> list[Piece]:
     ]
 
 
-def _leave_out_weak(candidate: Candidate) -> LeftOut:
-    """Record a candidate below the floor; its similarity stands for the score that it never got."""
-    piece = Piece(id=candidate.id, text=candidate.text, score=candidate.similarity, source=candidate.source.value)
+def _leave_out_weak(hit: Hit) -> LeftOut:
+    piece = Piece(id=hit.id, text=hit.text, score=hit.score, source=hit.source.value)
     return LeftOut(piece=piece, reason=Outcome.BELOW_THRESHOLD.value)
 
 
@@ -296,7 +289,7 @@ def _hit_piece(hit: Hit) -> Piece:
         text=hit.text,
         label=f"{label_name}, {hit.created_at:%Y-%m-%d}",
         score=hit.score,
-        relevance=hit.parts["similarity"],
+        relevance=hit.relevance,
         source=hit.source.value,
         memory=hit.memory,
         is_suspicious=is_unverified(hit),

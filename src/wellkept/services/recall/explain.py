@@ -93,7 +93,7 @@ class Explain:
 
     def _explain_answer(self, owner: Owner, ranking: Ranking, request: RecallRequest) -> Explanation:
         shown, rest = ranking.hits[: request.limit], ranking.hits[request.limit :]
-        # The nearest first: those that only the limit left out, then duplicates, then what is below the floor.
+        # The nearest first: those that only the limit left out, then duplicates, then what `min_relevance` cut.
         below = sorted(ranking.below, key=ranking.below.__getitem__, reverse=True)
         missed = [*(hit.id for hit in rest), *ranking.duplicates, *ranking.counted, *below, *ranking.unwanted]
         ids = [*(hit.id for hit in shown), *dict.fromkeys(missed[:NEAR_MISSES])]
@@ -269,7 +269,7 @@ def _explain_candidate(ranking: Ranking, request: RecallRequest, id: str) -> Exp
     if id in ranking.unwanted and request.purpose is not None:
         sentence = f"It does not help with {request.purpose.name}, by what it is and says."
         return _make_explanation(id, Outcome.FILTERED, sentence, ranking)
-    return _explain_floor(id, ranking, request) if id in ranking.below else _explain_rank(ranking, request, id)
+    return _explain_cut(id, ranking, request) if id in ranking.below else _explain_rank(ranking, request, id)
 
 
 def _explain_rank(ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
@@ -301,12 +301,13 @@ def _explain_rank(ranking: Ranking, request: RecallRequest, id: str) -> Explanat
     )
 
 
-def _explain_floor(id: str, ranking: Ranking, request: RecallRequest) -> Explanation:
-    similarity = ranking.below[id].similarity
-    limit = "`recall_floor`" if request.min_score is None else "`min_score`"
+def _explain_cut(id: str, ranking: Ranking, request: RecallRequest) -> Explanation:
+    if request.min_relevance is None:
+        sentence = "The question is small talk, for which nothing is recalled."
+        return _make_explanation(id, Outcome.BELOW_THRESHOLD, sentence, ranking)
     sentence = (
-        f"It is below the threshold: its similarity is {similarity:.3f}, and {limit} is {ranking.floor:g}. "
-        "Recall with a lower `min_score` to see it; 0 turns the threshold off."
+        f"Its relevance is {ranking.below[id].similarity:.3f}, and `min_relevance` is {request.min_relevance:g}. "
+        "Recall with a lower one, or without, to see it."
     )
     return _make_explanation(id, Outcome.BELOW_THRESHOLD, sentence, ranking)
 

@@ -13,7 +13,6 @@ from wellkept.model import Hit, Source, Unanswered
 from wellkept.policy.memories.importance import is_small_talk
 from wellkept.policy.memories.trust import Judge
 from wellkept.policy.recall import purposes, ranking
-from wellkept.policy.recall.calibration import keep_relevant
 from wellkept.policy.recall.rare_words import raise_relevance
 from wellkept.services.recall.question import Candidate, RecallRequest, SourceAnswer
 
@@ -25,8 +24,7 @@ class Ranking:
     hits: Sequence[Hit]
     duplicates: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
     unwanted: Collection[str] = ()  # ids rejected by the filter of the purpose
-    below: Mapping[str, Candidate] = field(default_factory=dict)  # candidates below the floor by id, best first
-    floor: float = 0.0  # least similarity of the best hit
+    below: Mapping[str, Candidate] = field(default_factory=dict)  # candidates below `min_relevance` by id, best first
     counted: Mapping[str, str] = field(default_factory=dict)  # by id of a merged hit: its agent's hit
     unanswered: Sequence[Unanswered] = ()
 
@@ -35,7 +33,6 @@ class Formula(NamedTuple):
     """Weights, floor, half-life and judge with which hits are scored."""
 
     weights: Mapping[str, float]  # of similarity, recency, importance and source
-    floor: float  # least similarity of the best hit of a source
     half_life: timedelta
     judge: Judge
 
@@ -52,7 +49,7 @@ def merge_candidates(
     """Merge the candidates of all sources into one ranking; leave out duplicates and those outside the purpose."""
     purpose = request.purpose
     weights = formula.weights if purpose is None else purpose.weights
-    proposed, below, floor = _keep_relevant(found, request, formula.floor)
+    proposed, below = _split_by_relevance(found, request)
     is_wanted = [purpose is None or purposes.is_relevant(purpose, each.facts()) for each in proposed]
     relevant = list(compress(proposed, is_wanted))
     scored = [_Scored.of(each, now, weights, formula.half_life) for each in relevant]
@@ -84,38 +81,28 @@ def merge_candidates(
         duplicates={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
         unwanted=[each.id for each, is_kept in zip(proposed, is_wanted, strict=True) if not is_kept],
         below=below,
-        floor=floor,
         counted=counted,
         unanswered=unanswered,
     )
 
 
-def _keep_relevant(
-    found: Mapping[Source, SourceAnswer], request: RecallRequest, floor: float
-) -> tuple[list[Candidate], dict[str, Candidate], float]:
-    """Split the candidates into those to rank and those below the floor; return the floor that applied, too.
-
-    Whoever holds a rare word of the question passes it, and leaves the chances of the others as they were.
-    """
-    least, is_silent = request.min_score, False
-    if least is None:
-        floor = floor if request.floor is None else request.floor
-        # "Thanks, that's all" asks for nothing.
-        is_silent = floor > 0 and not request.is_asking and is_small_talk(request.query)
-    floor = 1.0 if is_silent else floor if least is None else least
+def _split_by_relevance(
+    found: Mapping[Source, SourceAnswer], request: RecallRequest
+) -> tuple[list[Candidate], dict[str, Candidate]]:
+    """Split the candidates into those to rank and those below `min_relevance`; for small talk, all are below."""
+    # "Thanks, that's all" asks for nothing.
+    is_silent = not request.is_asking and is_small_talk(request.query)
+    least = request.min_relevance or 0.0
     proposed, below = list[Candidate](), dict[str, Candidate]()
     for answer in found.values():
-        relevant = [each.similarity for each in answer.candidates]
-        kept = keep_relevant(relevant, floor=floor, is_strict=least is not None)
-        for candidate, is_kept in zip(answer.candidates, kept, strict=True):
-            if candidate.held and not is_silent:
+        for candidate in answer.candidates:
+            if candidate.held:
                 candidate = candidate._replace(similarity=raise_relevance(candidate.similarity, candidate.held))
-                is_kept = is_kept or least is None or candidate.similarity >= least
-            if is_kept:
-                proposed.append(candidate)
-            else:
+            if is_silent or candidate.similarity < least:
                 below[candidate.id] = candidate
-    return proposed, below, floor
+            else:
+                proposed.append(candidate)
+    return proposed, below
 
 
 class _Scored(NamedTuple):

@@ -30,8 +30,7 @@ class RecallRequest:
     as_of: datetime | None = None
     where: Condition | None = None  # limits the search to memories, as `kinds` does
     keeps_sources: bool = False  # `where` filters memories, and the other sources are searched, too
-    min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
-    floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
+    min_relevance: float | None = None  # least relevance of each hit; None: no limit
     keeps_duplicates: bool = False  # return hits with equal texts, too
     is_asking: bool = False  # known to be no small talk, for which nothing is recalled
 

@@ -9,7 +9,7 @@ may hang runs on a separate thread, so that the search can continue without it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import partial
@@ -34,7 +34,7 @@ from wellkept.services.recall.merging import Formula, Ranking, merge_candidates
 from wellkept.services.recall.question import Question, RecallRequest, RecallSource, SourceAnswer, keep_user_sources
 
 MAX_LIMIT = 100
-MIN_SCORE = "`min_score` is a number from 0 (no limit) to 1."
+MIN_RELEVANCE = "`min_relevance` is a number from 0 (everything) to 1."
 MAX_QUERY_CHARS = 10_000
 
 EMBEDDER = "embedder"
@@ -75,7 +75,6 @@ class Recall:
         now: Clock,
         *,
         weights: Mapping[str, float],
-        floor: float,
         half_life: timedelta,
         deadline: float,
         is_embedded: bool = False,
@@ -88,7 +87,7 @@ class Recall:
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
         self._echoes, self._retrieved = echoes, retrieved
-        self._formula = Formula(weights, floor, half_life, judge)
+        self._formula = Formula(weights, half_life, judge)
         self._now = now
         self._deadline = deadline
         self._workers = Workers()
@@ -121,7 +120,7 @@ class Recall:
         """
         until = monotonic() + self._deadline
         check_limit(request.limit)
-        check_min_score(request.min_score)
+        check_min_relevance(request.min_relevance)
         query, sources = check_query(request.query), request.list_sources()
         if owner.user:
             sources = keep_user_sources(sources, request.sources)
@@ -248,25 +247,31 @@ def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
     return check_whole(limit, "The limit", least=1, most=most)
 
 
-def check_min_score(min_score: object) -> float | None:
-    """Return a least similarity if it is None or a number from 0 to 1.
+def refuse_former(options: Collection[str]) -> None:
+    """Refuse an option that has another name and meaning now. Raises: Invalid."""
+    if "min_score" in options:
+        raise Invalid("There is no `min_score` any more; give `min_relevance`, the least relevance of a hit, 0 to 1.")
+
+
+def check_min_relevance(min_relevance: object) -> float | None:
+    """Return a least relevance if it is None or a number from 0 to 1.
 
     Raises: Invalid.
     """
-    if min_score is None:
+    if min_relevance is None:
         return None
-    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
-        raise Invalid(MIN_SCORE)
-    return float(min_score)
+    if isinstance(min_relevance, bool) or not isinstance(min_relevance, int | float) or not 0 <= min_relevance <= 1:
+        raise Invalid(MIN_RELEVANCE)
+    return float(min_relevance)
 
 
-def parse_min_score(text: str) -> float | None:
-    """Parse a least similarity from a form; None if it is left empty.
+def parse_min_relevance(text: str) -> float | None:
+    """Parse a least relevance from a form; None if it is left empty.
 
     Raises: Invalid.
     """
     try:
         least = float(text) if text.strip() else None
     except ValueError:
-        raise Invalid(MIN_SCORE) from None
-    return check_min_score(least)
+        raise Invalid(MIN_RELEVANCE) from None
+    return check_min_relevance(least)

@@ -144,6 +144,7 @@ def _arrange(rows: NDArray[np.void]) -> tuple[Evidence, Numbers]:
         lengths=lengths,
         since=since[order],
         speakers=speakers[order],
+        turns=((sessions != 0) & (speakers != 0))[order],
         traits=rows["traits"][order].astype(np.uint8),
         cosines=None,
         occurrences=(),

@@ -51,6 +51,7 @@ class IndexView:
             lengths=lengths,
             since=rows.since[: rows.count] if is_in_order else since[order],
             speakers=rows.speakers[: rows.count] if is_in_order else speakers[order],
+            turns=((sessions != 0) & (speakers != 0))[order],
             traits=words.mark_bits([word_key(each) for each in FIXED], places, len(kept)),
             cosines=None,
             occurrences=(),
@@ -68,7 +69,7 @@ class IndexView:
     @property
     def nbytes(self) -> int:
         evidence, frame = self.evidence, self.evidence.frame
-        derived = (evidence.seqs, evidence.lengths, evidence.since, evidence.speakers)
+        derived = (evidence.seqs, evidence.lengths, evidence.since, evidence.speakers, evidence.turns)
         arrays = [self.allowed, evidence.traits, *(each for each in derived if each.base is None)]
         arrays += [each for each in (self.kept, self.places) if each is not None]
         return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)

@@ -1,0 +1,85 @@
+"""What is asked for in other words is found: by every face, and among other facts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.server.live import client_of, serving
+from wellkept import Settings, Wellkept
+from wellkept.testing.fake_model import ModelServer, says
+
+PAIRS = Path(__file__).parent / "data" / "paraphrases" / "dev.jsonl"
+OTHER_LANGUAGES = {"german", "french", "spanish"}
+FACT, QUESTION = "tabs over spaces", "What indentation style should I use?"
+OTHERS = (
+    "Deploy target is AWS us-east-1",
+    "The standup is at nine",
+    "Our dog is called Bruno",
+    "Invoices are paid within 14 days",
+    "Uses a standing desk because of back pain",
+    "Errors go to Sentry",
+    "The office is closed on Fridays",
+    "Tests live next to the source files",
+    "The database is PostgreSQL 16",
+    "Allergic to penicillin",
+    "Drives a red car",
+    "The logo is blue and white",
+)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A store with the fact and twelve others, as seed 001 has it."""
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with Wellkept(url) as store:
+        store.agent().remember(FACT)
+        store.agent().remember_many(OTHERS)
+    return url
+
+
+@pytest.mark.proves("N6")
+def test_every_face_shows_the_fact_in_a_new_session(url: str) -> None:
+    with (
+        ModelServer() as endpoint,
+        Wellkept(settings=Settings(url=url, openai_model="small", openai_base_url=endpoint.url)) as store,
+    ):
+        agent = store.agent()
+        endpoint.usual = says("Tabs.")
+        shown = {
+            "context": json.dumps(agent.context(QUESTION, session="new").messages),
+            "recall": " ".join(hit.text for hit in agent.recall(QUESTION)),
+            "tool": json.dumps(agent.call_tool("search_my_memories", {"query": QUESTION})),
+        }
+        with serving(store) as address, client_of(address) as client:
+            run = {"agent": agent.owner.agent, "session_id": "newer", "prompt": QUESTION}
+            client.post("/agent/run", json=run).raise_for_status()
+            shown["/agent/run"] = json.dumps(endpoint.requests[-1][2])
+    event = {"session_id": "s-1", "cwd": "/", "hook_event_name": "UserPromptSubmit", "prompt": QUESTION}
+    shown["hook"] = subprocess.run(
+        [sys.executable, "-m", "wellkept", "hook", "claude"],
+        input=json.dumps(event),
+        env={**os.environ, "WELLKEPT_URL": url},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert [face for face, text in shown.items() if FACT not in text] == []
+
+
+def test_facts_are_found_by_questions_in_other_words() -> None:
+    pairs = [json.loads(line) for line in PAIRS.read_text("utf-8").splitlines()]
+    pairs = [each for each in pairs if each["domain"] not in OTHER_LANGUAGES]
+    with Wellkept(":memory:") as store:
+        agent = store.agent()
+        ids = [each.id for each in agent.remember_many([each["fact"] for each in pairs])]
+        found = [id in [hit.id for hit in agent.recall(each["question"])] for id, each in zip(ids, pairs, strict=True)]
+
+    # 69 of 90; BM25 finds 9, plain cosine 69.
+    assert sum(found) >= 67
