@@ -9,50 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellkept.model import Source
-from wellkept.policy.recall.ranking import SOURCE_PRIORITY, hybrid, recency, score_parts, weighted_sum
+from wellkept.policy.recall.ranking import SOURCE_PRIORITY, recency, score_parts, weighted_sum
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HALF_LIFE = timedelta(days=90)
-WORDS = st.dictionaries(st.integers(1, 9), st.floats(0.01, 50))
-MEANING = st.dictionaries(st.integers(1, 9), st.floats(-1, 1))
-
-
-@given(WORDS, MEANING, st.floats(0, 1))
-def test_similarity_is_between_0_and_1_for_whatever_either_side_found(
-    words: dict[int, float], meaning: dict[int, float], share: float
-) -> None:
-    scores = hybrid(words, meaning, words_share=share)
-
-    assert set(scores) == set(words) | set(meaning)
-    assert all(0 <= score <= 1.000001 for score in scores.values())
-
-
-@given(WORDS, MEANING, st.floats(0.1, 10), st.floats(0, 1))
-def test_the_scale_of_word_scores_does_not_matter(
-    words: dict[int, float], meaning: dict[int, float], scale: float, share: float
-) -> None:
-    scaled = {number: score * scale for number, score in words.items()}
-
-    assert hybrid(scaled, meaning, words_share=share) == pytest.approx(hybrid(words, meaning, words_share=share))
-
-
-@given(WORDS, MEANING, st.floats(0.1, 0.9))
-def test_being_best_at_both_is_being_best(words: dict[int, float], meaning: dict[int, float], share: float) -> None:
-    best = {0: 100.0} | words, {0: 1.0} | meaning
-
-    scores = hybrid(*best, words_share=share)
-
-    assert scores[0] == max(scores.values())
-
-
-@pytest.mark.parametrize(
-    ("words", "meaning", "best"),
-    [({}, {}, None), ({1: 3.0}, {}, 1), ({}, {2: 0.4}, 2), ({1: 3.0}, {2: -0.4}, 1)],
-)
-def test_one_side_alone_is_enough(words: dict[int, float], meaning: dict[int, float], best: int | None) -> None:
-    scores = hybrid(words, meaning, words_share=0.5)
-
-    assert max(scores, key=scores.__getitem__, default=None) == best
 
 
 @pytest.mark.parametrize(("half_lives", "expected"), [(0, 1), (1, 0.5), (2, 0.25), (10, 2**-10), (-1, 1)])

@@ -471,7 +471,7 @@ def test_programs_that_store_and_recall_together_embed_every_text(url: str) -> N
     eventually(lambda: stores[0].count_waiting() == 0)
     eventually(lambda: stores[0]._store.list_waiting_tenants(embedding_queue.EVER) == [])
     for store in stores:
-        assert len(store.agent("atlas").recall("car", limit=50, min_score=0)) == 40
+        assert len(store.agent("atlas").recall("car", limit=50)) == 40
         store.close()
 
 
