@@ -306,3 +306,27 @@ def test_without_the_runtime_recall_works_by_words() -> None:
 
         assert [hit.text for hit in agent.recall("tabs or spaces")] == ["Prefers tabs over spaces"]
         assert "pip install" in store.embedder_problem()
+
+
+ENDING = """
+import threading, time
+from wellkept.providers.minilm import MiniLMEmbedder
+
+embedder, texts = MiniLMEmbedder(), ["The quick brown fox jumps over the lazy dog. " * 20] * 8
+
+def embed_on():
+    while True:
+        embedder.embed(texts)
+
+embedder.embed(["warm"])
+for _ in range(3):
+    threading.Thread(target=embed_on, daemon=True).start()
+time.sleep(0.2)
+print("done")
+"""
+
+
+def test_a_program_may_end_while_its_threads_embed() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wellkept.errors import ModelError
 from wellkept.program import FORMER_NAME
-from wellkept.providers.foreign import call_foreign
+from wellkept.providers.foreign import NATIVE_CALLS
 from wellkept.providers.word_pieces import WordPieces
 
 GRAPH_FILE, VOCABULARY_FILE = "minilm.onnx", "minilm_vocabulary.txt"
@@ -76,7 +76,7 @@ class _Encoder:
         ids = np.array([[*each, *[0] * (longest - len(each))] for each in batch], np.int64)
         mask = np.array([[1.0] * len(each) + [0.0] * (longest - len(each)) for each in batch], np.float32)
         # The runtime's errors share no narrower type.
-        answer = call_foreign("built-in embedder", lambda: self.session.run(None, {"ids": ids, "mask": mask}))
+        answer = NATIVE_CALLS.call("built-in embedder", lambda: self.session.run(None, {"ids": ids, "mask": mask}))
         vectors: Floats = answer[0]
         return vectors
 
@@ -94,7 +94,7 @@ def _load() -> _Encoder:
     if not _loaded:
         with _lock:
             if not _loaded:
-                _loaded.append(_open())
+                _loaded.append(NATIVE_CALLS.call("built-in embedder", _open))
     return _loaded[0]
 
 
@@ -108,10 +108,7 @@ def _open() -> _Encoder:
     options.log_severity_level = ERRORS_ONLY
     folder = resources.files(__package__)
     with resources.as_file(folder / GRAPH_FILE) as path:
-        session = call_foreign(
-            "built-in embedder",
-            lambda: runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]),
-        )
+        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     pieces = (folder / VOCABULARY_FILE).read_text("utf-8").rstrip("\n").split("\n")
     return _Encoder(session, WordPieces({piece: number for number, piece in enumerate(pieces)}, limit=MAX_PIECES))
 

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 
 from wellkept.errors import Invalid, ModelError
 from wellkept.program import FORMER_NAME
-from wellkept.providers.foreign import call_foreign
+from wellkept.providers.foreign import NATIVE_CALLS
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx")
 WEIGHTS_SUFFIX = "_data"  # a model of more than 2 GB keeps its weights in model.onnx_data
@@ -152,7 +152,7 @@ class _Encoder:
         encodings = self.tokenizer.encode_batch(list(texts))
         feeds = {name: np.array([_FEEDS[name](each) for each in encodings], kind) for name, kind in self.inputs.items()}
         # The runtime's errors share no narrower type.
-        (answer,) = call_foreign("ONNX model", lambda: self.session.run([self.output], feeds))
+        (answer,) = NATIVE_CALLS.call("ONNX model", lambda: self.session.run([self.output], feeds))
         vectors = self._pool(np.asarray(answer, np.float32), [each.attention_mask for each in encodings])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: Floats = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
