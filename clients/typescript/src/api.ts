@@ -1292,10 +1292,12 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            relevance: number;
             score: number;
             source: components["schemas"]["Source"];
             text: string;
             title: string;
+            weak: boolean;
         };
         ImportedBody: {
             added: {
@@ -1730,10 +1732,12 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            relevance: number;
             score: number;
             source: components["schemas"]["Source"];
             text: string;
             title: string;
+            weak: boolean;
         };
         PrivateMemory: {
             text: string | null;
@@ -2098,10 +2102,12 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            relevance: number;
             score: number;
             source: components["schemas"]["Source"];
             text: string;
             title: string;
+            weak: boolean;
             weights: {
                 [key: string]: number;
             };
@@ -2118,10 +2124,12 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            relevance: number;
             score: number;
             source: components["schemas"]["Source"];
             text: string;
             title: string;
+            weak: boolean;
             weights: {
                 [key: string]: number;
             };
