@@ -24,7 +24,7 @@ SAMPLE = """\
 COMPARED = {
     "as configured": Settings.load(),
     "words alone": Settings.load(flags={"embedder": "off"}),
-    "stricter floor": Settings.load(flags={"recall_floor": 0.2}),
+    "more words": Settings.load(flags={"similarity_words": 0.8}),
 }
 
 

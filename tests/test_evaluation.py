@@ -361,3 +361,37 @@ def test_the_languages_ask_the_same() -> None:
     assert all(each == ids["en"] for each in ids.values())
     assert all(each == expected["en"] for each in expected.values())
     assert len({each.text for one in sets.values() for each in one.questions}) == 500
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_pairs_of_a_fact_and_a_question_are_notes(tmp_path: Path, suffix: str) -> None:
+    pairs = [{"fact": "Keeps kosher", "question": "which restaurant fits his diet?", "domain": "food"}, PAIR]
+    path = tmp_path / f"pairs.{suffix}"
+    path.write_text(json.dumps(pairs) if suffix == "json" else "\n".join(map(json.dumps, pairs)))
+
+    (one,) = read_sets(path)
+
+    assert [(each.text, each.fields["kind"]) for each in one.memories] == [
+        ("Keeps kosher", "note"),
+        ("Owns a dog", "note"),
+    ]
+    assert [(each.text, each.type) for each in one.questions] == [
+        (pairs[0]["question"], "food"),
+        (PAIR["question"], ""),
+    ]
+    assert [list(each.expected) for each in one.questions] == [[each.id] for each in one.memories]
+
+
+def test_what_has_no_session_is_a_note(tmp_path: Path) -> None:
+    turn = {"id": "t", "speaker": "Ann", "ts": "2026-01-01T00:00:00", "session": "s", "text": "I moved"}
+    fact = {"id": "o", "speaker": "Ann", "ts": "2026-01-01T00:00:00", "text": "Ann moved"}
+    asked = [{"query": "Did Ann move?", "turns": ["o"]}]
+    (tmp_path / "one.jsonl").write_text(json.dumps({"id": "c", "memories": [turn, fact], "questions": asked}))
+
+    (one,) = read_sets(tmp_path / "one.jsonl")
+
+    assert [each.spoken for each in one.memories] == ["Ann: I moved", "Ann moved"]
+    assert one.memories[1].fields == {"kind": "note"}
+
+
+PAIR = {"fact": "Owns a dog", "question": "which pet does he have?"}

@@ -175,9 +175,9 @@ def report(label: str, results: Sequence[tuple[Asked, Floats]]) -> None:
             auc = np.mean([(best > each).mean() + (best == each).mean() / 2 for each in foreign]) if foreign else 0
             print(
                 f"{label:8} {family:13} {len(found):4}  R@5 {mean[0]:.3f}  R@{HITS} {mean[1]:.3f} ± {error[1]:.3f}  "
-                f"AUC {auc:.3f}  first {np.mean(best):.2f} "
-                f"rated {np.mean([is_hit for _, is_hit in first]):.2f} relevant"
-                f"  weak: {np.mean(best < WEAK):.2f} answerable {np.mean(np.array(foreign) < WEAK):.2f} others",
+                f"AUC {auc:.3f}  first {np.mean(best):.2f} rated, "
+                f"{np.mean([is_hit for _, is_hit in first]):.2f} relevant  "
+                f"weak: {np.mean(best < WEAK):.2f} answerable, {np.mean(np.array(foreign) < WEAK):.2f} others",
                 flush=True,
             )
 

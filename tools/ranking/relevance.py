@@ -114,9 +114,8 @@ def fit_relevance(rated: Sequence[Rated]) -> Relevance:
         weights = fit_logistic(rows, is_found, weight, [name for name in names for _ in range(3)])
         # What hardly counts is left out, and the rest fitted again.
         effects = np.abs(weights * rows.std(0)).reshape(-1, 3).max(1)
-        keeps = [
-            name == "constant" or each > LEAST_WEIGHT * effects.max() for name, each in zip(names, effects, strict=True)
-        ]
+        least = LEAST_WEIGHT * effects.max()
+        keeps = [name == "constant" or each > least for name, each in zip(names, effects, strict=True)]
         kept = dict(zip(names, weights.reshape(-1, 3).round(4).tolist(), strict=True))
         names = [name for name, is_kept in zip(names, keeps, strict=True) if is_kept]
     answered = {name: tuple(row) for name, row in kept.items()}

@@ -1292,10 +1292,12 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            relevance: number;
             score: number;
             source: components["schemas"]["Source"];
             text: string;
             title: string;
+            weak: boolean;
         };
         ImportedBody: {
             added: {
@@ -1731,10 +1733,12 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            relevance: number;
             score: number;
             source: components["schemas"]["Source"];
             text: string;
             title: string;
+            weak: boolean;
         };
         PrivateMemory: {
             text: string | null;
@@ -2099,10 +2103,12 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            relevance: number;
             score: number;
             source: components["schemas"]["Source"];
             text: string;
             title: string;
+            weak: boolean;
             weights: {
                 [key: string]: number;
             };
@@ -2119,10 +2125,12 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            relevance: number;
             score: number;
             source: components["schemas"]["Source"];
             text: string;
             title: string;
+            weak: boolean;
             weights: {
                 [key: string]: number;
             };

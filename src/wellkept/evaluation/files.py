@@ -1,6 +1,7 @@
 """Files of labelled memories and questions, recognised by their content, gzipped or not.
 
 - Labelled lines: JSONL, a line is a memory (`memory`, `id`, …) or a question (`question`, `expected`, …).
+- Pairs: a JSON list, or JSONL, of facts with a question about each (`fact`, `question`).
 - Conversations: JSONL, a line is a conversation or a collection of documents (`memories`, `questions`).
 - LoCoMo: a JSON list of conversations (`conversation`, `qa`).
 - LongMemEval: a JSON list of questions, each with its haystack (`haystack_sessions`, …).
@@ -12,11 +13,19 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from wellkept.errors import Invalid
-from wellkept.evaluation.forms import parse_conversation, parse_locomo, parse_longmemeval, parse_memory, parse_question
+from wellkept.evaluation.forms import (
+    parse_conversation,
+    parse_locomo,
+    parse_longmemeval,
+    parse_memory,
+    parse_pair,
+    parse_question,
+)
 from wellkept.evaluation.sets import LabelledMemory, LabelledQuestion, LabelledSet
 
 T = TypeVar("T")
@@ -24,8 +33,8 @@ T = TypeVar("T")
 GZIP_MAGIC = b"\x1f\x8b"
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 FORMS = (
-    "JSONL with `memory` or `question` on each line, JSONL with `memories` and `questions` on each line, "
-    "or the JSON of LoCoMo or LongMemEval"
+    "JSONL with `memory` or `question`, or with `fact` and `question`, on each line, JSONL with `memories` and "
+    "`questions` on each line, or the JSON of LoCoMo or LongMemEval"
 )
 
 
@@ -97,6 +106,9 @@ def _parse_list(text: str, name: str) -> Iterator[LabelledSet]:
         entries = json.loads(text)
     except ValueError as error:
         raise Invalid(f"{name} is no valid JSON: {error}.") from None
+    if isinstance(entries, list) and entries and all(isinstance(each, dict) and "fact" in each for each in entries):
+        yield from _group_lines(enumerate(entries, 1), name)
+        return
     for number, entry in enumerate(entries, 1):
         keys = entry.keys() if isinstance(entry, dict) else ()
         if "haystack_sessions" in keys:
@@ -114,7 +126,11 @@ def _group_lines(records: Iterable[tuple[int, Mapping[str, Any]]], name: str) ->
         group, place = str(line.get("set", "")), f"Line {number} of {name}"
         memories.setdefault(group, [])
         questions.setdefault(group, [])
-        if "memory" in line:
+        if "fact" in line:
+            fact, question = _guard(partial(parse_pair, id=f"line {number}"), line, place)
+            memories[group].append(fact)
+            questions[group].append(question)
+        elif "memory" in line:
             memories[group].append(_guard(parse_memory, line, place))
         else:
             questions[group].append(_guard(parse_question, line, place))

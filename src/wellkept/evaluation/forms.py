@@ -55,12 +55,26 @@ def parse_question(line: Mapping[str, Any]) -> LabelledQuestion:
     )
 
 
+def parse_pair(line: Mapping[str, Any], *, id: str) -> tuple[LabelledMemory, LabelledQuestion]:
+    """Parse a fact, which is stored as a note, and the question that it answers."""
+    fact = LabelledMemory(id=id, text=str(line["fact"]), fields={"kind": Kind.NOTE})
+    question = LabelledQuestion(text=str(line["question"]), expected=[id], type=str(line.get("domain", "")))
+    return fact, question
+
+
 def parse_conversation(record: Mapping[str, Any]) -> LabelledSet:
     """Parse one conversation, or one collection of documents, with its questions.
 
-    Blank turns are left out, and so are questions whose evidence is not in the conversation.
+    Blank turns are left out, and so are questions whose evidence is not in the conversation. What has neither a session
+    nor a title is a fact, and stored as a note.
     """
     speakers = _assign_roles(each.get("speaker") for each in record["memories"])
+
+    def describe(each: Mapping[str, Any]) -> Mapping[str, Any]:
+        if each.get("session") is None and each.get("title") is None:
+            return {"fields": {"kind": Kind.NOTE}}
+        return speakers.get(each.get("speaker") or "", {})
+
     memories = [
         LabelledMemory(
             id=str(each["id"]),
@@ -68,7 +82,7 @@ def parse_conversation(record: Mapping[str, Any]) -> LabelledSet:
             session=None if each.get("session") is None else str(each["session"]),
             created_at=_find_time(each.get("ts")),
             title=each.get("title"),
-            **speakers.get(each.get("speaker") or "", {}),
+            **describe(each),
         )
         for each in record["memories"]
         if each["text"].strip()

@@ -222,7 +222,7 @@ class Replay:
             if is_by_session
             else {},
             alive=alive,
-            hits=len(hits),
+            hits=sum(not hit.weak for hit in hits),
             seconds=seconds,
         )
 

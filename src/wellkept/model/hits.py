@@ -1,4 +1,4 @@
-"""What a recall finds."""
+"""Hits: the items that a recall finds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WEAK = 0.2
 
 
 NOTHING_FITS = "Nothing fits well; these are the nearest."
-"""What is said of an answer that has only weak hits."""
+"""Sentence for an answer that has only weak hits."""
 
 
 class HeldWord(NamedTuple):

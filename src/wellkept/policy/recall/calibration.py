@@ -84,7 +84,7 @@ class Relevance:
 
 @dataclass(frozen=True, slots=True)
 class FamilyWeights:
-    """How one family of memories, facts or turns, is ranked and rated."""
+    """Weights by which one family of memories, facts or turns, is ranked and rated."""
 
     ranking: Mapping[str, tuple[float, float]]  # by feature: for long and for short records
     with_meaning: Relevance

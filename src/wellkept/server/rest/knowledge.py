@@ -151,6 +151,8 @@ class PassageHit(BaseModel):
     id: Annotated[str, Field(description="The document's id and the passage's position.")]
     text: str
     score: Annotated[float, Field(description="Probability that a person would call the passage relevant, 0 to 1.")]
+    relevance: Annotated[float, Field(description="Chance, 0 to 1, that it helps with the question.")]
+    weak: Annotated[bool, Field(description="It is only the nearest there is, and probably no answer.")]
     parts: dict[str, float]
     document_id: str
     title: str
