@@ -163,6 +163,7 @@ PAUSES = {
     "wellkept.store.sqlite.writer": "orders snapshots by the time they began",
     "wellkept.store.postgres.schema": "lets others pass while it waits for a lock",
     "wellkept.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
+    "wellkept.services.background.embedder_calls": "embeds for a recall no longer than allowed",
     "wellkept.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "wellkept.client.connection": "waits before it tries again",
     "wellkept.cli.process": "says how long a command took",

@@ -226,8 +226,7 @@ class Wellkept(CheckedMethods):
     def embed_waiting(self, *, progress: Progress | None = None) -> int:
         """Compute a vector for every text that has none, and return how many were computed.
 
-        `progress` is called with the number computed and the total. Texts the embedder refuses are skipped;
-        `find_refused` names them.
+        `progress` is called with the number computed and the total. `find_refused` names texts that are skipped.
 
         Raises: ModelError when the embedder fails altogether.
         """
@@ -353,19 +352,15 @@ class Wellkept(CheckedMethods):
 
     def _open_embedding(self, requested: Embedder | None, replace_embedder: bool) -> Embedding:
         settings = self.settings
-        embedder = (
-            open_embedder(settings.embedder, api_key=settings.openai_api_key, base_url=settings.openai_base_url)
-            if requested is None
-            else CheckedEmbedder(requested)
-        )
-        if embedder is None:
-            return Embedding(self._store, None, self._now)
-        if replace_embedder:
+        embedder: Embedder | None = None if requested is None else CheckedEmbedder(requested)
+        if requested is None:
+            key, address = settings.openai_api_key, settings.openai_base_url
+            embedder = open_embedder(settings.embedder, api_key=key, base_url=address)
+        if embedder is not None and replace_embedder:
             self._store.change_embedder(embedder.name, embedder.dimensions)
-        elif not getattr(embedder, "is_remote", False):
+        elif embedder is not None and not getattr(embedder, "is_remote", False):
             # A remote embedder is not contacted here: it may be unreachable, and memory works without it.
-            replaces = getattr(embedder, "replaces", ())
-            self._store.use_embedder(embedder.name, embedder.dimensions, replaces=replaces)
+            self._store.use_embedder(embedder.name, embedder.dimensions, replaces=getattr(embedder, "replaces", ()))
         return Embedding(self._store, embedder, self._now)
 
 

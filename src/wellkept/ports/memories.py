@@ -21,7 +21,7 @@ from wellkept.model import (
     UserCount,
 )
 from wellkept.policy.memories.categories import LIFETIMES, Lifetimes
-from wellkept.ports.providers import Vector
+from wellkept.ports.providers import Vector, Vectors
 
 if TYPE_CHECKING:
     from wellkept.policy.filters.conditions import Condition
@@ -102,7 +102,7 @@ class MemoryStore(Protocol):
         The agent is created if necessary. A memory without a vector waits for embedding.
         """
 
-    def encode_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None] = ()) -> Sequence[Encoded]:
+    def encode_memories(self, memories: Sequence[Memory], vectors: Vectors = ()) -> Sequence[Encoded]:
         """Prepare memories before their transaction; return what `add_memories` takes instead of the vectors."""
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Vector: TypeAlias = "NDArray[np.float32]"
 """Embedding of one text, a unit vector."""
 
+Vectors: TypeAlias = "Sequence[Vector | None]"
+"""Vectors of several texts; None where one is computed later. Empty: all are."""
+
 EmbedTexts: TypeAlias = "Callable[[Sequence[str]], Sequence[Vector | None]]"
 """Function that returns a vector for each text; None where it is computed later."""
 

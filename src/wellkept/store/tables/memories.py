@@ -16,7 +16,7 @@ from wellkept.policy.filters.conditions import EQUAL, STATE, Comparison, Conditi
 from wellkept.policy.names import memory_id, memory_seq
 from wellkept.policy.recall.similarity import Evidence
 from wellkept.policy.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
-from wellkept.ports import Encoded, EncodedMemory, MemorySummary, Vector
+from wellkept.ports import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
 from wellkept.store.conditions import Clause, compile_filter
 from wellkept.store.engine import Engine, Row, Unit, Units
 from wellkept.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
@@ -71,22 +71,19 @@ class MemoryRows(Units):
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
 
-    def encode_memories(
-        self, memories: Sequence[Memory], vectors: Sequence[Vector | None] = ()
-    ) -> Sequence[EncodedMemory]:
-        words = [index_terms(memory.text) for memory in memories]
-        entries = self._engine.index.encoded(words, vectors or [None] * len(words))
-        return [EncodedMemory(memory_values(memory, 0), entry) for memory, entry in zip(memories, entries, strict=True)]
+    def encode_memories(self, memories: Sequence[Memory], vectors: Vectors = ()) -> Sequence[EncodedMemory]:
+        words, vectors = [index_terms(each.text) for each in memories], vectors or [None] * len(memories)
+        entries = self._engine.index.encoded(words, vectors)
+        return [EncodedMemory(memory_values(each, 0), entry) for each, entry in zip(memories, entries, strict=True)]
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
         if not memories:
             return []
-        owner = memories[0].owner
+        owner, pairs = memories[0].owner, zip(memories, vectors, strict=True)
         if any(memory.owner != owner for memory in memories):
             raise Invalid("Memories that are added together must belong to one agent.")
         encoded = [
-            each if isinstance(each, EncodedMemory) else self.encode_memories([memory], [each])[0]
-            for memory, each in zip(memories, vectors, strict=True)
+            each if isinstance(each, EncodedMemory) else self.encode_memories([one], [each])[0] for one, each in pairs
         ]
         rows = [each.row for each in encoded]
 
