@@ -147,7 +147,7 @@ def test_a_replacement_that_was_interrupted_goes_on(
     drop = store._drop_vectors
     with monkeypatch.context() as patch:
         patch.setattr(store, "list_tenants", lambda: [ann.tenant])
-        patch.setattr(store, "_drop_vectors", lambda number: (drop(number), stop()))
+        patch.setattr(store, "_drop_vectors", lambda number: (drop(number), stop())[0])
         with pytest.raises(KeyboardInterrupt):
             store.use_embedder(EMBEDDER, DIMENSIONS, replaces=("former",))
     assert [waiting(store, each.tenant) for each in (ann, bob)] == [["apples"], []]
