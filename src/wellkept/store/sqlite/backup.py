@@ -335,7 +335,7 @@ def _copy_member(stream: IO[bytes], target: Path | None) -> Json:
 
 
 class _Manifest(NamedTuple):
-    """What a backup says about itself."""
+    """Manifest of a backup, as far as it is used."""
 
     created_at: datetime
     members: dict[str, Json]  # size and checksum of each, by name
