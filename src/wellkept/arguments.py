@@ -123,7 +123,11 @@ def compile_shape(hint: Any) -> Shape:
     if kind in (Union, types.UnionType):
         return _compile_union(inner)
     if kind is Literal:
-        return TEXT if isinstance(inner[0], str) else Shape(lambda value: value is inner[0], str(inner[0]))
+        return (
+            TEXT
+            if isinstance(inner[0], str)
+            else Shape(lambda value: any(value is each for each in inner), str(inner[0]))
+        )
     if kind is Callable:
         return Shape(callable, "a function")
     if not isinstance(kind, type):
