@@ -28,6 +28,12 @@ MONEY = re.compile(
 )
 """Amounts of money in figures; "pounds" alone may be a weight."""
 
+MONEY_SIGNS = tuple(
+    """$ € £ ¥ ₹ usd eur gbp chf jpy dollar buck cent quid franc yen rupee budget invoice price salary payment refund
+    rent fee deposit loan mortgage""".split()
+)
+"""Letters without which no amount of money is in a text."""
+
 MONEY_IN_WORDS = re.compile(r"(?:hundred|thousand|illion|ty) (?:dollars|euros|pounds|francs|yen)\b")
 
 APPROVAL = re.compile(r"\b(?:approv(?:e|es|ed|al|als|ing)|sign(?:ed)?[- ]off|authori[sz]ation|go-ahead)\b(?! rating)")

@@ -4,8 +4,9 @@ A cue is a pattern over one sentence in lower case with straight apostrophes. It
 words occurs, and it counts only without a blocker shortly before it in the same clause ("not", "if", "almost").
 Patterns have no unbounded repetition, so matching takes linear time.
 
-In a table of cues a line is `triggers: pattern`. A trigger is a word, or letters anywhere in the sentence after `*`. An
-indented line continues the pattern above it, and `<NAME>` inserts a part.
+In a table of cues a line is `triggers: pattern`, or `triggers & words: pattern` if one of these words must occur, too.
+A trigger is a word, or letters anywhere in the sentence after `*`. An indented line continues the pattern above it, and
+`<NAME>` inserts a part.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ SIGN = "*"
 
 @dataclass(frozen=True)
 class Cue:
-    """One pattern, and the words that cancel it when they stand before it."""
+    """One pattern, the words that cancel it when they stand before it, and those of which it contains at least one."""
 
     source: str
     blockers: frozenset[str]
+    needs: frozenset[str] = frozenset()
+
+    def may_match(self, words: set[str]) -> bool:
+        """Return False if the pattern cannot match a sentence of these words."""
+        return not self.needs or not self.needs.isdisjoint(words)
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -184,7 +190,8 @@ def parse_cues(table: str, blockers: Collection[str], parts: Mapping[str, str] |
     known, by_trigger, by_sign = frozenset(blockers), dict[str, list[Cue]](), list[tuple[str, Cue]]()
     for line in table.strip("\n").replace("\n    ", "").splitlines():
         triggers, pattern = (fill_parts(part, parts or {}) for part in line.split(": ", 1))
-        cue = Cue(pattern, known)
+        triggers, _, needs = triggers.partition(" & ")
+        cue = Cue(pattern, known, frozenset(needs.split()))
         for trigger in triggers.split():
             if trigger.startswith(SIGN):
                 by_sign.append((trigger.removeprefix(SIGN), cue))

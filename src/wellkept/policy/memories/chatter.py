@@ -8,7 +8,7 @@ recognised is a statement, so in doubt it is kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from wellkept.policy.lexicon.entries import Lexicon, split_words
@@ -67,12 +67,14 @@ def read_text(text: str) -> ChatterReading:
     return ChatterReading(False, all(_is_empty(sentence, lexicon) for sentence in _split_sentences(tokens)))
 
 
-def has_first_person(text: str) -> bool:
-    """Return True if the speaker talks about themselves.
+def has_first_person(text: str, known: Collection[str] | None = None) -> bool:
+    """Return True if the speaker talks about themselves. `known` are the words of the text, if the caller has them.
 
     >>> has_first_person("Mi hermano se mudó"), has_first_person("I decided to move"), has_first_person("We agreed")
     (True, True, False)
     """
+    if known is not None and ANY.first_person.isdisjoint(known):
+        return False
     lowered = text.lower().replace("’", "'")
     words = _TOKEN.findall(lowered)
     # A short sentence may not tell its language; then the words of any language count, which keeps rather than forgets.

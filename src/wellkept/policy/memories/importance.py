@@ -6,7 +6,8 @@ themselves; every other statement is a fact. A long answer of an assistant is ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from wellkept.lazy import LazyModule, lazy_pattern
@@ -54,11 +55,18 @@ MAX_ANSWER_CHARS = 300
 """The same for a long answer, whose beginning tells if it reports a decision, a finished task or an error."""
 
 _DIGIT = lazy_pattern(r"[0-9]")
-_SENTENCE_END = lazy_pattern(r"(?<=[.!?])\s+|;\s|\n")
+# Of a normalised text. Alternatives that start with a character are found seven times as fast as one with lookbehind.
+_SENTENCE_END = lazy_pattern(r"[ \n](?<=[.!?].)\s*|;\s|\n", re.DOTALL)
 _WORD = lazy_pattern(r"[^\W_]+(?:'[^\W_]+)*")
 _CLAUSE_END = lazy_pattern(r"[,;:–—(]| but | and then | although | though ")
 _LINE_SPACE = lazy_pattern(r"[^\S\n]+")
 _LONG_SPACE = lazy_pattern(r"  |[^\S\n ]")
+# Everything in ASCII that is no part of a word, and the apostrophe, becomes a space.
+_BREAKS = bytes(code if chr(code).isalnum() or chr(code) == "'" else ord(" ") for code in range(128)) + bytes(128)
+_APPROVAL_SIGNS = ("approv", "sign", "authori", "go-ahead")
+_PERSONAL_SIGNS = ("my ", "i ", "i'm ", "call me")
+_MONEY_WORDS = (" dollars", " euros", " pounds", " francs", " yen")
+"""Letters without which the pattern cannot match; they are found in a twentieth of the time."""
 
 
 class Judgement(NamedTuple):
@@ -84,17 +92,17 @@ def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answe
     """
     if role in ANSWERING and is_long_answer(text):
         beginning = _normalize(text[:MAX_ANSWER_CHARS])
-        like = _sounds_like(beginning, set(_WORD.findall(beginning)))
+        like = _sounds_like(beginning, set(_split_words(beginning)))
         return Judgement(like or Category.ROUTINE, _rate(text, beginning, role, like))
     beginning = _normalize(text[:MAX_CHARS])
-    words = set(_WORD.findall(beginning))
+    words = set(_split_words(beginning))
     if role in MAY_INSTRUCT and (_is_instruction(beginning, words) or _is_instruction_later(text)):
         return Judgement(Category.EXPLICIT, EXPLICIT)
     reading = chatter.read_text(text)
     like = None if reading.is_small_talk else _sounds_like(beginning, words)
     importance = SMALL_TALK if reading.is_small_talk else _rate(text, beginning, role, like)
     if like is not None:
-        is_personal = role is Role.USER and chatter.has_first_person(text[:MAX_CHARS])
+        is_personal = role is Role.USER and chatter.has_first_person(text[:MAX_CHARS], words)
         return Judgement(Category.FACT if is_personal else like, importance)
     return Judgement(Category.ROUTINE if reading.is_chatter and not is_answer() else Category.FACT, importance)
 
@@ -106,7 +114,7 @@ def find_category_of_sentence(text: str) -> Category | None:
     'decision'
     """
     normalized = _normalize(text[:MAX_CHARS])
-    words = set(_WORD.findall(normalized))
+    words = set(_split_words(normalized))
     return Category.EXPLICIT if _is_instruction(normalized, words) else _sounds_like(normalized, words)
 
 
@@ -136,24 +144,45 @@ def _rate(text: str, beginning: str, role: Role, like: Category | None) -> float
     has_money = _has_money(beginning)
     if like is not None:
         return round(BY_CATEGORY[like] + (MONEY_BONUS if has_money else 0.0), 2)
-    if has_money or cues.APPROVAL.search(beginning):
+    if has_money or (_has_sign(_APPROVAL_SIGNS, beginning) and cues.APPROVAL.search(beginning)):
         return WEIGHTY
     if role is Role.TOOL_RESULT:
         return TOOL_OUTPUT
     if text.rstrip().endswith("?"):
         return QUESTION
-    return PERSONAL if cues.PERSONAL.search(beginning) else STATEMENT
+    is_personal = _has_sign(_PERSONAL_SIGNS, beginning) and cues.PERSONAL.search(beginning)
+    return PERSONAL if is_personal else STATEMENT
 
 
 def _has_money(normalized: str) -> bool:
-    if _DIGIT.search(normalized) and cues.MONEY.search(normalized):
+    if _DIGIT.search(normalized) and _has_sign(cues.MONEY_SIGNS, normalized) and cues.MONEY.search(normalized):
         return True
-    return cues.MONEY_IN_WORDS.search(normalized) is not None
+    return _has_sign(_MONEY_WORDS, normalized) and cues.MONEY_IN_WORDS.search(normalized) is not None
+
+
+def _has_sign(signs: tuple[str, ...], text: str) -> bool:
+    # A generator would take twice as long.
+    for sign in signs:  # noqa: SIM110
+        if sign in text:
+            return True
+    return False
+
+
+def _split_words(normalized: str) -> list[str]:
+    """Return the words of a text, as `_WORD` does in four times the time."""
+    if not normalized.isascii():
+        return _WORD.findall(normalized)
+    words = normalized.encode().translate(_BREAKS).decode().split()
+    if "'" not in normalized:
+        return words
+    return [part for word in words for part in (_WORD.findall(word) if "'" in word else (word,))]
 
 
 def _normalize(text: str) -> str:
     """Convert to lower case, straight apostrophes and single spaces; line breaks stay."""
     lowered = text.lower().replace("’", "'")
+    if lowered.isascii() and lowered.isprintable():
+        return _LINE_SPACE.sub(" ", lowered) if "  " in lowered else lowered
     return _LINE_SPACE.sub(" ", lowered) if _LONG_SPACE.search(lowered) else lowered
 
 
@@ -162,7 +191,7 @@ def _is_instruction_later(text: str) -> bool:
     if len(text) <= MAX_CHARS:
         return False
     rest = _normalize(text[MAX_CHARS:])
-    return _is_instruction(rest, set(_WORD.findall(rest)))
+    return _is_instruction(rest, set(_split_words(rest)))
 
 
 def _is_instruction(normalized: str, words: set[str]) -> bool:
@@ -171,7 +200,7 @@ def _is_instruction(normalized: str, words: set[str]) -> bool:
     if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
         return False
     for sentence in _SENTENCE_END.split(normalized):
-        spoken = set(_WORD.findall(sentence))
+        spoken = set(_split_words(sentence))
         if _has_cue(explicit, sentence, spoken):
             return True
         if not sentence.endswith("?") and _has_cue(remember, sentence, spoken):
@@ -181,13 +210,13 @@ def _is_instruction(normalized: str, words: set[str]) -> bool:
 
 def _sounds_like(normalized: str, words: set[str]) -> Category | None:
     """Return the category with the longest lifetime that a sentence sounds like."""
-    tables = [cues.CUES[category] for category in BY_CATEGORY]
-    if not any(table.may_match(normalized, words) for table in tables):
+    likely = [category for category in BY_CATEGORY if cues.CUES[category].may_match(normalized, words)]
+    if not likely:
         return None
     found: Category | None = None
     for sentence in _SENTENCE_END.split(normalized):
-        spoken = _WORD.findall(sentence)
-        like = _categorise_sentence(sentence.strip(), spoken) if spoken else None
+        spoken = _split_words(sentence)
+        like = _categorise_sentence(sentence.strip(), spoken, likely) if spoken else None
         if like is Category.DECISION:
             return like
         if like is Category.TASK_COMPLETION or found is None:
@@ -195,27 +224,36 @@ def _sounds_like(normalized: str, words: set[str]) -> Category | None:
     return found
 
 
-def _categorise_sentence(sentence: str, words: list[str]) -> Category | None:
-    known, tables = set(words), cues.CUES
+def _categorise_sentence(sentence: str, words: list[str], likely: Collection[Category]) -> Category | None:
+    known = set(words)
+
+    def sounds_like(category: Category) -> bool:
+        return category in likely and _has_cue(cues.CUES[category], sentence, known)
+
     if not sentence.endswith("?"):
-        if _has_cue(tables["decision"], sentence, known):
+        if sounds_like(Category.DECISION):
             return Category.DECISION
-        if _has_cue(tables["task_completion"], sentence, known) and not cues.COUNTED_FAILURES.search(sentence):
+        if sounds_like(Category.TASK_COMPLETION) and not cues.COUNTED_FAILURES.search(sentence):
             return Category.TASK_COMPLETION
     elif words[0] in cues.YES_NO_STARTS or cues.DEFINITION.search(sentence):
         return None
-    return Category.ERROR if _has_cue(tables["error"], sentence, known) else None
+    return Category.ERROR if sounds_like(Category.ERROR) else None
 
 
 def _has_cue(table: CueTable, sentence: str, words: set[str]) -> bool:
     """Return True if a cue occurs in the sentence without a blocker before it in its clause."""
-    tried = [cue for trigger in words & table.triggers for cue in table.by_trigger[trigger]]
-    tried += [cue for sign, cue in table.by_sign if sign in sentence]
-    return any(
-        not _is_blocked(sentence, match.start(), cue.blockers)
-        for cue in dict.fromkeys(tried)
-        for match in cue.pattern.finditer(sentence)
-    )
+    triggers = words & table.triggers
+    if not triggers and not table.by_sign:
+        return False
+    tried = {id(cue): cue for trigger in triggers for cue in table.by_trigger[trigger] if cue.may_match(words)}
+    for sign, cue in table.by_sign:
+        if sign in sentence:
+            tried[id(cue)] = cue
+    for cue in tried.values():
+        for match in cue.pattern.finditer(sentence):
+            if not _is_blocked(sentence, match.start(), cue.blockers):
+                return True
+    return False
 
 
 def _is_blocked(sentence: str, position: int, blockers: frozenset[str]) -> bool:

@@ -19,8 +19,9 @@ from wellkept.policy.secrets.public import RUN_HINT, hide_public
 from wellkept.policy.secrets.rules import RULES
 from wellkept.policy.secrets.runs import random_runs
 from wellkept.policy.secrets.shapes import MAX_KEY_CHARS, REMOVED, SecretRule
-from wellkept.policy.secrets.split import join_pieces, split_keys
+from wellkept.policy.secrets.split import PREFIXES, join_pieces, split_keys
 from wellkept.policy.secrets.text import (
+    ENCODED_HINT,
     KEY_HINT,
     SPELLED_HINT,
     TextView,
@@ -42,6 +43,9 @@ MAX_HITS = 4_000
 """Maximum matches of one prefix in a text; the longest memory cannot hold more."""
 
 
+LONG_HINT = r"[!-~]{15}"
+"""Necessary condition of a key that is backwards or rotated: the shortest has a prefix and twelve characters."""
+
 MAX_LOOKBACK = 100
 _KEY_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~-")
 
@@ -56,7 +60,7 @@ class SecretFinding:
 
 
 Span = tuple[str, int, int]
-RUN, SPELLED, KEY = "RUN", "SPELLED", "KEY"
+RUN, SPELLED, KEY, LONG = "RUN", "SPELLED", "KEY", "LONG"
 """Names of the signs that a text may need the more expensive readings. Keys of rules have no capitals."""
 
 _LONGER = {
@@ -180,51 +184,55 @@ def _scan(text: str) -> list[SecretFinding]:
     if RUN in (hints := _HINTS.find(view.text)):
         view = fold_view(hide_public(masked))
     signs = _SIGNS.find(view.text)
-    if SPELLED in hints:
-        signs |= hints
-    if not signs:
+    if not signs and SPELLED not in hints:
         return []
-    readings = _readings(view, signs)
+    readings = _readings(view, signs, hints)
     return _merge(
         [SecretFinding(rule, *view.span(start, end)) for view, spans in readings for rule, start, end in spans]
     )
 
 
-def _readings(plain: TextView, signs: frozenset[str]) -> Iterator[tuple[TextView, Iterator[Span]]]:
+def _readings(
+    plain: TextView, signs: frozenset[str], hints: frozenset[str]
+) -> Iterator[tuple[TextView, Iterator[Span]]]:
     """Yield every reading of a text with the findings in it."""
     yield plain, _scan_all(plain, signs)
-    letters = join_spelled(plain) if SPELLED in signs else None
+    letters = join_spelled(plain) if SPELLED in hints else None
     if letters:
         yield letters, _scan_all(letters)
     keyed = find_busy(plain) if KEY in signs else None
     if not keyed:
         return
-    yield keyed, random_runs(keyed)
-    yield keyed, split_keys(keyed)
+    if RUN in hints:
+        yield keyed, random_runs(keyed)
+    yield keyed, split_keys(keyed, _PREFIXES.find)
     for pieces in join_pieces(keyed):
         yield pieces, _scan_all(pieces)
-    view: TextView | None = keyed
+    view: TextView | None = keyed if _ENCODED.find(keyed.text) else None
     for _ in range(MAX_LEVELS):
         view = decode_runs(view) if view else None
         if view:
             yield view, _scan_all(view)
-            yield view, split_keys(view)
-    for transformed in (reverse_view(keyed), apply_rot13(keyed)):
+            yield view, split_keys(view, _PREFIXES.find)
+    for transformed in (reverse_view(keyed), apply_rot13(keyed)) if LONG in hints else ():
         yield transformed, _scan_shapes(transformed, _DISTINCT_BY_KEY, _DISTINCT_KEYS.find(transformed.text))
 
 
 def _scan_all(view: TextView, signs: frozenset[str] | None = None) -> Iterator[Span]:
     keys = _SIGNS.find(view.text) if signs is None else signs
-    if keys:
+    if keys and keys != _ONLY_KEY:
         yield from _scan_shapes(view, _RULES_BY_KEY, keys)
         yield from find_described(view, keys)
 
 
 _RULES_BY_KEY = {key: [rule for rule in RULES if key in rule.keys] for rule in RULES for key in rule.keys}
+_ONLY_KEY = frozenset({KEY})
 _ORDER = {key: number for number, key in enumerate(_RULES_BY_KEY)}
 _SIGNS = PatternSet([*_RULES_BY_KEY, *DESCRIBING_WORDS], {KEY: KEY_HINT})
 # On their own, because they multiply the states of the automaton for the keys, which then no longer fit its memory.
-_HINTS = PatternSet((), {RUN: RUN_HINT, SPELLED: SPELLED_HINT})
+_HINTS = PatternSet((), {RUN: RUN_HINT, SPELLED: SPELLED_HINT, LONG: LONG_HINT})
+_PREFIXES = PatternSet((), {prefix: f"(?i){re2.escape(prefix)}" for _, _, prefix in PREFIXES})
+_ENCODED = PatternSet((), {"ENCODED": ENCODED_HINT})
 _DISTINCT_BY_KEY = {key: rules for key, rules in _RULES_BY_KEY.items() if rules[0].name != "url-password"}
 _DISTINCT_KEYS = PatternSet(_DISTINCT_BY_KEY)
 

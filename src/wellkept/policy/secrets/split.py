@@ -7,8 +7,7 @@ Prose after a prefix differs from a key because its pieces are words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterator
 from itertools import groupby
 
 from wellkept.policy.secrets.rules import RULES
@@ -36,24 +35,41 @@ MIN_EQUAL_PIECES = 4
 _SIZES = range(2, 13)
 _TOKENS = re.compile(r"[^\s\"'+,]+")
 _FINE_TOKENS = re.compile(r"[^\s\"'+,.|-]+")
+_FOUR_EQUAL = re.compile(rb"([\x02-\x0c])\1{3}")
+_GAPS = bytes.maketrans(b"\"'+,\x1c\x1d\x1e\x1f", b" " * 8)
+_FINE_GAPS = bytes.maketrans(b"\"'+,.|-\x1c\x1d\x1e\x1f", b" " * 11)
 _LINE_END = re.compile(r"(?<=[\w/+=.:@%&-]{3})-?\r?\n(?=[\w/+=.-]{3})")
 _CONCATENATION = re.compile(r"(?<=\w)([\"'])\s?\+\s?\1(?=\w)")
 _CLASS_CHANGE = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]")
 _SEPARATORS = " \t\r\n\v\f-.,;|/\\+\"'`*~()[]:><=&^#"
-_DROP = {ord(c): None for c in _SEPARATORS}
+_DROP = _SEPARATORS.encode()
 _DROPPED = frozenset(_SEPARATORS)
+_SPACED_SK = re.compile(r"(?i)s ?k ?-")
 _PIECE = re.compile(r"[A-Za-z0-9_]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}|[A-Za-z]")
 _LOWER_WORD = re.compile(r"[A-Z]?[a-z]+")
 
 
-def split_keys(view: TextView) -> Iterator[tuple[str, int, int]]:
-    """Yield the rule and range, in `view`, of every split key."""
-    squeezed = view.text.translate(_DROP)
+PREFIXES = tuple(
+    (rule, rule.split, prefix)
+    for rule in RULES
+    if rule.split
+    for prefix in rule.split.prefixes
+    if len(prefix) >= MIN_PREFIX_CHARS or "_" in prefix or prefix == "sk"
+)
+
+
+def split_keys(view: TextView, find_prefixes: Callable[[str], Collection[str]]) -> Iterator[tuple[str, int, int]]:
+    """Yield the rule and range, in `view`, of every split key. `find_prefixes` returns those that occur in a text."""
+    # Three times as quick as the same on strings; every dropped character is one byte.
+    squeezed = view.text.encode(errors="surrogatepass").translate(None, _DROP).decode(errors="surrogatepass")
     if len(squeezed) == len(view.text):
         return
     lower, offsets, walks = squeezed.lower(), list[int](), 0
-    for rule, split, prefix in _prefixes():
+    found = find_prefixes(squeezed)
+    for rule, split, prefix in PREFIXES if found else ():
+        if prefix not in found or (prefix == "sk" and not _SPACED_SK.search(view.text)):
+            continue
         at = lower.find(prefix)
         while at >= 0 and walks < MAX_WALKS:
             walks += 1
@@ -65,17 +81,6 @@ def split_keys(view: TextView) -> Iterator[tuple[str, int, int]]:
             at = lower.find(prefix, at + len(prefix))
 
 
-@lru_cache(maxsize=1)
-def _prefixes() -> tuple[tuple[SecretRule, Split, str], ...]:
-    return tuple(
-        (rule, rule.split, prefix)
-        for rule in RULES
-        if rule.split
-        for prefix in rule.split.prefixes
-        if len(prefix) >= MIN_PREFIX_CHARS or "_" in prefix or prefix == "sk"
-    )
-
-
 def _key_end(
     text: str, squeezed: str, offsets: list[int], at: int, prefix_length: int, rule: SecretRule, split: Split
 ) -> int:
@@ -83,7 +88,7 @@ def _key_end(
     start, body_at = offsets[at], at + prefix_length
     if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
         return 0
-    if prefix_length == 2 and not re.match(r"(?i)s ?k ?-", text[start : start + 5]):
+    if prefix_length == 2 and not _SPACED_SK.match(text, start, start + 5):
         return 0
     body = re.match(
         rf"(?:{split.chars.pattern}){{{split.least},{MAX_KEY_CHARS}}}", squeezed[body_at : body_at + MAX_KEY_CHARS]
@@ -126,7 +131,9 @@ def _is_piece_end(text: str, offset: int) -> bool:
 
 def join_pieces(view: TextView) -> Iterator[TextView]:
     """Yield views in which pieces of equal length, parts around a line break, or `"quoted" + "parts"`, are joined."""
-    for tokens in (_TOKENS, _FINE_TOKENS):
+    for tokens, gaps in ((_TOKENS, _GAPS), (_FINE_TOKENS, _FINE_GAPS)):
+        if not _has_equal_pieces(view.text, gaps):
+            continue
         joined = rewrite_parts(view, _equal_pieces(view.text, [token.span() for token in tokens.finditer(view.text)]))
         if joined:
             yield joined
@@ -134,6 +141,15 @@ def join_pieces(view: TextView) -> Iterator[TextView]:
         joined = rewrite_parts(view, parts)
         if joined:
             yield joined
+
+
+def _has_equal_pieces(text: str, gaps: bytes) -> bool:
+    """Return False if no four tokens in a row have the same length."""
+    try:
+        return _FOUR_EQUAL.search(bytes(map(len, text.encode("ascii", "replace").translate(gaps).split()))) is not None
+    except ValueError:
+        # A token is longer than a byte can tell.
+        return True
 
 
 def _equal_pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[list[Rewriting]]:
@@ -170,7 +186,7 @@ def _has_piece_at_end(text: str, span: tuple[int, int], size: int) -> bool:
 
 def _broken_lines(text: str) -> Iterator[list[Rewriting]]:
     """Yield pairs of lines between which a key is broken."""
-    for gap in _LINE_END.finditer(text):
+    for gap in _LINE_END.finditer(text) if "\n" in text else ():
         before, after = text[max(0, gap.start() - 12) : gap.start()], text[gap.end() : gap.end() + 12]
         if _CLASS_CHANGE.search(before) and _CLASS_CHANGE.search(after):
             yield [(text[gap.start() - 1], gap.start() - 1, gap.start()), (text[gap.end()], gap.end(), gap.end() + 1)]

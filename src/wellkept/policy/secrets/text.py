@@ -55,10 +55,18 @@ _ENCODED = {
     for has_escapes in (False, True)
     for has_pairs in (False, True)
 }
-_SOME_PAIRS = lazy_pattern(r"[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]")
+_SOME_PAIRS_SOURCE = r"[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]"
+_SOME_PAIRS = lazy_pattern(_SOME_PAIRS_SOURCE)
 _VALUE_MARK = lazy_pattern(r"[0-9\"'`@#$%^&*=~+!-]|[a-z][A-Z]")
 KEY_HINT = r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]|%[0-9A-F]|&#|[0-9]{12}"
 _KEY_HINT = lazy_pattern(KEY_HINT)
+_EIGHT = [
+    rf"[A-Za-z0-9+/_-]{{{before}}}(?:[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z])[A-Za-z0-9+/_-]{{{6 - before}}}"
+    for before in range(7)
+]
+ENCODED_HINT = "|".join([*_EIGHT, "[0-9]{12}", "%[0-9A-Fa-f]{2}", r"\\[xu]", "&#", _SOME_PAIRS_SOURCE])
+"""Necessary condition of an encoded run: eight characters of it that are no word, escapes, or pairs of hex digits."""
+
 _ESCAPE = lazy_pattern(r"%([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|&#(\d{2,3});|&#x([0-9A-Fa-f]{2});")
 _HEX = lazy_pattern(r"(?:0x)?(?:[0-9a-f]{2}){6,}|(?:0x)?(?:[0-9A-F]{2}){6,}")
 _NOT_PLAIN = lazy_pattern(r"[^\t\n\r -~]")
