@@ -245,11 +245,11 @@ def _has_cue(table: CueTable, sentence: str, words: set[str]) -> bool:
     triggers = words & table.triggers
     if not triggers and not table.by_sign:
         return False
-    tried = {cue: None for trigger in triggers for cue in table.by_trigger[trigger] if cue.may_match(words)}
+    tried = {id(cue): cue for trigger in triggers for cue in table.by_trigger[trigger] if cue.may_match(words)}
     for sign, cue in table.by_sign:
         if sign in sentence:
-            tried[cue] = None
-    for cue in tried:
+            tried[id(cue)] = cue
+    for cue in tried.values():
         for match in cue.pattern.finditer(sentence):
             if not _is_blocked(sentence, match.start(), cue.blockers):
                 return True

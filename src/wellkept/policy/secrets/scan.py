@@ -10,14 +10,16 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from wellkept.policy.secrets.automaton import PatternSet
+import re2
+
 from wellkept.policy.secrets.context import DESCRIBING_WORDS, find_described
 from wellkept.policy.secrets.public import RUN_HINT, hide_public
 from wellkept.policy.secrets.rules import RULES
 from wellkept.policy.secrets.runs import random_runs
 from wellkept.policy.secrets.shapes import MAX_KEY_CHARS, REMOVED, SecretRule
-from wellkept.policy.secrets.split import join_pieces, split_keys
+from wellkept.policy.secrets.split import PREFIXES, join_pieces, split_keys
 from wellkept.policy.secrets.text import (
     ENCODED_HINT,
     KEY_HINT,
@@ -61,6 +63,43 @@ Span = tuple[str, int, int]
 RUN, SPELLED, KEY, LONG = "RUN", "SPELLED", "KEY", "LONG"
 """Names of the signs that a text may need the more expensive readings. Keys of rules have no capitals."""
 
+_LONGER = {
+    ".": r"\.\S{6}\.",
+    "/": r"/\S{4}",
+    "sk": "(?i)sk[0-9a-f]{4}",
+    "ac": "(?i)ac[0-9a-f]{4}",
+    "pat": "(?i)pat[a-z0-9]{4}",
+    "://": r"://[^\s/]*@",
+    ":": r"(?i)[a-z]:\S{5}",
+}
+"""Keys that many texts contain, with what follows them in every credential."""
+
+
+class PatternSet:
+    """Set of keys, and of patterns by name, that are searched together, whatever their case."""
+
+    def __init__(self, keys: Iterable[str], patterns: Mapping[str, str] = MappingProxyType({})) -> None:
+        options = re2.Options()
+        options.log_errors = False
+        self._set = re2.Set.SearchSet(options)
+        sources = {**{key: _LONGER.get(key) or f"(?i){re2.escape(key)}" for key in keys}, **patterns}
+        self._names = list(sources)
+        for source in sources.values():
+            self._set.Add(source)
+        self._set.Compile()
+
+    def find(self, text: str) -> frozenset[str]:
+        """Return the keys that occur in `text`, and the names of the patterns that do.
+
+        >>> sorted(PatternSet(["key", "dash"], {"digit": "[0-9]"}).find("KEY 2026"))
+        ['digit', 'key']
+        """
+        # Half of a surrogate pair cannot be encoded, and is part of no credential.
+        found: Sequence[int] | None = self._set.Match(text.encode(errors="replace"))
+        return frozenset([self._names[index] for index in found]) if found else _NOTHING
+
+
+_NOTHING: frozenset[str] = frozenset()
 _MARK_START = "[secret removed: "
 _MARK = re.compile(rf"{re.escape(_MARK_START)}([a-z0-9-]{{1,40}})\]")
 _OTHER_RULES = ("password", "token", "pin", "login", "random-run", "secrets")
@@ -166,7 +205,7 @@ def _readings(
         return
     if RUN in hints:
         yield keyed, random_runs(keyed)
-    yield keyed, split_keys(keyed)
+    yield keyed, split_keys(keyed, _PREFIXES.find)
     for pieces in join_pieces(keyed):
         yield pieces, _scan_all(pieces)
     view: TextView | None = keyed if _ENCODED.find(keyed.text) else None
@@ -174,7 +213,7 @@ def _readings(
         view = decode_runs(view) if view else None
         if view:
             yield view, _scan_all(view)
-            yield view, split_keys(view)
+            yield view, split_keys(view, _PREFIXES.find)
     for transformed in (reverse_view(keyed), apply_rot13(keyed)) if LONG in hints else ():
         yield transformed, _scan_shapes(transformed, _DISTINCT_BY_KEY, _DISTINCT_KEYS.find(transformed.text))
 
@@ -192,6 +231,7 @@ _ORDER = {key: number for number, key in enumerate(_RULES_BY_KEY)}
 _SIGNS = PatternSet([*_RULES_BY_KEY, *DESCRIBING_WORDS], {KEY: KEY_HINT})
 # On their own, because they multiply the states of the automaton for the keys, which then no longer fit its memory.
 _HINTS = PatternSet((), {RUN: RUN_HINT, SPELLED: SPELLED_HINT, LONG: LONG_HINT})
+_PREFIXES = PatternSet((), {prefix: f"(?i){re2.escape(prefix)}" for _, _, prefix in PREFIXES})
 _ENCODED = PatternSet((), {"ENCODED": ENCODED_HINT})
 _DISTINCT_BY_KEY = {key: rules for key, rules in _RULES_BY_KEY.items() if rules[0].name != "url-password"}
 _DISTINCT_KEYS = PatternSet(_DISTINCT_BY_KEY)
