@@ -214,8 +214,9 @@ def test_doctor_asks_the_model_if_told_to_and_names_what_was_damaged(program: Pr
     wrong = [line for line in ended.out.splitlines() if not line.startswith("✓")]
     assert wrong[0].startswith("✗ details: 1 of 1 are missing or damaged: default/build-log-")
     assert wrong[1].startswith("  Restore them from a backup")
-    assert wrong[2].startswith("  wellkept serve runs it by itself")
-    assert wrong[3].startswith("✗ model: small: ")
+    assert wrong[2].startswith("  Found by their words meanwhile")
+    assert wrong[3].startswith("  wellkept serve runs it by itself")
+    assert wrong[4].startswith("✗ model: small: ")
 
 
 def test_doctor_notices_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
