@@ -3,7 +3,7 @@
 python evaluate_recall.py questions.jsonl
 
 A line of the file is a memory or a question: {"id": "t1", "memory": "Lena leads billing"} and
-{"question": "Who leads billing?", "expected": ["t1"]}; `"expected": []` says that nothing should be found.
+{"question": "Who leads billing?", "expected": ["t1"]}; `"expected": []` says that all hits should be weak.
 """
 
 import sys

@@ -85,7 +85,8 @@ def test_the_same_in_json(program: Program) -> None:
     assert [(each["version"], each["tags"], each["importance"]) for each in shown["history"]] == [(1, ["a"], 0.25)]
     assert found["items"] == [edited]
     (hit,) = recalled["hits"]
-    assert set(hit) == set("source id text score parts created_at agent_id kind tags weights explain".split())
+    keys = "source id text score relevance weak parts created_at agent_id kind tags weights explain"
+    assert set(hit) == set(keys.split())
     assert set(hit["parts"]) == {"similarity", "recency", "importance", "source"}
     (agent,) = agents["items"]
     assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1, "item": 0}

@@ -43,7 +43,9 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
         "verify_receipt": "needs no store: call it on `Wellkept`",
         **dict.fromkeys(("check", "list_tenants", "mend_index", "embed_waiting", "find_refused"), OPERATOR),
         **dict.fromkeys(("background", "count_waiting", "embedder_problem", "problems", "list_refused"), PROCESS),
-        **dict.fromkeys(("count_bytes", "has_keys", "recent_key", "verify_key", "current_key", "now"), PROCESS),
+        **dict.fromkeys(
+            ("count_bytes", "has_keys", "recent_key", "verify_key", "current_key", "now", "warm_up"), PROCESS
+        ),
     },
 }
 ONLY_PLAIN = {"call_tool": "tools call the verbs of an agent one after the other, and wait for each"}

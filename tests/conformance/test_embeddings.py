@@ -145,9 +145,14 @@ def test_a_replacement_that_was_interrupted_goes_on(
     for each in (ann, bob):
         store.add_memory(note("apples", each), np.eye(1, 8, dtype=np.float32)[0])
     drop = store._drop_vectors
+
+    def drop_and_stop(number: int) -> None:
+        drop(number)
+        stop()
+
     with monkeypatch.context() as patch:
         patch.setattr(store, "list_tenants", lambda: [ann.tenant])
-        patch.setattr(store, "_drop_vectors", lambda number: (drop(number), stop())[0])
+        patch.setattr(store, "_drop_vectors", drop_and_stop)
         with pytest.raises(KeyboardInterrupt):
             store.use_embedder(EMBEDDER, DIMENSIONS, replaces=("former",))
     assert [waiting(store, each.tenant) for each in (ann, bob)] == [["apples"], []]

@@ -71,7 +71,8 @@ def test_the_setup_of_a_coding_agent_runs(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert '"additionalContext": "[Memories]\\n- (m-1, project) Run the tests with make test"' in done.stdout
+    notes = r"- (m-1, project) Run the tests with make test\n- (m-2, rule) Never push to main; open a pull request"
+    assert rf'"additionalContext": "[Memories]\n{notes}"' in done.stdout
     assert "2999:2999" in done.stdout
     assert "aws-access-key" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -79,11 +80,11 @@ def test_the_setup_of_a_coding_agent_runs(tmp_path: Path) -> None:
 
 def test_recall_is_evaluated_on_own_questions(tmp_path: Path) -> None:
     printed = run_python([str(EXAMPLES / "evaluate_recall.py")], tmp_path, {})
-    _, _, configured, words, strict = printed.splitlines()
+    _, _, configured, words, blended = printed.splitlines()
 
     assert configured.split()[2:5] == ["1.000", "1.000", "1.000"]
     assert words.startswith("words alone")
-    assert strict.startswith("stricter floor")
+    assert blended.startswith("more words")
 
 
 def load(name: str) -> Any:

@@ -16,7 +16,7 @@ SEED = 20261119
 
 
 def test_no_call_of_a_slice_ends_otherwise_than_well_or_in_an_error_of_ours() -> None:
-    outcome = fuzz(":memory:", [SEED], share=0.02, calls=80)
+    outcome = fuzz(":memory:", [SEED], share=0.02, calls=120)
 
     assert outcome.failures == []
     assert outcome.calls["remember: Invalid"] > 0, "it refuses"

@@ -14,6 +14,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from wellkept import Invalid, Settings, StoreBusy, Wellkept, __version__
 from wellkept.api.agent import AgentMemory
+from wellkept.model import NOTHING_FITS
 from wellkept.server.mcp.client import select_sets
 from wellkept.server.mcp.protocol import build_server
 from wellkept.tools import catalog
@@ -220,11 +221,13 @@ def test_a_recall_that_finds_nothing_says_how_to_see_what_comes_nearest(store: W
 
     async def ask(client: Client) -> None:
         query = {"query": "zebra crossing rules"}
-        nothing = answer(await client.call_tool("search_my_memories", query))
+        nothing = answer(await client.call_tool("search_my_memories", {**query, "min_relevance": 0.9}))
         assert (nothing["count"], nothing["results"]) == (0, [])
-        assert "min_relevance 0" in nothing["hint"]
-        nearest = answer(await client.call_tool("search_my_memories", {**query, "min_relevance": 0}))
-        assert nearest["results"][0]["text"] == "The office is in Lisbon"
+        assert "without min_relevance" in nothing["hint"]
+        assert "note" not in nothing
+        nearest = answer(await client.call_tool("search_my_memories", query))
+        assert nearest["note"] == NOTHING_FITS
+        assert [(each["text"], each["weak"]) for each in nearest["results"]] == [("The office is in Lisbon", True)]
         assert "hint" not in nearest
 
     with_client(store, ask)

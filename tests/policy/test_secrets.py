@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, password, plain_notes
-from wellkept.policy.secrets import automaton, context, scan, split
+from wellkept.policy.secrets import context, scan, split
 from wellkept.policy.secrets.rules import RULES
 from wellkept.policy.secrets.scan import SecretFinding, find_secrets, redact
 from wellkept.policy.secrets.shapes import SecretRule
@@ -243,10 +243,10 @@ def test_spans_are_in_order_and_in_the_text(text: str) -> None:
 
 @given(TEXTS)
 def test_the_automaton_finds_the_keys_that_a_plain_search_finds(text: str) -> None:
-    keys = {*scan._RULES_BY_KEY, *context.DESCRIBING_WORDS} - automaton.LONGER.keys()
+    keys = {*scan._RULES_BY_KEY, *context.DESCRIBING_WORDS} - scan._LONGER.keys()
     found, lower = scan._SIGNS.find(text), text.lower()
     assert found >= {key for key in keys if key in lower}
-    for key in automaton.LONGER.keys() & scan._RULES_BY_KEY.keys() - found:
+    for key in scan._LONGER.keys() & scan._RULES_BY_KEY.keys() - found:
         matches = [rule.pattern.search(text) for rule in scan._RULES_BY_KEY[key]]
         assert not any(match and lower.startswith(key, match.start()) for match in matches)
 

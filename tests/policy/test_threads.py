@@ -12,6 +12,7 @@ import io
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module
 from types import ModuleType
@@ -21,6 +22,7 @@ from tests.threads import clear_caches, fresh_words, run_together
 from wellkept import policy
 from wellkept.model import Kind, Memory, Owner, Role
 from wellkept.policy.details.digest import TextDigester
+from wellkept.policy.lexicon.entries import CueTable
 from wellkept.policy.prompt.tokens import estimate_tokens
 from wellkept.policy.recall.question import ParsedQuery
 from wellkept.policy.secrets.text import TextView, fold_view
@@ -159,6 +161,8 @@ def answer(function: Callable[[str], Any], text: str) -> object:
         plain = list(returned) if isinstance(returned, Iterator) else returned
     except Exception as error:  # noqa: BLE001  what is raised is compared, too
         return type(error), str(error)
+    if isinstance(plain, CueTable):
+        return asdict(plain)  # a cue equals only itself
     return [each.text for each in plain] if _is_views(plain) else plain.text if isinstance(plain, TextView) else plain
 
 

@@ -236,9 +236,14 @@ def test_many_threads_load_one_graph_and_agree(monkeypatch: pytest.MonkeyPatch) 
     texts = [text for triple in TRIPLES[:8] for text in triple]
     expected = MiniLMEmbedder().embed(texts)
     monkeypatch.setattr(minilm, "_loaded", [])
-    opened, start = [], Barrier(8)
+    opened, start = list[int](), Barrier(8)
     open_graph = minilm._open
-    monkeypatch.setattr(minilm, "_open", lambda: opened.append(1) or open_graph())
+
+    def count_and_open() -> minilm._Encoder:
+        opened.append(1)
+        return open_graph()
+
+    monkeypatch.setattr(minilm, "_open", count_and_open)
 
     def embed(number: int) -> bool:
         start.wait()
@@ -309,19 +314,21 @@ def test_without_the_runtime_recall_works_by_words() -> None:
 
 
 ENDING = """
-import threading, time
+from threading import Barrier, Thread
 from wellkept.providers.minilm import MiniLMEmbedder
 
 embedder, texts = MiniLMEmbedder(), ["The quick brown fox jumps over the lazy dog. " * 20] * 8
+all_embed = Barrier(4)
 
 def embed_on():
+    embedder.embed(texts)
+    all_embed.wait()
     while True:
         embedder.embed(texts)
 
-embedder.embed(["warm"])
 for _ in range(3):
-    threading.Thread(target=embed_on, daemon=True).start()
-time.sleep(0.2)
+    Thread(target=embed_on, daemon=True).start()
+all_embed.wait()
 print("done")
 """
 

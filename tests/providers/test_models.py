@@ -313,6 +313,15 @@ def test_a_given_model_serves_every_purpose() -> None:
 
 @pytest.mark.parametrize("thing", ["gpt", 7, object()])
 def test_anything_else_is_no_model(thing: Any) -> None:
+    with pytest.raises(Invalid, match=f"`model` must be .* or a function, not {type(thing).__name__}."):
+        Wellkept(":memory:", settings=Settings(), model=thing)
+
+
+def test_a_model_whose_complete_is_no_method_is_none() -> None:
+    class Finished:
+        complete = True
+
+    thing: Any = Finished()
     with pytest.raises(Invalid, match="A model has"):
         Wellkept(":memory:", settings=Settings(), model=thing)
 

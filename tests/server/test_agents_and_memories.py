@@ -216,7 +216,7 @@ def test_the_parts_of_a_recalled_score_add_up(client: httpx2.Client, ann: str, w
     assert hits[0]["text"] == "Prefers tabs over spaces"
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
     for hit in hits:
-        record = ["source", "id", "text", "score", "parts", "created_at", "agent_id", "explain"]
+        record = ["source", "id", "text", "score", "relevance", "weak", "parts", "created_at", "agent_id", "explain"]
         assert list(hit) == [*record, "title", "heading", "page"]
         assert set(hit["parts"]) == {"similarity", "recency", "importance", "source"}
         weighted = sum(getattr(settings, f"weight_{name}") * part for name, part in hit["parts"].items())

@@ -16,6 +16,7 @@ import pytest
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
+from tests.waiting import eventually
 from wellkept.api.wellkept import Wellkept
 from wellkept.server.console.pages import place
 from wellkept.settings import Settings
@@ -179,6 +180,7 @@ def test_the_map_links_to_memories_and_stays_small(wellkept: Wellkept, browser: 
     assert "There is nothing to place yet" in read(browser.get(f"/admin/agents/{agent}/map"))
     ann.remember_many([f"Memory {number} about {'tea' if number % 2 else 'ships'} {SCRIPT}" for number in range(450)])
     ann.remember("I am careful", kind="core")
+    eventually(lambda: wellkept.count_waiting() == 0)
 
     by_kind, by_age = (browser.get(f"/admin/agents/{agent}/map", by=each) for each in ("kind", "age"))
 

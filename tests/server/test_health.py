@@ -71,6 +71,7 @@ def test_memories_without_vectors_are_named() -> None:
     ):
         assert client.get("/health").json()["status"] == "ok"
         assert client.post("/api/agents/ann/memories", json={"text": "tabs"}).status_code == 201
+        eventually(wellkept.embedder_problem)
         answer = client.get("/health")
         hits = client.post("/api/agents/ann/recall", json={"query": "tabs"}).json()["hits"]
 

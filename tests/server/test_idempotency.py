@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -25,6 +25,8 @@ from wellkept.model import KeyScope
 from wellkept.server.http import idempotency
 from wellkept.server.http.idempotency import MAX_ANSWER_BYTES
 from wellkept.services.access.idempotency import DEAD_AFTER
+from wellkept.services.knowledge import ingest
+from wellkept.services.transfer import foreign
 from wellkept.services.upkeep import erase
 from wellkept.settings import Settings
 from wellkept.testing.fake_model import ModelHandler, ModelServer, calls, says, status
@@ -409,26 +411,24 @@ def test_run_that_wrote_and_failed_is_not_repeated() -> None:
 
 
 class Stuck:
-    """Embedder that answers a few times, and then works until its request is stopped."""
+    """Step of a request that succeeds a few times, and then works until its request is stopped."""
 
-    name = "stuck"
-    dimensions = 4
+    def __init__(self, step: Callable[..., Any], *, left: int) -> None:
+        self.step, self.left = step, left
 
-    def __init__(self, answers: int) -> None:
-        self.left = answers
-
-    def embed(self, texts: Sequence[str]) -> Any:
+    def __call__(self, *args: Any) -> Any:
         self.left -= 1
         while self.left < 0:
             check_deadline()
-        return [[1.0, 0.0, 0.0, 0.0] for _ in texts]
+        return self.step(*args)
 
 
-def test_import_stopped_by_its_timeout_goes_on_under_a_new_key() -> None:
+def test_import_stopped_by_its_timeout_goes_on_under_a_new_key(monkeypatch: pytest.MonkeyPatch) -> None:
     content = json.dumps([{"memory": f"Fact number {number} about tea."} for number in range(12)])
-    headers, embedder = header(), Stuck(answers=5)
+    headers, stuck = header(), Stuck(foreign.check_draft, left=5)
+    monkeypatch.setattr(foreign, "check_draft", stuck)
     with (
-        Wellkept(":memory:", settings=Settings(transfer_timeout=3), embedder=embedder) as wellkept,
+        Wellkept(":memory:", settings=Settings(transfer_timeout=3)) as wellkept,
         serving(wellkept) as address,
         client_of(address) as client,
     ):
@@ -439,7 +439,7 @@ def test_import_stopped_by_its_timeout_goes_on_under_a_new_key() -> None:
 
         assert code(send(headers)) == (503, "timeout")
         stored = len(texts(client, "/api/agents/ann"))
-        embedder.left = 1_000
+        stuck.left = 1_000
         assert code(send(headers)) == (409, "idempotency_no_answer")
         assert len(texts(client, "/api/agents/ann")) == stored
         resumed = send(header())
@@ -447,16 +447,17 @@ def test_import_stopped_by_its_timeout_goes_on_under_a_new_key() -> None:
         assert (resumed.json()["added"], resumed.json()["present"]) == ({"memories": 12 - stored}, {"memories": stored})
 
 
-def test_request_stopped_before_its_first_write_leaves_the_key_free() -> None:
-    headers, embedder = header(), Stuck(answers=0)
+def test_request_stopped_before_its_first_write_leaves_the_key_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    headers, stuck = header(), Stuck(ingest.split_passages, left=0)
+    monkeypatch.setattr(ingest, "split_passages", stuck)
     with (
-        Wellkept(":memory:", settings=Settings(request_timeout=1), embedder=embedder) as wellkept,
+        Wellkept(":memory:", settings=Settings(request_timeout=1)) as wellkept,
         serving(wellkept) as address,
         client_of(address) as client,
     ):
         file = {"file": ("tea.md", b"# Tea\n\nGreen.")}
         stopped = client.post("/api/kb/documents", files=file, headers=headers)
-        embedder.left = 1_000
+        stuck.left = 1_000
         again = client.post("/api/kb/documents", files=file, headers=headers)
         assert code(stopped) == (503, "timeout")
         assert again.status_code == 201

@@ -10,6 +10,7 @@ import httpx2
 
 from tests.server.live import client_of, serving
 from tests.server.test_health import BrokenEmbedder
+from tests.waiting import eventually
 from wellkept.api.wellkept import Wellkept
 from wellkept.settings import Settings
 
@@ -55,6 +56,7 @@ def test_metrics_take_an_operators_key(tmp_path: Path) -> None:
         ours = wellkept.tenant("ours").add_key("operator").key
         admin, fast = wellkept.tenant("ours").add_key("admin").key, wellkept.tenant("fast").add_key("read").key
         wellkept.agent("ann").remember("tabs")
+        eventually(wellkept.embedder_problem)
         with serving(wellkept, no_auth=False) as address:
             with client_of(address, fast) as client:
                 statuses = [client.get("/api/agents").status_code for _ in range(4)]
@@ -87,7 +89,7 @@ def test_recalls_prompts_secrets_and_indexes_are_counted(tmp_path: Path) -> None
         client.post(f"{ann}/memories", json={"text": "Prefers tabs over spaces", "kind": "note"})
         assert client.post(f"{ann}/memories", json={"text": SECRET}).status_code == 400
         assert client.post(f"{ann}/recall", json={"query": "tabs or spaces?"}).json()["hits"]
-        assert not client.post(f"{ann}/recall", json={"query": "quantum chromodynamics"}).json()["hits"]
+        assert not client.post(f"{ann}/recall", json={"query": "Thank you!"}).json()["hits"]
         for turn in range(8):
             wellkept.agent("ann").log_turn("s-1", user=f"say {turn} {LONG}", assistant=LONG)
         prompt = {"session_id": "s-1", "message": "tabs or spaces?", "budget": 1_000}
@@ -111,7 +113,7 @@ def test_recalls_prompts_secrets_and_indexes_are_counted(tmp_path: Path) -> None
     assert told['wellkept_memories{kind="core",state="held"}'] == 0
     assert told["wellkept_maintenance_failed"] == 0
     assert told["wellkept_maintenance_timestamp_seconds"] > 1_700_000_000
-    assert not re.search("ours|ann|tabs|quantum|s-1", " ".join(told))
+    assert not re.search("ours|ann|tabs|[Tt]hank|s-1", " ".join(told))
 
 
 def test_recalls_of_a_tool_over_mcp_are_counted() -> None:

@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:6da4aacd56a95ccdb0516de046ba987108d446f13bd718399d6aa6e847e02d2d
+// sha256:2ceca0b90588bf93d8b4f1b3073c1bc2161d3c45b9a4314f3c6e9efd471ede6d
 
 export interface paths {
     "/agent/run": {

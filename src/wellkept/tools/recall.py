@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NOTHING_FOUND = (
     "Nothing fits closely enough, which does not mean that nothing is known. Ask in other words or with fewer "
-    "restrictions; with min_relevance 0 you get what comes nearest."
+    "restrictions; without min_relevance you get what comes nearest."
 )
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20

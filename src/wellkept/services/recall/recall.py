@@ -160,8 +160,10 @@ class Recall:
 
         Raises: SchemaMismatch.
         """
-        if self._embedding.is_missing(owner):
-            seconds = self._deadline * MISSING_SHARE
+        seconds = self._deadline * MISSING_SHARE
+        with limit_reads(seconds):
+            is_missing = self._embedding.is_missing(owner)
+        if is_missing:
             with suppress(TimeoutError):  # it goes on without us
                 self._workers.submit(partial(self._embedding.embed_missing, owner, seconds)).result(2 * seconds)
         if not self._embedding.may_hang:
