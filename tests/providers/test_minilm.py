@@ -1,6 +1,7 @@
 """The default embedder: its graph, its word pieces, and that near meanings are near."""
 
 import hashlib
+import os
 import random
 import subprocess
 import sys
@@ -337,3 +338,16 @@ def test_a_program_may_end_while_its_threads_embed() -> None:
     done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
 
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_the_runtime_starts_no_thread_that_reports_to_its_maker() -> None:
+    program = (
+        "import os; from wellkept.providers.minilm import MiniLMEmbedder; MiniLMEmbedder().embed(['tea']); "
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    if not Path("/proc/self/task").is_dir():
+        program = "print(1)"
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # NumPy's own threads
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+
+    assert done.stdout == "1\n"

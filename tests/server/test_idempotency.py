@@ -22,10 +22,12 @@ from tests.waiting import LIMIT, eventually
 from wellkept.api.wellkept import Wellkept
 from wellkept.deadline import check_deadline
 from wellkept.model import KeyScope
+from wellkept.policy.chunking import split_passages
 from wellkept.server.http import idempotency
 from wellkept.server.http.idempotency import MAX_ANSWER_BYTES
 from wellkept.services.access.idempotency import DEAD_AFTER
 from wellkept.services.knowledge import ingest
+from wellkept.services.memories.drafts import check_draft
 from wellkept.services.transfer import foreign
 from wellkept.services.upkeep import erase
 from wellkept.settings import Settings
@@ -425,7 +427,7 @@ class Stuck:
 
 def test_import_stopped_by_its_timeout_goes_on_under_a_new_key(monkeypatch: pytest.MonkeyPatch) -> None:
     content = json.dumps([{"memory": f"Fact number {number} about tea."} for number in range(12)])
-    headers, stuck = header(), Stuck(foreign.check_draft, left=5)
+    headers, stuck = header(), Stuck(check_draft, left=5)
     monkeypatch.setattr(foreign, "check_draft", stuck)
     with (
         Wellkept(":memory:", settings=Settings(transfer_timeout=3)) as wellkept,
@@ -448,7 +450,7 @@ def test_import_stopped_by_its_timeout_goes_on_under_a_new_key(monkeypatch: pyte
 
 
 def test_request_stopped_before_its_first_write_leaves_the_key_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    headers, stuck = header(), Stuck(ingest.split_passages, left=0)
+    headers, stuck = header(), Stuck(split_passages, left=0)
     monkeypatch.setattr(ingest, "split_passages", stuck)
     with (
         Wellkept(":memory:", settings=Settings(request_timeout=1)) as wellkept,

@@ -133,7 +133,13 @@ def test_what_has_nothing_in_common_says_so(place: Place, clock: Clock, tenant_i
         ann.remember("Likes green tea")
         event = wellkept.tenant(tenant_id).audit.record("kitchen.tea", "Tea was made")
 
-        assert why(ann, "m-1").outcome in (Outcome.NO_MATCH, Outcome.NOT_EMBEDDED)
+        nearest = why(ann, "m-1")  # alone, it is recalled although it is weak
+        assert (nearest.outcome, nearest.words) == (Outcome.RECALLED, ())
+        assert nearest.hit is not None
+        assert nearest.hit.weak
+        assert why(ann, "m-1", min_relevance=0.1).outcome is Outcome.BELOW_THRESHOLD
+        ann.remember("The office opens at nine")
+        assert why(ann, "m-1").outcome is Outcome.NOT_EMBEDDED
         assert "shares no word" in why(ann, "m-1").sentence
         assert "no vector yet" in why(ann, "m-1").sentence
         assert why(ann, f"a-{event.id}").outcome is Outcome.NO_MATCH

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -466,13 +467,16 @@ def test_the_awaited_library_does_the_same(folder: Path) -> None:
     assert "14 days" in asyncio.run(work())[0]
 
 
-def test_an_unrelated_question_finds_nothing(tenant: TenantMemory, ann: AgentMemory) -> None:
+def test_an_unrelated_question_finds_nothing_that_fits(tenant: TenantMemory, ann: AgentMemory) -> None:
     tenant.ingest("# Cluster\n\nIn theory, workers share the load evenly between all cores of the machine.")
     tenant.ingest(POLICY)
 
-    for question in ("Who is the king of Spain?", "thanks, that's all"):
-        assert tenant.search_knowledge(question) == ann.search_knowledge(question) == []
-        assert ann.recall(question, sources=["knowledge"]) == []
+    unrelated, small_talk = "Who is the king of Spain?", "thanks, that's all"
+    for find in (tenant.search_knowledge, ann.search_knowledge, partial(ann.recall, sources=["knowledge"])):
+        assert find(small_talk) == []
+        assert find(unrelated, min_relevance=0.1) == []
+        assert all(hit.weak for hit in find(unrelated))
+    assert ann.recall(unrelated, sources=["knowledge"])
     (best,) = tenant.search_knowledge("quantum chromodynamics theory", limit=1, min_relevance=0)
     assert best.title == "Cluster"
 

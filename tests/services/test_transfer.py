@@ -18,6 +18,7 @@ import pytest
 
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import START, Clock, Place
+from tests.waiting import eventually
 from wellkept import Settings, Wellkept
 from wellkept.api.wellkept import TenantMemory
 from wellkept.errors import Conflict, Invalid
@@ -169,7 +170,7 @@ def test_what_arrived_works_as_before(
     assert there.context_calls() == here.context_calls()
     assert there.proposals() == here.proposals()
     assert [each.text for each in there.review()] == ["An agent's doubt"]
-    assert arrived.count_waiting() == 0
+    eventually(lambda: arrived.count_waiting() == 0)
     assert there.remember("the next one").id == here.remember("the next one").id == "m-8"
     assert there.remember(f"allowed {SECRET}").id == "m-9"
     step: dict[str, Any] = {"workflow": "refund", "step": "tell", "output": "told"}

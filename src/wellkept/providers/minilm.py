@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module, resources
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from wellkept.errors import ModelError
 from wellkept.program import FORMER_NAME
 from wellkept.providers.foreign import NATIVE_CALLS
 from wellkept.providers.word_pieces import WordPieces
+from wellkept.settings import load_onnxruntime
 
 GRAPH_FILE, VOCABULARY_FILE = "minilm.onnx", "minilm_vocabulary.txt"
 GRAPH_SHA256 = "1b7f66300eac7299f947b18e23b5de4a95e7d640c40f3f1d8ac93d48ef30d300"
@@ -100,7 +101,7 @@ def _load() -> _Encoder:
 
 def _open() -> _Encoder:
     try:
-        runtime = import_module("onnxruntime")
+        runtime = load_onnxruntime()
     except ImportError as error:
         raise ModelError(ADVICE.format(error=error)) from error
     options = runtime.SessionOptions()

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from wellkept.errors import Invalid, ModelError
 from wellkept.program import FORMER_NAME
 from wellkept.providers.foreign import NATIVE_CALLS
+from wellkept.settings import load_onnxruntime
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx")
 WEIGHTS_SUFFIX = "_data"  # a model of more than 2 GB keeps its weights in model.onnx_data
@@ -105,7 +105,8 @@ class OnnxEmbedder:
             if self._encoder is None:
                 tokenizer = _open(self._tokenizer, lambda: Tokenizer.from_file(str(self._tokenizer)))
                 options = {"providers": ["CPUExecutionProvider"]}
-                session = _open(self._model, lambda: onnxruntime.InferenceSession(str(self._model), **options))
+                runtime = load_onnxruntime()
+                session = _open(self._model, lambda: runtime.InferenceSession(str(self._model), **options))
                 self._encoder = _Encoder.create(session, tokenizer, is_first_token=_uses_first_token(self._folder))
             return self._encoder
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import field
 from importlib import import_module
 from pathlib import Path
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from wellkept.errors import Invalid
@@ -191,3 +191,12 @@ def share_heaps() -> None:
         # musl has no mallopt.
         with suppress(AttributeError):
             import_module("ctypes").CDLL(None).mallopt(M_ARENA_MAX, HEAPS)
+
+
+def load_onnxruntime() -> ModuleType:
+    """Import onnxruntime without the thread by which it would report to its maker. Raises: ImportError.
+
+    Nothing here reports to anybody. Besides, a process that forks while that thread runs has children that never end.
+    """
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    return import_module("onnxruntime")

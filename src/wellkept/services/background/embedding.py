@@ -112,6 +112,11 @@ class Embedding:
             log.debug("Texts without a vector cannot be listed: %s", error)
             return False
 
+    def prepare(self, owner: Owner) -> None:
+        """Embed the owner's latest texts, if any have no vector, before they are searched by meaning. Never raises."""
+        if self.is_missing(owner):
+            self.embed_missing(owner)
+
     def embed_missing(self, owner: Owner, seconds: float = SECONDS_AT_ONCE) -> None:
         """Embed the owner's newest texts without a vector, and passages, within bounds; leave the rest to the thread.
 

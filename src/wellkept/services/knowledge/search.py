@@ -130,6 +130,7 @@ class SearchKnowledge:
         Raises: Invalid.
         """
         refuse_former(options)
+        self._embedding.prepare(owner)
         search, limit = self._prepare(partial(self._passages.for_agent, owner), query, **options)
         hits = search(limit)
         # Unverified passages only get places that are left.

@@ -97,6 +97,7 @@ class Inject:
         if not message.strip() or is_small_talk(message):
             return []
         query = ParsedQuery.read(message, now)
+        self._embedding.prepare(owner)
         evidence = self._store.weigh_memories(
             owner, query.lookups, self._embedding.of_query(message), kinds=[Kind.NOTE], now=now
         )
