@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.services.conftest import Clock, Place
@@ -22,28 +22,28 @@ asked_by: ContextVar[str] = ContextVar("asked_by", default="nobody")
 
 
 class Gate:
-    """An embedder that answers only while it is open, and tells how many wait in front of it and on whose behalf."""
+    """A clock that stops the store's worker threads while it is closed, and tells on whose behalf they asked."""
 
-    name, dimensions = "gate", 3
-
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
         self.is_open = threading.Event()
         self.is_open.set()
         self.entered = threading.Semaphore(0)
         self.askers: set[str] = set()
 
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.askers.add(asked_by.get())
-        self.entered.release()
-        assert self.is_open.wait(100)
-        return np.ones((len(texts), 3), np.float32)
+    def __call__(self) -> datetime:
+        # Threads of the background have other names; they may go on.
+        if threading.current_thread().name.startswith("wellkept_"):
+            self.askers.add(asked_by.get())
+            if not self.is_open.is_set():
+                self.entered.release()
+                assert self.is_open.wait(100)
+        return self.clock()
 
 
 @asynccontextmanager
-async def opened(place: Place, clock: Clock, **options: Any) -> AsyncIterator[AsyncWellkept]:
-    async with AsyncWellkept(
-        place.url, settings=Settings(pool_size=4, busy_timeout=100), clock=clock, **options
-    ) as store:
+async def opened(place: Place, clock: Callable[[], datetime]) -> AsyncIterator[AsyncWellkept]:
+    async with AsyncWellkept(place.url, settings=Settings(pool_size=4, busy_timeout=100), clock=clock) as store:
         yield store
 
 
@@ -70,8 +70,8 @@ def test_what_is_cancelled_before_it_began_never_happens_and_what_began_is_finis
     fresh_place: Place, clock: Clock
 ) -> None:
     async def use() -> list[str]:
-        gate = Gate()
-        async with opened(fresh_place, clock, embedder=gate) as store:
+        gate = Gate(clock)
+        async with opened(fresh_place, gate) as store:
             memory = store.agent("atlas")
             gate.is_open.clear()
             begun = [asyncio.create_task(memory.remember(f"begun {number}")) for number in range(THREADS)]
@@ -85,7 +85,7 @@ def test_what_is_cancelled_before_it_began_never_happens_and_what_began_is_finis
             assert all(isinstance(each, asyncio.CancelledError) for each in ended)
             gate.is_open.set()
             await asyncio.gather(*begun[1:], waiting[7])
-        async with opened(fresh_place, clock, embedder=Gate()) as again:  # closing has waited for the one nobody awaits
+        async with opened(fresh_place, clock) as again:  # closing has waited for the one nobody awaits
             return [each.text for each in await again.agent("atlas").list(limit=500)]
 
     assert sorted(asyncio.run(use())) == sorted([*(f"begun {number}" for number in range(THREADS)), "waiting 7"])
@@ -93,8 +93,8 @@ def test_what_is_cancelled_before_it_began_never_happens_and_what_began_is_finis
 
 def test_a_closed_store_says_so_and_closing_waits_for_what_was_asked(fresh_place: Place, clock: Clock) -> None:
     async def use() -> None:
-        gate = Gate()
-        async with opened(fresh_place, clock, embedder=gate) as store:
+        gate = Gate(clock)
+        async with opened(fresh_place, gate) as store:
             memory, tenant = store.agent("atlas"), store.tenant()
             gate.is_open.clear()
             asked = asyncio.create_task(memory.remember("Asked before it was closed"))
@@ -116,8 +116,8 @@ def test_a_closed_store_says_so_and_closing_waits_for_what_was_asked(fresh_place
 
 def test_worker_threads_know_on_whose_behalf_they_work(fresh_place: Place, clock: Clock) -> None:
     async def use() -> set[str]:
-        gate = Gate()
-        async with opened(fresh_place, clock, embedder=gate) as store:
+        gate = Gate(clock)
+        async with opened(fresh_place, gate) as store:
             asked_by.set("this request")
             await store.agent("atlas").remember("Prefers tabs")
         return gate.askers
