@@ -1,0 +1,62 @@
+"""Measure current truth at the public verb: what prompts show after people changed, corrected and withdrew facts.
+
+`--people` names some of them; `--held-out` measures those that nobody tunes on; `--misses` prints what went wrong, of
+the others only. `--set capture_turns=true` measures with another setting than the default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+
+from benchmarks.truth.data import read_people
+from benchmarks.truth.people import HEADERS, measure_person, render_people
+from wellkept import Settings
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
+    parser.add_argument("--people", nargs="*", metavar="NAME", help="only those with these names")
+    parser.add_argument("--held-out", action="store_true", help="the half that rules must not be tuned on")
+    parser.add_argument("--misses", action="store_true", help="print every miss; refused with --held-out")
+    parser.add_argument("--set", dest="changed", action="append", default=[], metavar="NAME=VALUE", help="a setting")
+    given = parser.parse_args(arguments)
+    if given.misses and given.held_out:
+        parser.error("Misses of the held-out half are not shown, so that nobody tunes on them.")
+    misses: list[str] = []
+    settings = _settings(given.changed)
+    _print_table(HEADERS, _measure_people(given.people or (), settings, misses, held_out=given.held_out))
+    if given.misses:
+        print("", *misses, sep="\n")
+    return 0
+
+
+def _settings(changed: Sequence[str]) -> Settings:
+    """Return the defaults, whatever this machine's files say, with the changes of the command line (values in JSON)."""
+    pairs = [each.partition("=") for each in changed]
+    return Settings(**{name: json.loads(value) for name, _, value in pairs})
+
+
+def _measure_people(
+    names: Sequence[str], settings: Settings, misses: list[str], *, held_out: bool
+) -> Iterator[Sequence[str]]:
+    results = []
+    for person in read_people(held_out=held_out):
+        if not names or person.name in names:
+            print(f"{person.name}: {len(person.turns)} turns", file=sys.stderr)
+            results.append(measure_person(person, settings))
+            misses.extend(results[-1].misses)
+            misses.extend(f"{person.name}: wrongly ended: {each.text}" for each in results[-1].wrongly_ended)
+    yield from render_people(results)
+
+
+def _print_table(headers: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
+    print("", f"| {' | '.join(headers)} |", f"|{'---|' * len(headers)}", sep="\n")
+    for row in rows:
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

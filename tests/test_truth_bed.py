@@ -1,0 +1,78 @@
+"""The test bed of current truth: every pattern means something that was said, and every line is in its half."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from benchmarks.truth.data import Person, read_people
+
+KINDS = {"changed", "unchanged", "past", "unknown", "forgotten"}
+CHANGES = {"cue", "no cue", "partial", "reversal", "also", "forget"}
+PEOPLE = [*read_people(held_out=False), *read_people(held_out=True)]
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
+WORD = re.compile(r"[^\W\d_]{4,}")
+COMMON = set(
+    "what when where which whom whose does have with that this from they them their there would should could been were "
+    "about into your mine still much many more than then these those name called give going after once ever most must "
+    "over under each every will shall make made like last long before".split()
+)
+
+
+@pytest.mark.parametrize("person", PEOPLE, ids=lambda person: person.name)
+def test_every_pattern_matches_what_was_said(person: Person) -> None:
+    patterns = [each for question in person.questions for each in (*question.current, *question.outdated)]
+
+    assert not [each for each in patterns if not any(re.search(each, said, re.IGNORECASE) for said in person.said)]
+
+
+@pytest.mark.parametrize("person", PEOPLE, ids=lambda person: person.name)
+def test_no_sentence_is_current_and_outdated(person: Person) -> None:
+    sentences = [each for said in person.said for each in SENTENCE.split(said)]
+
+    assert not [
+        (question.natural, each)
+        for question in person.questions
+        for each in sentences
+        if question.is_current(each) and question.is_outdated(each)
+    ]
+
+
+@pytest.mark.parametrize("person", PEOPLE, ids=lambda person: person.name)
+def test_hard_wordings_share_no_word_with_the_answer(person: Person) -> None:
+    sentences = [each for said in person.said for each in SENTENCE.split(said)]
+
+    assert not [
+        (question.hard, each)
+        for question in person.questions
+        for each in sentences
+        if question.kind != "past" and question.is_current(each) and _words(question.hard) & _words(each)
+    ]
+
+
+@pytest.mark.parametrize("person", PEOPLE, ids=lambda person: person.name)
+def test_questions_have_what_their_kind_needs(person: Person) -> None:
+    kinds = Counter(question.kind for question in person.questions)
+
+    assert kinds.keys() == KINDS
+    assert kinds.total() >= 25
+    assert all(bool(each.current) == (each.kind not in {"unknown", "forgotten"}) for each in person.questions)
+    assert all(each.outdated for each in person.questions if each.kind == "forgotten")
+    assert not any(each.outdated for each in person.questions if each.kind in {"unchanged", "past", "unknown"})
+
+
+@pytest.mark.parametrize("person", PEOPLE, ids=lambda person: person.name)
+def test_conversations_are_long_and_in_order(person: Person) -> None:
+    times = [turn.at for turn in person.turns]
+
+    assert len(times) >= 60
+    assert times == sorted(times)
+    assert len({turn.session for turn in person.turns}) >= 7
+    assert {change for turn in person.turns for change in turn.changes} <= CHANGES
+
+
+def _words(text: str) -> set[str]:
+    """Return the content words, by their first letters, so that "running" is "runs"."""
+    return {word[:5] for word in WORD.findall(text.lower()) if word not in COMMON}
