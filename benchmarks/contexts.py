@@ -18,8 +18,8 @@ from benchmarks.measure import Line, seconds
 from wellkept import Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.model import Owner
-from wellkept.policy.prompt.window import Layout
 from wellkept.ports import Embedder
+from wellkept.prompt.rules_window import Layout
 from wellkept.providers.embedders import open_embedder
 from wellkept.store import open_store
 

@@ -95,7 +95,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 def patient_pages() -> Iterator[None]:
     """Pages wait for their numbers, however slow the machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wellkept.services.upkeep.stats.PATIENCE", 60.0)
+        patch.setattr("wellkept.upkeep.stats.PATIENCE", 60.0)
         yield
 
 

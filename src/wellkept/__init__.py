@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from wellkept.api.aio import AsyncAgentMemory, AsyncTenantMemory, AsyncWellkept
     from wellkept.api.wellkept import TenantMemory, Wellkept
     from wellkept.caller import acting_as
-    from wellkept.capturing import capture_calls, captured
     from wellkept.client.client import AsyncClient, Client
+    from wellkept.details.capturing import capture_calls, captured
     from wellkept.model import Hit, Kind, Memory, WorkingMemory
     from wellkept.settings import Settings
 
@@ -92,8 +92,8 @@ _MODULES = {
     "TenantMemory": "wellkept.api.wellkept",
     "WorkingMemory": "wellkept.model",
     "acting_as": "wellkept.caller",
-    "capture_calls": "wellkept.capturing",
-    "captured": "wellkept.capturing",
+    "capture_calls": "wellkept.details.capturing",
+    "captured": "wellkept.details.capturing",
 }
 
 

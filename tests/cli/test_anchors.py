@@ -10,8 +10,8 @@ import sys
 import apsw
 
 from tests.cli.program import Program
+from wellkept.history.rules_audit import START, event_hash
 from wellkept.model import AuditEvent
-from wellkept.policy.audit import START, event_hash
 from wellkept.store.tables.rows import event_from
 
 KEY = "correct horse battery staple"

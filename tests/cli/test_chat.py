@@ -44,7 +44,7 @@ def endpoint(module_endpoint: ModelServer) -> ModelServer:
 @pytest.fixture
 def quick(tmp_path: Path) -> Program:
     """The program without its start-up; it has no terminal of its own."""
-    return Program(tmp_path, "wellkept.runner.loop", "wellkept.cli.chat_loop")
+    return Program(tmp_path, "wellkept.agent.loop", "wellkept.cli.chat_loop")
 
 
 @pytest.fixture

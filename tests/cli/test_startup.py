@@ -7,8 +7,8 @@ from tests.cli.program import Program
 from wellkept.cli.app import GROUPS, load_commands
 
 HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "wellkept.api.wellkept", "rich", "uvicorn", "yaml")
-NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai wellkept.policy.lexicon.cues
-    wellkept.policy.secrets.scan wellkept.server rich uvicorn yaml backports.zstd""".split()
+NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai wellkept.language.cues
+    wellkept.secrets.rules_scan wellkept.server rich uvicorn yaml backports.zstd""".split()
 CODE = """
 import sys
 from wellkept.cli import main
@@ -28,7 +28,7 @@ def loaded(program: Program, *arguments: str) -> set[str]:
 
 def test_help_loads_nothing_heavy(program: Program) -> None:
     for arguments in (["--help"], ["remember", "--help"], ["db", "distribute", "--help"]):
-        assert not loaded(program, *arguments) & {*HEAVY, "wellkept.policy.lexicon.cues"}
+        assert not loaded(program, *arguments) & {*HEAVY, "wellkept.language.cues"}
     assert not (program.folder / "notes.db").exists()
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from wellkept import AgentMemory, Client, Conflict, Forbidden, Invalid, NotFound, SecretRejected, Wellkept
 from wellkept.client.agent import AgentClient
+from wellkept.memory.rules_where import parse_filter
 from wellkept.model import ACTOR, Conversation, Kind, Recalled, WorkingMemory
-from wellkept.policy.filters.language import parse_filter
 
 LONG = "".join(f"line {number}: added package\n" for number in range(2_000))
 SECRET = "The key is AKIAIOSFODNN7EXAMPLQ"

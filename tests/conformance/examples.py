@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wellkept.knowledge.rules_passages import PassageEvidence, compute_features, query_terms
 from wellkept.model import (
     AuditEvent,
     ContextCall,
@@ -26,7 +27,6 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
-from wellkept.policy.passages import PassageEvidence, compute_features, query_terms
 from wellkept.ports import Store, Vector
 from wellkept.testing import conformance as kit
 

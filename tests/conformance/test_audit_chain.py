@@ -12,11 +12,11 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import event
 from tests.conformance.test_audit import tamper
 from wellkept.errors import Invalid, ReadOnly
+from wellkept.history.rules_audit import START, canonical_json, event_hash, is_keyed
 from wellkept.model import AuditHead, Owner, Trace
-from wellkept.policy.audit import START, canonical_json, event_hash, is_keyed
-from wellkept.policy.mentions import ERASED
 from wellkept.ports import Store
 from wellkept.store import SqlStore, open_store
+from wellkept.upkeep.rules_mentions import ERASED
 
 KEY = "correct horse battery staple"
 OTHER_KEY = "another key of good length"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note, owner
-from wellkept.model import Kind, Memory, Origin, Owner, Scope, State
-from wellkept.policy.filters.conditions import (
+from wellkept.language.names import memory_seq
+from wellkept.memory.rules_conditions import (
     EXISTS,
     MEMORY_FIELDS,
     METADATA,
@@ -26,8 +26,8 @@ from wellkept.policy.filters.conditions import (
     Or,
     is_matching,
 )
-from wellkept.policy.filters.language import parse_filter, render_filter
-from wellkept.policy.names import memory_seq
+from wellkept.memory.rules_where import parse_filter, render_filter
+from wellkept.model import Kind, Memory, Origin, Owner, Scope, State
 from wellkept.ports import Store
 from wellkept.store import SqlStore
 from wellkept.store.conditions import compile_filter

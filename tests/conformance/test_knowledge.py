@@ -24,8 +24,8 @@ from tests.conformance.examples import (
     vector,
 )
 from wellkept.errors import Conflict, NotFound
+from wellkept.memory.rules_conditions import Comparison
 from wellkept.model import Chunk, Document, Owner
-from wellkept.policy.filters.conditions import Comparison
 from wellkept.ports import Store
 from wellkept.store.conditions import ALL_ROWS, PLACE
 from wellkept.store.postgres import index

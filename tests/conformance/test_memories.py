@@ -24,9 +24,9 @@ from tests.conformance.examples import (
     vector,
 )
 from wellkept.errors import Conflict, Invalid, NotFound, StoreError
+from wellkept.memory.filters import check_filters
 from wellkept.model import Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope, State
 from wellkept.ports import Store
-from wellkept.services.memories.filters import check_filters
 
 ALSO_ON_OLDER = True
 

@@ -14,8 +14,8 @@ from tests.conformance.examples import NOW, event, note
 from tests.waiting import LIMIT
 from wellkept.deadline import hold_in_time, limit_reads
 from wellkept.errors import NotFound, StoreError, StoreTimeout
+from wellkept.language.text import terms
 from wellkept.model import Kind, Owner
-from wellkept.policy.text import terms
 from wellkept.store.engine import Unit
 from wellkept.store.search import index_cache, words
 from wellkept.store.sqlstore import SqlStore

@@ -27,11 +27,11 @@ from tests.conformance.examples import (
     seqs,
     vector,
 )
+from wellkept.language.text import terms
 from wellkept.model import Kind, Match, Memory, Owner, Role
-from wellkept.policy.recall.question import ParsedQuery
-from wellkept.policy.recall.similarity import SPEAKERS, Evidence
-from wellkept.policy.text import terms
 from wellkept.ports import Store, Vector
+from wellkept.recall.rules_question import ParsedQuery
+from wellkept.recall.rules_similarity import SPEAKERS, Evidence
 from wellkept.store import open_store
 
 

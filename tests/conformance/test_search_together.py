@@ -32,8 +32,8 @@ from tests.conformance.examples import (
 )
 from tests.waiting import eventually
 from wellkept.errors import Conflict, NotFound, StoreBusy
+from wellkept.language.text import terms
 from wellkept.model import Kind, Memory, Owner
-from wellkept.policy.text import terms
 from wellkept.store.search import index_cache
 from wellkept.store.sqlstore import SqlStore
 

@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 from tests.conformance.conftest import Place
 from tests.conformance.examples import ALL_KINDS, DIMENSIONS, EARLIER, EMBEDDER, LATER, NOW, note, owner, vector
 from wellkept.errors import Conflict, NotFound
+from wellkept.language.text import fold, terms
 from wellkept.model import Kind, Memory, Owner, State
-from wellkept.policy.text import fold, terms
 from wellkept.ports import Vector
 from wellkept.store import SqlStore
 

@@ -31,10 +31,10 @@ from tests.conformance.examples import (
 )
 from wellkept.errors import Conflict, Invalid
 from wellkept.model import Kind, Owner
-from wellkept.policy.transfer import CONTENTS, KEYS, PARENTS, TEXTS
 from wellkept.store import SqlStore, open_store
 from wellkept.store.migrations import load_migrations
 from wellkept.store.tables.transfer_tables import BY_NAME, TABLES
+from wellkept.transfer.rules import CONTENTS, KEYS, PARENTS, TEXTS
 
 MADE_AGAIN = {
     "memory_index": "the words and vectors of memories",

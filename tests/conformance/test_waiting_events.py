@@ -13,8 +13,8 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, event
 from tests.conformance.test_audit import tamper
 from wellkept.errors import ReadOnly
+from wellkept.history.rules_audit import event_hash
 from wellkept.model import Owner
-from wellkept.policy.audit import event_hash
 from wellkept.store import SqlStore, open_store, waiting_events
 from wellkept.store.migrations import TENANT_SETTING
 

@@ -10,8 +10,8 @@ import pytest
 from tests.conformance.conftest import Place
 from tests.conformance.examples import LATER, NOW, step, workflow
 from wellkept.errors import Conflict, NotFound
+from wellkept.history.rules_history import STEP_CHARS
 from wellkept.model import Owner, Workflow, WorkflowStep
-from wellkept.policy.history import STEP_CHARS
 from wellkept.ports import Store
 
 ALSO_ON_OLDER = True

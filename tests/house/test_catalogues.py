@@ -8,12 +8,12 @@ from enum import StrEnum
 import pytest
 
 from wellkept.cli.commands.memories import COLOURS
+from wellkept.memory.rules_kinds import RULES
+from wellkept.memory.rules_trust import TRUST
 from wellkept.model import Kind, Origin, Source
-from wellkept.policy.memories.kinds import RULES
-from wellkept.policy.memories.trust import TRUST
-from wellkept.policy.recall.ranking import SOURCE_PRIORITY
+from wellkept.recall.explain import ID_SHAPES
+from wellkept.recall.rules_ranking import SOURCE_PRIORITY
 from wellkept.server.rest.agents import MemoriesCount
-from wellkept.services.recall.explain import ID_SHAPES
 
 TABLES: dict[str, tuple[type[StrEnum], Collection[str]]] = {
     "rules": (Kind, RULES),

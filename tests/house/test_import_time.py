@@ -17,7 +17,7 @@ def test_importing_wellkept_imports_nothing_slow() -> None:
 
 
 def test_importing_the_library_leaves_numpy_and_drivers_to_their_first_use() -> None:
-    names = {"numpy", "apsw", "psycopg", "asyncio", "wellkept.policy.secrets.scan", "wellkept.policy.lexicon.cues"}
+    names = {"numpy", "apsw", "psycopg", "asyncio", "wellkept.secrets.rules_scan", "wellkept.language.cues"}
     program = f"import sys; from wellkept import Wellkept; print(*sorted({names!r} & set(sys.modules)))"
 
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

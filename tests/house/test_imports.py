@@ -9,12 +9,30 @@ from collections.abc import Iterator
 
 from tests.house.source import MODULES, Module, dotted, reject
 
-# What each part may import of the others. A part that is not here is new: say where it stands.
+# A capability lives in one package: its rules (`rules*.py`, pure functions of their arguments) beside what uses them.
+CAPABILITIES = {
+    "access",
+    "details",
+    "facts",
+    "history",
+    "importers",
+    "knowledge",
+    "memory",
+    "prompt",
+    "recall",
+    "secrets",
+    "transfer",
+    "upkeep",
+}
+# Pure packages, whose modules are rules whatever their name.
+LANGUAGE = {"language"}
+
+# What each layer may import of the others. A part that is not here is new: say where it stands.
 INNER = {"arguments", "model", "errors", "lazy", "text_cache", "deadline", "caller", "meter", "program"}
-PURE = INNER | {"policy", "settings"}
-PORTS = PURE | {"ports"}
+RULES = INNER | {"rules", "settings"}
+PORTS = RULES | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
-FACES = WIRING | {"api", "capturing", "client", "tools", "wellkept", "evaluation"}
+FACES = WIRING | {"api", "client", "tools", "wellkept", "evaluation"}
 MAY_IMPORT: dict[str, set[str]] = {
     "model": {"lazy"},
     "arguments": {"errors"},
@@ -25,22 +43,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "caller": {"arguments", "model", "errors", "lazy"},
     "meter": set(),
     "program": set(),
-    "capturing": INNER | {"tools"},
-    "policy": INNER,
+    "rules": INNER,
     "settings": INNER,
-    "ports": PURE,
+    "ports": RULES,
     "store": PORTS,
     "providers": PORTS,
-    "services": PORTS,
+    "services": PORTS | {"tools"},
     "tools": WIRING,  # and the type of the memory it is handed
-    "api": WIRING | {"capturing", "tools"},
-    "client": WIRING | {"api", "capturing", "tools"},
+    "api": WIRING | {"tools"},
+    "client": WIRING | {"api", "tools"},
     "evaluation": PORTS | {"api"},
     "integrations": WIRING | {"api", "client", "tools", "wellkept"},
     "testing": PORTS,
-    "runner": FACES,
-    "server": FACES | {"runner"},
-    "cli": FACES | {"runner", "server"},
+    "agent": FACES,
+    "server": FACES | {"agent"},
+    "cli": FACES | {"agent", "server"},
     "wellkept": FACES,
     "__main__": {"cli"},
 }
@@ -49,7 +66,7 @@ ONLY_TYPES = {("tools", "api")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
 SHOWS_DRIVERS = {"wellkept.cli.commands.doctor": "`doctor` shows which versions are installed"}
-POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "re2", "Stemmer", "wellkept"}
+RULES_NEED = {*sys.stdlib_module_names, "numpy", "re2", "Stemmer", "wellkept"}
 NOT_PURE = {"socket", "urllib", "http", "subprocess", "threading", "asyncio", "tempfile", "shutil", "time", "random"}
 
 SQL = re.compile(r"^\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+TABLE)\b", re.DOTALL)
@@ -66,25 +83,40 @@ def test_imports_point_inwards() -> None:
 
 def outward(module: Module) -> Iterator[tuple[str, str]]:
     """Yield the imports of a module that its part may not make."""
-    allowed = MAY_IMPORT.get(module.part, set()) | {module.part}
+    here = layer(module.name)
+    allowed = MAY_IMPORT.get(here, set()) | {here}
     at_run_time = set(module.imports(at_run_time=True))
     for source, name in module.imports():
         if source.split(".")[0] == "wellkept":
-            part = _part(source, name)
-            is_type = (source, name) not in at_run_time and (module.part, part) in ONLY_TYPES
+            part = _imported_layer(source, name)
+            is_type = (source, name) not in at_run_time and (here, part) in ONLY_TYPES
             if part not in allowed and not is_type:
                 yield source, name
 
 
-def _part(source: str, name: str) -> str:
-    """The part of the house an import names; the package itself and its version are "wellkept"."""
+def layer(name: str) -> str:
+    """The layer of a module: "rules" or "services" within a capability, else its package."""
+    parts = name.split(".")
+    part = parts[1] if len(parts) > 1 else parts[0]
+    if part in LANGUAGE or (part in CAPABILITIES and parts[-1].startswith("rules")):
+        return "rules"
+    return "services" if part in CAPABILITIES else part
+
+
+def _imported_layer(source: str, name: str) -> str:
+    """The layer that an import names; the package itself and its version are "wellkept"."""
     if source == "wellkept":
-        return name if name in MAY_IMPORT else "wellkept"
-    return source.split(".")[1]
+        return layer(f"wellkept.{name}") if layer(f"wellkept.{name}") in MAY_IMPORT else "wellkept"
+    # `from wellkept.memory import rules_trust` names a module of the package.
+    return layer(f"{source}.{name}" if source.count(".") == 1 and name in NAMES_OF_RULES else source)
+
+
+NAMES_OF_RULES = {module.name.rpartition(".")[2] for module in MODULES if layer(module.name) == "rules"}
 
 
 def test_every_part_has_its_place() -> None:
-    assert {module.part for module in MODULES} == set(MAY_IMPORT)
+    found = {layer(module.name) for module in MODULES}
+    assert found == set(MAY_IMPORT)
 
 
 def test_there_are_no_relative_imports() -> None:
@@ -163,21 +195,21 @@ PAUSES = {
     "wellkept.store.sqlite.writer": "orders snapshots by the time they began",
     "wellkept.store.postgres.schema": "lets others pass while it waits for a lock",
     "wellkept.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
-    "wellkept.services.background.embedder_calls": "embeds for a recall no longer than allowed",
+    "wellkept.upkeep.embedder_calls": "embeds for a recall no longer than allowed",
     "wellkept.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "wellkept.client.connection": "waits before it tries again",
     "wellkept.cli.process": "says how long a command took",
-    "wellkept.providers.readers.pdf": "gives up on a document that takes too long",
+    "wellkept.knowledge.readers.pdf": "gives up on a document that takes too long",
     "wellkept.server.http.buckets": "refills a bucket by the time that has passed",
     "wellkept.server.http.shared_limits": "asks a bucket that was empty again after a moment",
     "wellkept.server.supervisor": "replaces workers that give no sign of life, and waits before it starts others",
     "wellkept.server.rest.health": "says how long the store has been silent",
-    "wellkept.services.background.embedding": "leaves an embedder that failed alone for a while",
-    "wellkept.services.background.writer": "says how long something has waited to be written",
-    "wellkept.services.background.refusals": "leaves a text that was refused alone for a while",
-    "wellkept.services.upkeep.erase": "waits until no process accepts a revoked key any longer",
-    "wellkept.services.recall.recall": "gives each source a share of the time a recall may take",
-    "wellkept.services.upkeep.stats": "repeats counts that took long instead of counting again",
+    "wellkept.upkeep.embedding": "leaves an embedder that failed alone for a while",
+    "wellkept.upkeep.writer": "says how long something has waited to be written",
+    "wellkept.upkeep.refusals": "leaves a text that was refused alone for a while",
+    "wellkept.upkeep.erase": "waits until no process accepts a revoked key any longer",
+    "wellkept.recall.recall": "gives each source a share of the time a recall may take",
+    "wellkept.upkeep.stats": "repeats counts that took long instead of counting again",
     "wellkept.store.engine": "relies on a mark in the database for some seconds",
     "wellkept.store.postgres.nodes": "keeps the answers of the nodes for some seconds",
     "wellkept.store.postgres_unit": "tells which of two snapshots is older",
@@ -200,22 +232,22 @@ def test_measuring_and_waiting_have_a_reason() -> None:
     )
 
 
-def test_policy_is_pure() -> None:
-    policy = [module for module in MODULES if module.part == "policy"]
+def test_rules_are_pure() -> None:
+    rules = [module for module in MODULES if layer(module.name) == "rules"]
     imports = (
         f"{module} imports {name}"
-        for module in policy
+        for module in rules
         for name in module.requirements
-        if name not in POLICY_NEEDS or name in NOT_PURE
+        if name not in RULES_NEED or name in NOT_PURE
     )
     calls = (
         f"{module.at(line)} {name}"
-        for module in policy
+        for module in rules
         for name, line in module.calls()
         if name in ("open", "print", "input")
     )
 
-    reject([*imports, *calls], fix="Keep policy free of input and output, clocks and threads")
+    reject([*imports, *calls], fix="Keep rules free of input and output, clocks and threads")
 
 
 def test_the_model_and_the_errors_need_nothing_but_python() -> None:

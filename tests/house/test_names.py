@@ -25,27 +25,27 @@ MAY_CATCH_ALL = {
         "call_foreign",
     ): "an embedder or a model is anybody's code: whatever it raises, it failed",
     (
-        "wellkept.services.recall.recall",
+        "wellkept.recall.recall",
         "search_all",
     ): "logs it; a defect of one source must not take the others with it",
     ("wellkept.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("wellkept.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
-    ("wellkept.services.background.workers", "_serve"): "hands the error to whoever asks for the result",
-    ("wellkept.services.upkeep.schedule", "_attempt"): "if the thread ended, nothing would be maintained any more",
+    ("wellkept.upkeep.workers", "_serve"): "hands the error to whoever asks for the result",
+    ("wellkept.upkeep.schedule", "_attempt"): "if the thread ended, nothing would be maintained any more",
     ("wellkept.server.threads", "run"): "hands the error to whoever asks for the result",
     (
-        "wellkept.services.background.writer",
+        "wellkept.upkeep.writer",
         "_write_entry",
     ): "one value that cannot be written must not stop those of others",
     (
-        "wellkept.services.background.embedding",
+        "wellkept.upkeep.embedding",
         "_embed_all",
     ): "raised again when the other tenants have had their turn",
     (
-        "wellkept.services.background.embedding",
+        "wellkept.upkeep.embedding",
         "_try_each",
     ): "an answer of an endpoint may be wrong in any way; others go on",
-    ("wellkept.services.background.embedding", "_run_pass"): "without the thread, no text would get its vector",
+    ("wellkept.upkeep.embedding", "_run_pass"): "without the thread, no text would get its vector",
     ("wellkept.server.http.requests", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
 }
 

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from tests.house.source import MODULES, PACKAGE, reject
 from wellkept.api.wellkept import Wellkept
 from wellkept.server.app import create_app
-from wellkept.services.background import embedding
 from wellkept.settings import Settings
+from wellkept.upkeep import embedding
 
 MAX_FILES = 43
 """Files of ours with a function that runs while a memory is stored over REST, without a key (which adds three)."""
@@ -53,7 +53,7 @@ def test_storing_a_memory_over_rest_crosses_few_files(tmp_path: Path, monkeypatc
             threading.setprofile(before)
 
     # Otherwise the profile was not set where the request runs.
-    assert {"server/http/auth.py", "services/memories/remember.py", "store/sqlite/writer.py"} <= names
+    assert {"server/http/auth.py", "memory/remember.py", "store/sqlite/writer.py"} <= names
     if len(names) > MAX_FILES:
         reject(names, fix=f"Join files that always run together; a memory stored over REST crosses over {MAX_FILES}")
 

@@ -24,8 +24,8 @@ from mcp.types import (
 from tests.mcp.test_tools import answer, both_eras, with_client
 from wellkept import Settings, Wellkept
 from wellkept.api.agent import AgentMemory
-from wellkept.policy.prompt.escaping import INFORMATION, wrap_block
-from wellkept.policy.recall.purposes import PURPOSES
+from wellkept.prompt.rules_escaping import INFORMATION, wrap_block
+from wellkept.recall.rules_purposes import PURPOSES
 from wellkept.server.mcp.protocol import BROKEN, NOTHING_RECALLED
 from wellkept.server.mcp.resources import PAGE, TEMPLATES
 from wellkept.tools.bounds import MAX_CHARS

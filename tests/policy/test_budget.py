@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wellkept.details.rules_references import REFERENCE, find_references
 from wellkept.errors import Invalid, OverBudget
 from wellkept.model import Json, Kind, Memory, Owner, Truncation
-from wellkept.policy.details.references import REFERENCE, find_references
-from wellkept.policy.prompt.budget import KEPT_TURNS, check_budget, fit_window
-from wellkept.policy.prompt.fitter import FitCallbacks
-from wellkept.policy.prompt.rendering import Renderer
-from wellkept.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
-from wellkept.policy.prompt.window import Form, Layout, Piece, PromptPart, Window
+from wellkept.prompt.rules_budget import KEPT_TURNS, check_budget, fit_window
+from wellkept.prompt.rules_fitter import FitCallbacks
+from wellkept.prompt.rules_rendering import Renderer
+from wellkept.prompt.rules_tokens import REPLY_TOKENS, count_message, estimate_tokens
+from wellkept.prompt.rules_window import Form, Layout, Piece, PromptPart, Window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MESSAGE = "what now?"

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.policy.test_similarity import NOW, evidence, order, similarities
+from wellkept.language.text import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms, terms
 from wellkept.model import Role
-from wellkept.policy.recall.calibration import MEANING, WORDS, BestMatch, load_weights, rate_words
-from wellkept.policy.recall.dates import Span, spans
-from wellkept.policy.recall.question import ParsedQuery, asks_history
-from wellkept.policy.recall.similarity import SPEAKERS
-from wellkept.policy.text import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms, terms
+from wellkept.recall.rules_calibration import MEANING, WORDS, BestMatch, load_weights, rate_words
+from wellkept.recall.rules_dates import Span, spans
+from wellkept.recall.rules_question import ParsedQuery, asks_history
+from wellkept.recall.rules_similarity import SPEAKERS
 
 SHARES = st.floats(0, 1)
 USERS = np.full(2, SPEAKERS.index(Role.USER), np.int8)

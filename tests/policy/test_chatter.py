@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from wellkept.language.languages import LEXICONS, find_language
+from wellkept.memory.rules_chatter import read_text
+from wellkept.memory.rules_importance import judge
 from wellkept.model import Role
-from wellkept.policy.lexicon.languages import LEXICONS, find_language
-from wellkept.policy.memories.chatter import read_text
-from wellkept.policy.memories.importance import judge
 
 CORPUS = Path(__file__).parent / "lifetime_corpus"
 KEPT, DROPPED = 0.97, 0.8

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.stopwatch import times_as_long
-from wellkept.policy.chunking import (
+from wellkept.knowledge.rules_chunking import (
     CAP,
     OVERLAP,
     TARGET,

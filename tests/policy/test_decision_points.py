@@ -6,11 +6,11 @@ import base64
 
 import pytest
 
+from wellkept.agent.prompt import MEMORY_HEADING, MESSAGE_HEADING, shape_messages
 from wellkept.errors import Invalid
 from wellkept.model import Image, Json
-from wellkept.policy.prompt.images import MAX_IMAGE_BYTES, MAX_IMAGES, check_image, check_images, decode_image
-from wellkept.policy.recall.purposes import MAX_PURPOSES, find_purposes
-from wellkept.runner.prompt import MEMORY_HEADING, MESSAGE_HEADING, shape_messages
+from wellkept.prompt.rules_images import MAX_IMAGE_BYTES, MAX_IMAGES, check_image, check_images, decode_image
+from wellkept.recall.rules_purposes import MAX_PURPOSES, find_purposes
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 20
 

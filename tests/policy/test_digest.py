@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.policy.details.content_kinds import ContentKind
-from wellkept.policy.details.digest import MAX_BRIEF_CHARS, MAX_TEXT_CHARS, PIECE_CHARS, TextDigest, TextDigester
-from wellkept.policy.details.json_shape import MAX_CUT_CHARS, JsonShape
+from wellkept.details.rules_content_kinds import ContentKind
+from wellkept.details.rules_digest import MAX_BRIEF_CHARS, MAX_TEXT_CHARS, PIECE_CHARS, TextDigest, TextDigester
+from wellkept.details.rules_json_shape import MAX_CUT_CHARS, JsonShape
 
 
 def digested(text: str, *, piece: int = PIECE_CHARS) -> TextDigest:

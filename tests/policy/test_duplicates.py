@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.stopwatch import times_as_long
-from wellkept.policy.memories.duplicates import Fingerprint, compute_similarity, is_near_duplicate
+from wellkept.memory.rules_duplicates import Fingerprint, compute_similarity, is_near_duplicate
 
 NEEDED_ACCURACY = 0.9
 

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from tests.policy.fact_set import Score, load_set, read_turn, score
+from wellkept.memory.rules_facts import MAX_FACT_CHARS, find_unfit, read_facts
 from wellkept.model import Role
-from wellkept.policy.memories.facts import MAX_FACT_CHARS, find_unfit, read_facts
 
 HALVES = ("dev", "held_out")
 LEAST_PRECISION, LEAST_RECALL, MOST_JUNK = 0.9, 0.6, 0.05

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellkept.errors import Invalid
-from wellkept.policy.filters.conditions import DOCUMENT_FIELDS, And, Comparison, Not, Or
-from wellkept.policy.filters.language import MAX_CHARS, MAX_COMPARISONS, MAX_DEPTH, parse_filter, render_filter
+from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, And, Comparison, Not, Or
+from wellkept.memory.rules_where import MAX_CHARS, MAX_COMPARISONS, MAX_DEPTH, parse_filter, render_filter
 
 FOOD = Comparison("tags", "=", "food")
 OSLO = Comparison("metadata", "=", "Oslo", ("city",))

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.stopwatch import times_as_long
+from wellkept.language.cues import CUES
+from wellkept.memory.rules_categories import LIFETIMES, Category, make_lifetimes
+from wellkept.memory.rules_chatter import is_small_talk
+from wellkept.memory.rules_importance import LOW, judge, rate_importance
 from wellkept.model import Role
-from wellkept.policy.lexicon.cues import CUES
-from wellkept.policy.memories.categories import LIFETIMES, Category, make_lifetimes
-from wellkept.policy.memories.chatter import is_small_talk
-from wellkept.policy.memories.importance import LOW, judge, rate_importance
 
 HIGH = 0.7
 NEEDED_ACCURACY = 0.9

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from wellkept.errors import Invalid
-from wellkept.model import Kind
-from wellkept.policy.memories.kinds import (
+from wellkept.memory.rules_kinds import (
     RULES,
     check_content,
     check_importance,
@@ -17,6 +16,7 @@ from wellkept.policy.memories.kinds import (
     check_tags,
     expires_at,
 )
+from wellkept.model import Kind
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.policy.memories.lifetime import DECAY_PER_WEEK, JOURNAL_WINDOW, decay_importance
+from wellkept.memory.rules_lifetime import DECAY_PER_WEEK, JOURNAL_WINDOW, decay_importance
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

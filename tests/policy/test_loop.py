@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wellkept.memory.rules_loop_guard import is_echo, strip_injected
 from wellkept.model import Kind, Memory, Owner
-from wellkept.policy.memories.loop_guard import is_echo, strip_injected
-from wellkept.policy.prompt.relevance import render_notes
-from wellkept.policy.prompt.window import private_memory
+from wellkept.prompt.rules_relevance import render_notes
+from wellkept.prompt.rules_window import private_memory
 
 PYTHON = "User prefers Python over JavaScript"
 PORT = "Project uses PostgreSQL 16 on port 5432"

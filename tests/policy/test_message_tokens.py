@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from wellkept.policy.prompt.images import size_of_base64
-from wellkept.policy.prompt.tokens import (
+from wellkept.prompt.rules_images import size_of_base64
+from wellkept.prompt.rules_tokens import (
     MESSAGE_TOKENS,
     NAME_TOKENS,
     count_content,

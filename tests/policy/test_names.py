@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellkept.errors import Invalid
+from wellkept.language.names import DEFAULT_TENANT, check_agent, check_owner, check_tenant, memory_id, memory_seq
 from wellkept.model import Owner
-from wellkept.policy.names import DEFAULT_TENANT, check_agent, check_owner, check_tenant, memory_id, memory_seq
 
 
 @pytest.mark.parametrize("tenant", ["a", "default", "ACME", "acme.co", "a_b-c.d", "0", "9lives", "x" * 63])

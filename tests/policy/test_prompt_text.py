@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.policy.prompt.escaping import (
+from wellkept.prompt.rules_escaping import (
     END_MARKS,
     break_false_references,
     escape_data,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellkept.model import Source
-from wellkept.policy.recall.ranking import SOURCE_PRIORITY, recency, score_parts, weighted_sum
+from wellkept.recall.rules_ranking import SOURCE_PRIORITY, recency, score_parts, weighted_sum
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HALF_LIFE = timedelta(days=90)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellkept.model import HeldWord
-from wellkept.policy.recall.rare_words import (
+from wellkept.recall.rules_rare_words import (
     FEW,
     LARGE_STORE,
     RareWord,

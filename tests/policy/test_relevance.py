@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from wellkept.errors import Invalid
 from wellkept.model import Kind, Memory, Owner
-from wellkept.policy.prompt.escaping import escape_line, to_one_line
-from wellkept.policy.prompt.relevance import (
+from wellkept.prompt.rules_escaping import escape_line, to_one_line
+from wellkept.prompt.rules_relevance import (
     STOPWORDS,
     InjectMode,
     choose_notes,

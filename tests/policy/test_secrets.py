@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, password, plain_notes
-from wellkept.policy.secrets import context, scan, split
-from wellkept.policy.secrets.rules import RULES
-from wellkept.policy.secrets.scan import SecretFinding, find_secrets, redact
-from wellkept.policy.secrets.shapes import SecretRule
-from wellkept.policy.secrets.text import _FOLD, MAX_KEPT_CHARS, fold
+from wellkept.secrets import rules_context as context
+from wellkept.secrets import rules_scan as scan
+from wellkept.secrets import rules_split as split
+from wellkept.secrets.rules import RULES
+from wellkept.secrets.rules_scan import SecretFinding, find_secrets, redact
+from wellkept.secrets.rules_shapes import SecretRule
+from wellkept.secrets.rules_text import _FOLD, MAX_KEPT_CHARS, fold
 
 CORPUS = Path(__file__).parent / "secret_corpus"
 SEED = 20_260

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from wellkept.language.text import FIXED, index_terms
 from wellkept.model import Role
-from wellkept.policy.recall.calibration import load_weights
-from wellkept.policy.recall.features import compute_features
-from wellkept.policy.recall.matching import find_best, score_records
-from wellkept.policy.recall.question import ParsedQuery
-from wellkept.policy.recall.similarity import SPEAKERS, Evidence, Frame, NeighbourWeights
-from wellkept.policy.text import FIXED, index_terms
+from wellkept.recall.rules_calibration import load_weights
+from wellkept.recall.rules_features import compute_features
+from wellkept.recall.rules_matching import find_best, score_records
+from wellkept.recall.rules_question import ParsedQuery
+from wellkept.recall.rules_similarity import SPEAKERS, Evidence, Frame, NeighbourWeights
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHARE = 0.6

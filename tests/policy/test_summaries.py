@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.policy.details.references import find_references
-from wellkept.policy.prompt.summaries import (
+from wellkept.details.rules_references import find_references
+from wellkept.prompt.rules_summaries import (
     ALWAYS_SHORT,
     MAX_CHARS,
     append_references,
@@ -18,7 +18,7 @@ from wellkept.policy.prompt.summaries import (
     fit_texts,
     read_answer,
 )
-from wellkept.policy.prompt.transcript_digest import clip_middle, cut_at_sentence, digest
+from wellkept.prompt.rules_transcript_digest import clip_middle, cut_at_sentence, digest
 
 TEXTS = st.lists(st.text(max_size=300), max_size=20)
 

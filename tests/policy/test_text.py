@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellkept.errors import Invalid
-from wellkept.policy.text import (
+from wellkept.language.text import (
     MAX_TERM_CHARS,
     STOPWORDS,
     check_text,

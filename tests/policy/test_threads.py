@@ -1,15 +1,14 @@
 """Pure functions return on 16 threads what they return on one.
 
-The list of functions is derived: every public function of `wellkept.policy` whose arguments can be made from a text,
-and the functions outside it that several threads call with a text. Threads go first, on empty caches and on words
-nobody has used: a wrong answer that was cached would otherwise be compared with itself.
+The list of functions is derived: every public function of the rules (`rules*.py`, `language`) whose arguments can be
+made from a text, and the functions outside it that several threads call with a text. Threads go first, on empty
+caches and on words nobody has used: a wrong answer that was cached would otherwise be compared with itself.
 """
 
 from __future__ import annotations
 
 import inspect
 import io
-import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -18,18 +17,18 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from tests.house.source import MODULES
 from tests.threads import clear_caches, fresh_words, run_together
-from wellkept import policy
+from wellkept.details.rules_digest import TextDigester
+from wellkept.knowledge.readers.html import read_html
+from wellkept.knowledge.readers.text import read_markdown, read_text
+from wellkept.language.entries import CueTable
+from wellkept.language.text import terms
 from wellkept.model import Kind, Memory, Owner, Role
-from wellkept.policy.details.digest import TextDigester
-from wellkept.policy.lexicon.entries import CueTable
-from wellkept.policy.prompt.tokens import estimate_tokens
-from wellkept.policy.recall.question import ParsedQuery
-from wellkept.policy.secrets.text import TextView, fold_view
-from wellkept.policy.text import terms
+from wellkept.prompt.rules_tokens import estimate_tokens
 from wellkept.providers.minilm import MiniLMEmbedder
-from wellkept.providers.readers.html import read_html
-from wellkept.providers.readers.text import read_markdown, read_text
+from wellkept.recall.rules_question import ParsedQuery
+from wellkept.secrets.rules_text import TextView, fold_view
 from wellkept.store.content.chunks import ChunkFile, decompress_chunk
 from wellkept.store.postgres.index import tsvector_literal
 from wellkept.store.search.encoding import encode_terms
@@ -84,8 +83,13 @@ MADE_FROM: Mapping[str, Callable[[str], Any]] = {
 """How an argument of each type is made from a text. A function that wants anything else is not in the list."""
 
 
-def policy_modules() -> Sequence[ModuleType]:
-    return [import_module(found.name) for found in pkgutil.walk_packages(policy.__path__, "wellkept.policy.")]
+def rule_modules() -> Sequence[ModuleType]:
+    names = [module.name for module in MODULES]
+    return [
+        import_module(name)
+        for name in names
+        if name.rpartition(".")[2].startswith("rules") or name.startswith("wellkept.language")
+    ]
 
 
 def called_with_text(function: Callable[..., Any]) -> Callable[[str], Any] | None:
@@ -103,7 +107,7 @@ def called_with_text(function: Callable[..., Any]) -> Callable[[str], Any] | Non
 
 def functions_of_text() -> Mapping[str, Callable[[str], Any]]:
     found: dict[str, Callable[[str], Any]] = {}
-    for module in policy_modules():
+    for module in rule_modules():
         for name, function in vars(module).items():
             is_own = getattr(function, "__module__", "") == module.__name__ and not inspect.isclass(function)
             if is_own and not name.startswith("_") and callable(function):
@@ -129,28 +133,28 @@ def digested(text: str) -> object:
 
 EMBEDDER = MiniLMEmbedder()
 ELSEWHERE: Mapping[str, Callable[[str], Any]] = {
-    "policy.recall.question.ParsedQuery": lambda text: ParsedQuery.read(text, NOW),
-    "policy.details.digest.TextDigester": digested,
+    "recall.rules_question.ParsedQuery": lambda text: ParsedQuery.read(text, NOW),
+    "details.rules_digest.TextDigester": digested,
     "store.search.encoding.encode_terms": lambda text: encode_terms(terms(text)),
     "store.postgres.index.tsvector_literal": lambda text: tsvector_literal(terms(text)),
     "store.content": chunked,
     "providers.minilm": lambda text: EMBEDDER.embed([text]).tobytes(),
-    "providers.readers.read_markdown": read_markdown,
-    "providers.readers.read_html": read_html,
-    "providers.readers.read_text": read_text,
+    "knowledge.readers.read_markdown": read_markdown,
+    "knowledge.readers.read_html": read_html,
+    "knowledge.readers.read_text": read_text,
 }
 FUNCTIONS = functions_of_text()
 MUST_BE_LISTED = {
-    "policy.text.terms",
-    "policy.history.history_terms",
-    "policy.text.index_terms",
-    "policy.memories.duplicates.compute_similarity",
-    "policy.memories.importance.judge",
-    "policy.prompt.relevance.keywords",
-    "policy.secrets.scan.find_secrets",
-    "policy.recall.question.other_forms",
-    "policy.recall.dates.spans",
-    "policy.memories.loop_guard.is_echo",
+    "language.text.terms",
+    "history.rules_history.history_terms",
+    "language.text.index_terms",
+    "memory.rules_duplicates.compute_similarity",
+    "memory.rules_importance.judge",
+    "prompt.rules_relevance.keywords",
+    "secrets.rules_scan.find_secrets",
+    "recall.rules_question.other_forms",
+    "recall.rules_dates.spans",
+    "memory.rules_loop_guard.is_echo",
 }
 
 

@@ -15,11 +15,11 @@ import pytest
 from tests.documents import ALL_CODES, PAGE, pdf, pdf_bomb, pdf_of_contents, pdf_of_packed_objects, pdf_with_fonts
 from tests.stopwatch import times_as_long
 from wellkept.errors import Invalid
-from wellkept.policy.chunking import PartKind
-from wellkept.providers import documents
-from wellkept.providers.documents import Files
-from wellkept.providers.readers import pdf as pdf_reader
-from wellkept.providers.readers import text as text_reader
+from wellkept.knowledge import files as documents
+from wellkept.knowledge.files import Files
+from wellkept.knowledge.readers import pdf as pdf_reader
+from wellkept.knowledge.readers import text as text_reader
+from wellkept.knowledge.rules_chunking import PartKind
 
 HEADING, PARAGRAPH, LIST, CODE, TABLE = PartKind
 
@@ -302,7 +302,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, name: str, 
     def missing(module: str) -> None:
         raise ModuleNotFoundError(name=module.partition(".")[0])
 
-    monkeypatch.setattr(f"wellkept.providers.readers.{kind.lower()}.import_module", missing)
+    monkeypatch.setattr(f"wellkept.knowledge.readers.{kind.lower()}.import_module", missing)
     with pytest.raises(
         Invalid, match=rf"is {kind}, which needs more packages; run: pip install 'wellkept\[documents\]'"
     ):

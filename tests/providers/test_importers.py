@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wellkept import Invalid, Settings, Wellkept
+from wellkept.importers import FORMATS, Importers
+from wellkept.importers.files import CHUNK_CHARS, split_note
 from wellkept.model import ForeignMemory, ForeignTurn, Kind, Origin, RefusedItem
-from wellkept.providers.importers import FORMATS, Importers
-from wellkept.providers.importers.files import CHUNK_CHARS, split_note
 
 pytestmark = pytest.mark.proves("X6")
 

@@ -14,10 +14,10 @@ import pytest
 
 from tests.waiting import pass_turn
 from wellkept import Conflict, Invalid, ModelError, OverBudget, Settings, Wellkept
+from wellkept.agent import AgentRunner
+from wellkept.agent.prompt import MEMORY_HEADING, MESSAGE_HEADING
 from wellkept.api.wellkept import AgentMemory
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
-from wellkept.runner import AgentRunner
-from wellkept.runner.prompt import MEMORY_HEADING, MESSAGE_HEADING
 from wellkept.testing.fake_model import (
     ModelServer,
     breaks_off,
@@ -626,7 +626,7 @@ def test_a_secret_a_tool_gave_away_is_not_remembered_and_the_answer_stands(
 def test_without_its_packages_it_says_what_to_install(
     store: Wellkept, endpoint: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "wellkept.runner.loop", raising=False)
+    monkeypatch.delitem(sys.modules, "wellkept.agent.loop", raising=False)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
 
     with pytest.raises(Invalid, match=r"pip install 'wellkept\[agent\]'"):

@@ -17,9 +17,9 @@ from fastapi import FastAPI
 
 from tests.server.live import PATIENCE, client_of, serving, wait_until
 from tests.server.routes import SCOPES
+from wellkept.access.rules_keys import is_allowed
 from wellkept.api.wellkept import Wellkept
 from wellkept.model import KeyScope
-from wellkept.policy.keys import is_allowed
 from wellkept.server import app
 from wellkept.server.http.routing import Route, Router, RouteTable
 from wellkept.settings import Settings

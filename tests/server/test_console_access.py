@@ -16,9 +16,9 @@ from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import client_of, serving
 from tests.server.routes import CONSOLE
+from wellkept.access.rules_keys import is_allowed
 from wellkept.api.wellkept import Wellkept
 from wellkept.model import KeyScope
-from wellkept.policy.keys import is_allowed
 from wellkept.server.app import create_app
 from wellkept.server.console.pages import ASSETS
 
@@ -227,7 +227,7 @@ def test_without_keys_there_is_no_login(wellkept: Wellkept) -> None:
 
 
 def test_the_oldest_login_makes_room(wellkept: Wellkept, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellkept.services.access.logins.MAX_LOGINS", 2)
+    monkeypatch.setattr("wellkept.access.logins.MAX_LOGINS", 2)
     logins = create_app(wellkept).state.logins
     record = wellkept.verify_key(key(wellkept))
 

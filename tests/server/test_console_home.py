@@ -14,7 +14,7 @@ from tests.server.console import Browser, links, read
 from tests.server.live import serving
 from wellkept import Wellkept
 from wellkept.model import TenantStats
-from wellkept.services.upkeep import stats
+from wellkept.upkeep import stats
 
 
 def visit(wellkept: Wellkept, tenant: str) -> tuple[str, str]:

@@ -19,19 +19,19 @@ import pytest
 from tests.server.conftest import MovableClock
 from tests.server.live import ServerProcess, client_of, serving
 from tests.waiting import LIMIT, eventually
+from wellkept.access.idempotency import DEAD_AFTER
 from wellkept.api.wellkept import Wellkept
 from wellkept.deadline import check_deadline
+from wellkept.knowledge import ingest
+from wellkept.knowledge.rules_chunking import split_passages
+from wellkept.memory.drafts import check_draft
 from wellkept.model import KeyScope
-from wellkept.policy.chunking import split_passages
 from wellkept.server.http import idempotency
 from wellkept.server.http.idempotency import MAX_ANSWER_BYTES
-from wellkept.services.access.idempotency import DEAD_AFTER
-from wellkept.services.knowledge import ingest
-from wellkept.services.memories.drafts import check_draft
-from wellkept.services.transfer import foreign
-from wellkept.services.upkeep import erase
 from wellkept.settings import Settings
 from wellkept.testing.fake_model import ModelHandler, ModelServer, calls, says, status
+from wellkept.transfer import foreign
+from wellkept.upkeep import erase
 
 ENTRY = {"text": "Tea at five", "kind": "journal"}
 DAY = timedelta(hours=24)
@@ -125,7 +125,7 @@ def test_parallel_requests_to_two_servers_write_once(url: str, ann: str) -> None
 DYING = """
 import os, signal, sys
 from wellkept.server.run import serve
-from wellkept.services.access.idempotency import Idempotency
+from wellkept.access.idempotency import Idempotency
 from wellkept.settings import Settings
 
 Idempotency.keep = lambda *args: os.kill(os.getpid(), signal.SIGKILL)

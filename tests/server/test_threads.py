@@ -14,8 +14,8 @@ import pytest
 from tests.hanging import Hanging
 from tests.server.live import PATIENCE, client_of, serving, wait_until
 from wellkept import Wellkept
+from wellkept.recall import recall
 from wellkept.server.threads import Threads
-from wellkept.services.recall import recall
 from wellkept.settings import Settings
 
 

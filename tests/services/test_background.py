@@ -9,7 +9,7 @@ from tests.waiting import eventually
 from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.model import BackgroundStatus
-from wellkept.services.background import writer
+from wellkept.upkeep import writer
 
 REFUSED = {
     "sqlite": "SELECT RAISE(ABORT, 'no')",

@@ -18,9 +18,9 @@ import pytest
 from tests.services.conftest import Clock, Place
 from wellkept import AsyncWellkept, Invalid, Settings, StoreBusy, Wellkept, capture_calls, captured
 from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.details.describe import MAX_SENTENCE_CHARS
+from wellkept.details.rules_references import find_references
 from wellkept.errors import ModelError
-from wellkept.policy.details.references import find_references
-from wellkept.services.details.describe import MAX_SENTENCE_CHARS
 from wellkept.tools.catalog import TOOLS
 
 LOG = "".join(f"2026-01-31T12:00:{second % 60:02}Z INFO step {second} done\n" for second in range(200))

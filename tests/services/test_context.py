@@ -14,14 +14,14 @@ import pytest
 from tests.services.conftest import Clock, Place
 from wellkept import AsyncWellkept, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.details.rules_references import find_references
 from wellkept.errors import Invalid, NotFound, OverBudget
+from wellkept.knowledge import search
 from wellkept.model import WorkingMemory
-from wellkept.policy.details.references import find_references
-from wellkept.policy.prompt.escaping import INFORMATION
-from wellkept.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
-from wellkept.services.knowledge import search
-from wellkept.services.prompt import assemble
-from wellkept.services.recall import merging
+from wellkept.prompt import assemble
+from wellkept.prompt.rules_escaping import INFORMATION
+from wellkept.prompt.rules_tokens import REPLY_TOKENS, count_message, estimate_tokens
+from wellkept.recall import merging
 
 PROMPT = "You keep the accounts."
 LONG = "The committee met and talked about many things at length. " * 4

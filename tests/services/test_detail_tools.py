@@ -10,7 +10,7 @@ import pytest
 from tests.services.conftest import Clock
 from wellkept import capture_calls
 from wellkept.api.agent import AgentMemory
-from wellkept.policy.prompt.tokens import estimate_tokens
+from wellkept.prompt.rules_tokens import estimate_tokens
 from wellkept.tools import catalog
 from wellkept.tools.guidance import guidance
 

@@ -18,10 +18,10 @@ from tests.services.conftest import Clock, Place
 from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.deadline import DEADLINE, Deadline
+from wellkept.details import parts
+from wellkept.details.grep import read_matches
+from wellkept.details.rules_keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, PartRequest
 from wellkept.errors import Cancelled, Invalid, NotFound, StoreError
-from wellkept.policy.details.keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, PartRequest
-from wellkept.services.details import parts
-from wellkept.services.details.grep import read_matches
 from wellkept.store.content.chunks import CHUNK_CHARS
 
 LOG = "".join(f"{number} {'ERROR disk full' if number % 3000 == 0 else 'ok naïve'} 𝄞\n" for number in range(1, 20_001))

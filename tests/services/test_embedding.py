@@ -15,9 +15,9 @@ from tests.waiting import eventually
 from wellkept import ModelError, SchemaMismatch, Settings, StoreError, Wellkept
 from wellkept.program import FORMER_NAME
 from wellkept.providers.openai_embedder import OpenAIEmbedder
-from wellkept.services.background import embedder_calls, embedding, refusals, resting
-from wellkept.services.background import vector_queue as embedding_queue
 from wellkept.testing.fake_model import ModelHandler
+from wellkept.upkeep import embedder_calls, embedding, refusals, resting
+from wellkept.upkeep import vector_queue as embedding_queue
 
 
 class Moody:

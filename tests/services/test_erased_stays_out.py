@@ -13,10 +13,10 @@ from tests.services.conftest import Clock, Place
 from tests.services.test_erasure import HANDLE, NAME, fill
 from wellkept import Settings, Wellkept, acting_as
 from wellkept.api.wellkept import AgentMemory, TenantMemory
-from wellkept.policy.erasure import MARKED, UNMARKED
-from wellkept.policy.mentions import ERASED, Needle
-from wellkept.policy.transfer import KEYS
 from wellkept.store.tables.transfer_tables import TABLES
+from wellkept.transfer.rules import KEYS
+from wellkept.upkeep.rules_erasure import MARKED, UNMARKED
+from wellkept.upkeep.rules_mentions import ERASED, Needle
 
 pytestmark = pytest.mark.proves("X5")
 

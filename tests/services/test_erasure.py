@@ -24,12 +24,12 @@ from tests.postgres_server import PostgresServer
 from tests.services.conftest import Clock, Place
 from wellkept import Conflict, Invalid, NotFound, Settings, Wellkept, acting_as
 from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.history.rules_audit import event_hash
+from wellkept.history.rules_history import OWN_AREAS
+from wellkept.language.text import content_hash
 from wellkept.model import Origin, Receipt
-from wellkept.policy.audit import event_hash
-from wellkept.policy.erasure import foreign_words, receipt_hash
-from wellkept.policy.history import OWN_AREAS
-from wellkept.policy.text import content_hash
 from wellkept.store.tables.erasure import DEPENDENT_TABLES, TABLES
+from wellkept.upkeep.rules_erasure import foreign_words, receipt_hash
 
 pytestmark = pytest.mark.proves("X5")
 
@@ -470,7 +470,7 @@ def add_parents(tenant: TenantMemory, agent: AgentMemory) -> dict[str, int]:
 def test_erase_completes_after_a_failure_between_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("wellkept.services.upkeep.erase.STEP", 5)
+    monkeypatch.setattr("wellkept.upkeep.erase.STEP", 5)
     expected, erase_traces = add_parents(acme, atlas), acme._store.erase_traces
     sizes: list[int] = []
     removed: Counter[str] = Counter()
@@ -496,8 +496,8 @@ def test_erase_completes_after_a_failure_between_steps(
 def test_receipt_counts_rows_removed_in_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wellkept.services.upkeep.erase.STEP", 5)
-    monkeypatch.setattr("wellkept.services.upkeep.erase.STEP_CHARS", 3_000)
+    monkeypatch.setattr("wellkept.upkeep.erase.STEP", 5)
+    monkeypatch.setattr("wellkept.upkeep.erase.STEP_CHARS", 3_000)
     expected = add_parents(acme, atlas)
     removed = acme.erase(f"text:{HANDLE}").removed
     assert {table: removed[table] for table in expected} == expected
@@ -525,7 +525,7 @@ def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeyp
 def test_messages_lose_their_words_in_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wellkept.services.upkeep.erase.STEP", 5)
+    monkeypatch.setattr("wellkept.upkeep.erase.STEP", 5)
     for number in range(12):
         atlas.log_turn("s-1", user=f"{NAME} asks {number}", assistant="Hello.")
     sizes, erase_traces = list[int](), acme._store.erase_traces

@@ -15,9 +15,9 @@ from tests.services.conftest import START, Clock, Place
 from tests.waiting import eventually
 from wellkept import Conflict, Invalid, NotFound
 from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.memory import loop_guard
+from wellkept.memory.loop_guard import ECHO_REFUSED
 from wellkept.model import KindName, Memory, OriginName, State
-from wellkept.services.memories import loop_guard
-from wellkept.services.memories.loop_guard import ECHO_REFUSED
 
 DAY = timedelta(days=1)
 FACT = "The staging server is called Hedwig"

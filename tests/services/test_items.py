@@ -19,9 +19,9 @@ from tests.threads import run_together
 from wellkept import AsyncWellkept, Conflict, Forbidden, Invalid, Kind, SecretRejected, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.caller import Caller, use_caller
+from wellkept.language.json_values import MAX_DEPTH
+from wellkept.memory.rules_items import MAX_VALUE_BYTES
 from wellkept.model import Origin
-from wellkept.policy.items import MAX_VALUE_BYTES
-from wellkept.policy.json_values import MAX_DEPTH
 
 USER = ("users", "7")
 SECRET = "ghp_" + "x7K2m9QpR4tV8wZ1bN5cD3fG6hJ0kL2sA4dE"

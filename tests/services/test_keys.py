@@ -10,9 +10,9 @@ import pytest
 
 from tests.services.conftest import START, Clock
 from wellkept import AsyncWellkept, Settings, Wellkept
+from wellkept.access.rules_keys import key_text, parse_key
 from wellkept.errors import Invalid, NotFound, Unauthorized
 from wellkept.model import KeyScope
-from wellkept.policy.keys import key_text, parse_key
 
 NOW = START
 

@@ -19,8 +19,8 @@ from wellkept import AsyncWellkept, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.errors import Cancelled, Conflict, Invalid, ModelError, NotFound, SecretRejected
+from wellkept.knowledge.report import Change
 from wellkept.model import Hit, Source
-from wellkept.services.knowledge.report import Change
 
 pytestmark = pytest.mark.proves("E5")
 

@@ -13,12 +13,12 @@ import pytest
 from tests.services.conftest import START, Clock, Place
 from tests.waiting import LIMIT, eventually
 from wellkept import Settings, Wellkept
-from wellkept.services.background import writer
+from wellkept.upkeep import writer
 
 OPENED = """import os, sys, atexit
 from datetime import datetime
 from wellkept import AsyncWellkept, Wellkept
-from wellkept.services.background import writer
+from wellkept.upkeep import writer
 writer.PAUSE = 600  # so that nothing is written before the end
 """
 AT = f"clock = lambda: datetime.fromisoformat('{START.isoformat()}')\n"

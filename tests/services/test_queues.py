@@ -13,8 +13,7 @@ from tests.providers.test_openai_embedder import DIMENSIONS, vector_of
 from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
 from wellkept import Wellkept
-from wellkept.services.background import vector_queue
-from wellkept.services.upkeep import maintain
+from wellkept.upkeep import maintain, vector_queue
 
 WEEK = timedelta(days=7)
 

@@ -15,8 +15,8 @@ from tests.waiting import LIMIT, eventually
 from wellkept import Invalid, Settings, StoreError, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.model import WEAK, Document, Hit, Source, SourceName
-from wellkept.policy.recall.ranking import SOURCE_PRIORITY
-from wellkept.services.recall import recall
+from wellkept.recall import recall
+from wellkept.recall.rules_ranking import SOURCE_PRIORITY
 
 pytestmark = pytest.mark.proves("E3")
 

@@ -13,7 +13,7 @@ import pytest
 from tests.services.conftest import START, Clock, Place
 from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory
-from wellkept.services.background import writer
+from wellkept.upkeep import writer
 
 
 def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_times(

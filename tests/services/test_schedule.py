@@ -12,7 +12,7 @@ from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
 from wellkept import Wellkept
 from wellkept.errors import StoreError
-from wellkept.services.upkeep import schedule
+from wellkept.upkeep import schedule
 
 HOUR = timedelta(hours=1)
 

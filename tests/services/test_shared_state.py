@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.services.conftest import Clock, Place
+from wellkept.access.keys import ApiKeys
 from wellkept.errors import StoreError
 from wellkept.ports import Store
-from wellkept.services.access.keys import ApiKeys
 
 
 def test_search_for_a_part_recovers_after_a_failed_read(fresh_place: Place, clock: Clock) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from wellkept import AsyncWellkept, Settings, Wellkept
 from wellkept.errors import Invalid
+from wellkept.knowledge import skill_files
+from wellkept.knowledge.skill_files import SkillFolders
+from wellkept.knowledge.skills import Skills
 from wellkept.model import Owner
-from wellkept.providers import skill_files
-from wellkept.providers.skill_files import SkillFolders
-from wellkept.services.knowledge.skills import Skills
 
 pytestmark = pytest.mark.proves("E6")
 

@@ -12,8 +12,8 @@ from wellkept import Settings, Wellkept
 from wellkept.caller import Caller, use_caller
 from wellkept.errors import Forbidden, Invalid
 from wellkept.model import TenantStats
-from wellkept.services.upkeep import stats as module
-from wellkept.services.upkeep.stats import CountTenant
+from wellkept.upkeep import stats as module
+from wellkept.upkeep.stats import CountTenant
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

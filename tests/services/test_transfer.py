@@ -24,7 +24,7 @@ from wellkept.api.wellkept import TenantMemory
 from wellkept.errors import Conflict, Invalid
 from wellkept.model import ForeignItem, ForeignMemory, ForeignTurn, RefusedItem
 from wellkept.providers import importers
-from wellkept.services.transfer import foreign
+from wellkept.transfer import foreign
 
 pytestmark = pytest.mark.proves("X6")
 

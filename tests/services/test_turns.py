@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from wellkept.services.background import workers
-from wellkept.services.background.workers import Turns
+from wellkept.upkeep import workers
+from wellkept.upkeep.workers import Turns
 
 
 def test_threads_take_turns() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.waiting import LIMIT
 from wellkept import StoreError
-from wellkept.services.background import workers as workers_module
-from wellkept.services.background.workers import Workers
+from wellkept.upkeep import workers as workers_module
+from wellkept.upkeep.workers import Workers
 
 
 @pytest.fixture

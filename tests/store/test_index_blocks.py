@@ -12,10 +12,10 @@ import apsw
 import numpy as np
 import pytest
 
+from wellkept.language.names import memory_id
 from wellkept.model import Kind, Memory, Owner
-from wellkept.policy.names import memory_id
-from wellkept.policy.recall.similarity import Evidence
 from wellkept.ports import Store
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store import SqlStore, open_store
 from wellkept.store.search import blocks
 from wellkept.store.search.encoding import encode_vector

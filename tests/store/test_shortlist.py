@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from wellkept.language.text import index_terms
 from wellkept.model import Kind
-from wellkept.policy.recall import shortlist
-from wellkept.policy.recall.matching import find_best
-from wellkept.policy.recall.question import ParsedQuery
-from wellkept.policy.recall.similarity import Evidence
-from wellkept.policy.text import index_terms
+from wellkept.recall import rules_shortlist as shortlist
+from wellkept.recall.rules_matching import find_best
+from wellkept.recall.rules_question import ParsedQuery
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.engine import RegisteredEmbedder, Row
 from wellkept.store.search.encoding import encode_terms, encode_vector
 from wellkept.store.search.index import OwnerIndex

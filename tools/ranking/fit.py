@@ -17,9 +17,9 @@ from relevance import HITS, Rated, fit_history, fit_relevance, rank, rate_questi
 from scipy.optimize import minimize
 
 from wellkept.model import WEAK
-from wellkept.policy.recall import calibration
-from wellkept.policy.recall.calibration import MEANING, WORDS, Relevance
-from wellkept.policy.recall.matching import NO_MATCH
+from wellkept.recall import rules_calibration as calibration
+from wellkept.recall.rules_calibration import MEANING, WORDS, Relevance
+from wellkept.recall.rules_matching import NO_MATCH
 
 OUTPUT = Path(calibration.__file__).with_name(calibration.WEIGHTS_FILE)
 VECTORS = Path("build/ranking_vectors.npz")

@@ -1,4 +1,4 @@
-"""Fit the weights of `wellkept.policy.passages`.
+"""Fit the weights of `wellkept.knowledge.rules_passages`.
 
 `fit.py --knowledge scifact.jsonl.gz realtalk.jsonl.gz beam.jsonl.gz` calls it.
 
@@ -26,13 +26,13 @@ from records import ANSWERABLE, read_conversations
 from relevance import HITS, Rated, fit_relevance, write_weights
 
 from wellkept import Wellkept
-from wellkept.policy import passages
-from wellkept.policy.chunking import DocumentPart, PartKind, split_passages
-from wellkept.policy.memories.importance import is_small_talk
-from wellkept.policy.passages import FEATURES, PassageEvidence
-from wellkept.policy.recall.question import find_names
-from wellkept.policy.recall.similarity import Evidence
-from wellkept.policy.text import terms
+from wellkept.knowledge import rules_passages as passages
+from wellkept.knowledge.rules_chunking import DocumentPart, PartKind, split_passages
+from wellkept.knowledge.rules_passages import FEATURES, PassageEvidence
+from wellkept.language.text import terms
+from wellkept.memory.rules_importance import is_small_talk
+from wellkept.recall.rules_question import find_names
+from wellkept.recall.rules_similarity import Evidence
 
 OUTPUT = Path(passages.__file__).with_name(passages.WEIGHTS_FILE)
 SHELF_SIZES = (1, 3, 30, 300, 3000)

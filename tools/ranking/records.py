@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wellkept.policy.memories.importance import is_small_talk
-from wellkept.policy.recall.features import compute_features, shortness
-from wellkept.policy.recall.question import ParsedQuery
-from wellkept.policy.recall.similarity import Evidence
-from wellkept.policy.text import index_terms, terms
+from wellkept.language.text import index_terms, terms
+from wellkept.memory.rules_importance import is_small_talk
 from wellkept.providers.minilm import MiniLMEmbedder
+from wellkept.recall.rules_features import compute_features, shortness
+from wellkept.recall.rules_question import ParsedQuery
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.engine import RegisteredEmbedder
 from wellkept.store.search.encoding import encode_terms, encode_vector
 from wellkept.store.search.index import OwnerIndex, RowFilter

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from records import Asked
 from scipy.optimize import minimize
 
-from wellkept.policy.recall import matching
-from wellkept.policy.recall.calibration import MEANING, BestMatch, Relevance, describe_words
-from wellkept.policy.recall.matching import NO_MATCH
-from wellkept.policy.recall.similarity import Evidence
+from wellkept.recall import rules_matching as matching
+from wellkept.recall.rules_calibration import MEANING, BestMatch, Relevance, describe_words
+from wellkept.recall.rules_matching import NO_MATCH
+from wellkept.recall.rules_similarity import Evidence
 
 HITS = 10
 RIDGE = 3e-4

@@ -14,28 +14,28 @@ from wellkept.api.agent_recall import AgentRecall
 from wellkept.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
 from wellkept.arguments import RawText
 from wellkept.caller import current_caller
+from wellkept.knowledge.search import KnowledgeOptions
+from wellkept.language.json_values import check_depth
+from wellkept.language.numbers import check_whole
 from wellkept.lazy import LazyModule
+from wellkept.memory.rules_conditions import SESSION_FIELDS
+from wellkept.memory.rules_trust import check_removal
+from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
-from wellkept.policy.filters.conditions import SESSION_FIELDS
-from wellkept.policy.filters.language import Where, parse_filter
-from wellkept.policy.json_values import check_depth
-from wellkept.policy.memories.trust import check_removal
-from wellkept.policy.numbers import check_whole
-from wellkept.policy.prompt.tokens import count_message
-from wellkept.policy.prompt.window import private_memory
-from wellkept.policy.recall.purposes import check_purpose, recall_block
 from wellkept.ports import Place
-from wellkept.services.knowledge.search import KnowledgeOptions
-from wellkept.services.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
-from wellkept.services.recall.question import RecallRequest
-from wellkept.services.recall.recall import check_limit
+from wellkept.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
+from wellkept.prompt.rules_tokens import count_message
+from wellkept.prompt.rules_window import private_memory
+from wellkept.recall.question import RecallRequest
+from wellkept.recall.recall import check_limit
+from wellkept.recall.rules_purposes import check_purpose, recall_block
 
 if TYPE_CHECKING:
-    from wellkept.services.prompt import gather
+    from wellkept.prompt import gather
     from wellkept.tools import catalog
     from wellkept.tools import guidance as guides
 else:
-    gather = LazyModule("wellkept.services.prompt.gather")
+    gather = LazyModule("wellkept.prompt.gather")
     catalog = LazyModule("wellkept.tools.catalog")
     guides = LazyModule("wellkept.tools.guidance")
 

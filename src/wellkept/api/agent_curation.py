@@ -7,12 +7,12 @@ from typing import Any, Literal, Unpack
 
 from wellkept.api.agent_records import MAX_PAGE, AgentView, parse_state
 from wellkept.errors import Invalid
+from wellkept.language.numbers import check_before
+from wellkept.memory.fact_requests import check_steps, make_request
+from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
+from wellkept.memory.rules_kinds import check_kind
 from wellkept.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, State, StateName
-from wellkept.policy.memories.kinds import check_kind
-from wellkept.policy.numbers import check_before
-from wellkept.services.memories.fact_requests import check_steps, make_request
-from wellkept.services.memories.filters import MemoryFilters, check_filters, leave_out_items
-from wellkept.services.recall.recall import check_limit
+from wellkept.recall.recall import check_limit
 
 NOTHING_NAMED = (
     "Name the memories to restore: their ids, state= with archived or expired, or where=; optionally with kind, tag "

@@ -8,24 +8,24 @@ from typing import IO, TYPE_CHECKING, Any, Unpack
 from wellkept.api.agent_records import AgentView
 from wellkept.arguments import RawText
 from wellkept.caller import current_caller
-from wellkept.capturing import captured
+from wellkept.details.capturing import captured
+from wellkept.details.rules_keys import parse_part
 from wellkept.errors import Invalid
+from wellkept.language.names import proposal_seq
+from wellkept.language.numbers import check_whole
 from wellkept.lazy import LazyModule
+from wellkept.memory import rules_trust as trust
+from wellkept.memory.rules_trust import check_removal
 from wellkept.model import Captured, Detail, DetailPage, Proposal, ProposalState
-from wellkept.policy.details.keys import parse_part
-from wellkept.policy.memories import trust
-from wellkept.policy.memories.trust import check_removal
-from wellkept.policy.names import proposal_seq
-from wellkept.policy.numbers import check_whole
 from wellkept.ports import Place
-from wellkept.services.recall.recall import check_limit
+from wellkept.recall.recall import check_limit
 
 if TYPE_CHECKING:
-    from wellkept.services.details import capture as outputs
-    from wellkept.services.details import pieces
+    from wellkept.details import capture as outputs
+    from wellkept.details import pieces
 else:
-    outputs = LazyModule("wellkept.services.details.capture")
-    pieces = LazyModule("wellkept.services.details.pieces")
+    outputs = LazyModule("wellkept.details.capture")
+    pieces = LazyModule("wellkept.details.pieces")
 
 MAX_PAGE = 500
 

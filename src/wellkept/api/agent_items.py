@@ -8,11 +8,11 @@ from typing import Any
 from wellkept.api.agent_records import AgentView, trace_operation
 from wellkept.arguments import check_fields
 from wellkept.errors import Invalid
+from wellkept.memory.drafts import naming_item
+from wellkept.memory.items import ItemDraft, Place
+from wellkept.memory.rules_items import IndexedFields, Namespace
+from wellkept.memory.rules_where import Where
 from wellkept.model import Item, OriginName
-from wellkept.policy.filters.language import Where
-from wellkept.policy.items import IndexedFields, Namespace
-from wellkept.services.memories.drafts import naming_item
-from wellkept.services.memories.items import ItemDraft, Place
 
 
 class AgentItems(AgentView):

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from wellkept.arguments import Arguments, CheckedMethods, check_fields
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
+from wellkept.language.names import check_owner, check_user, memory_seq
+from wellkept.memory.drafts import OTHER_USER, Draft, check_moment, naming_item
+from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
+from wellkept.memory.rules_conditions import STATE, names_field
+from wellkept.memory.rules_kinds import check_kind
 from wellkept.model import NO_USER, Kind, KindName, Memory, OriginName, Owner, RoleName, ScopeName, State, StateName
-from wellkept.policy.filters.conditions import STATE, names_field
-from wellkept.policy.memories.kinds import check_kind
-from wellkept.policy.names import check_owner, check_user, memory_seq
-from wellkept.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
-from wellkept.services.memories.filters import MemoryFilters, check_filters, leave_out_items
-from wellkept.services.recall.recall import check_limit
+from wellkept.recall.recall import check_limit
 
 if TYPE_CHECKING:
     from wellkept.api.build import Services

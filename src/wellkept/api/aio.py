@@ -19,12 +19,12 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from wellkept.api.tenant_history import AuditLog
 from wellkept.api.wellkept import AgentMemory, TenantMemory, Wellkept
-from wellkept.capturing import captured
+from wellkept.details.capturing import captured
 from wellkept.errors import StoreError
 from wellkept.model import BackupReport, Receipt
-from wellkept.services.memories.secret_scan import Sighting
-from wellkept.services.walk import Progress
+from wellkept.secrets.stored import Sighting
 from wellkept.store.engine import CLOSED
+from wellkept.upkeep.walk import Progress
 
 THREADS = 32
 """Worker threads of one store: enough for many waiting writes to share a commit."""

@@ -6,85 +6,85 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from wellkept.access.keys import ApiKeys
+from wellkept.history.rules_audit import check_key
+from wellkept.knowledge.search import PassageSearch, SearchKnowledge
+from wellkept.knowledge.skills import Skills
 from wellkept.lazy import dataclass, lazy_class
+from wellkept.memory.loop_guard import LoopGuard
+from wellkept.memory.remember import Remember
+from wellkept.memory.rules_categories import Category, make_lifetimes
+from wellkept.memory.rules_trust import Judge, judge_memory
+from wellkept.memory.similar import Similar
 from wellkept.model import Kind, Owner
-from wellkept.policy.audit import check_key
-from wellkept.policy.memories.categories import Category, make_lifetimes
-from wellkept.policy.memories.trust import Judge, judge_memory
 from wellkept.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
-from wellkept.services.access.keys import ApiKeys
-from wellkept.services.background.embedding import Embedding
-from wellkept.services.background.resting import GuardedModel
-from wellkept.services.knowledge.search import PassageSearch, SearchKnowledge
-from wellkept.services.knowledge.skills import Skills
-from wellkept.services.memories.loop_guard import LoopGuard
-from wellkept.services.memories.remember import Remember
-from wellkept.services.memories.secrets import SecretGuard
-from wellkept.services.memories.similar import Similar
-from wellkept.services.prompt.blocks import Inject
-from wellkept.services.prompt.prompt_log import ContextCalls
-from wellkept.services.prompt.transcripts import TranscriptWriter
-from wellkept.services.recall.history_source import AuditSource, StepSource
-from wellkept.services.recall.knowledge_source import KnowledgeSource
-from wellkept.services.recall.marks import RetrievalMarks
-from wellkept.services.recall.memory_source import MemorySource
-from wellkept.services.recall.recall import Recall
-from wellkept.services.upkeep.maintain import Maintain
-from wellkept.services.upkeep.schedule import MaintenanceSchedule
+from wellkept.prompt.blocks import Inject
+from wellkept.prompt.prompt_log import ContextCalls
+from wellkept.prompt.transcripts import TranscriptWriter
+from wellkept.recall.history_source import AuditSource, StepSource
+from wellkept.recall.knowledge_source import KnowledgeSource
+from wellkept.recall.marks import RetrievalMarks
+from wellkept.recall.memory_source import MemorySource
+from wellkept.recall.recall import Recall
+from wellkept.secrets.check import SecretGuard
 from wellkept.settings import Settings
 from wellkept.store import is_postgres
+from wellkept.upkeep.embedding import Embedding
+from wellkept.upkeep.maintain import Maintain
+from wellkept.upkeep.resting import GuardedModel
+from wellkept.upkeep.schedule import MaintenanceSchedule
 
 if TYPE_CHECKING:
-    from wellkept.services.access.idempotency import Idempotency
-    from wellkept.services.details.capture import Capture
-    from wellkept.services.details.describe import Describe
-    from wellkept.services.details.details import Details
-    from wellkept.services.history.workflows import RecordWorkflows
-    from wellkept.services.knowledge.ingest import Ingest
-    from wellkept.services.memories.consolidate import Consolidate
-    from wellkept.services.memories.facts import ExtractFacts
-    from wellkept.services.memories.items import Items
-    from wellkept.services.memories.restoring import RestoreMemories
-    from wellkept.services.memories.secret_scan import SecretScan
-    from wellkept.services.prompt.assemble import Assemble
-    from wellkept.services.prompt.conversation import Conversations
-    from wellkept.services.prompt.fold import FoldTurns
-    from wellkept.services.prompt.gather import Gather
-    from wellkept.services.prompt.prompt_log import InspectContextCall
-    from wellkept.services.prompt.references import OffloadPieces
-    from wellkept.services.transfer.export import Export
-    from wellkept.services.transfer.foreign import ForeignImport
-    from wellkept.services.transfer.restore import Import, Restore
-    from wellkept.services.upkeep.checkup import Checkup, RepairIndex
-    from wellkept.services.upkeep.erase import Erase
-    from wellkept.services.upkeep.stats import CountTenant
+    from wellkept.access.idempotency import Idempotency
+    from wellkept.details.capture import Capture
+    from wellkept.details.describe import Describe
+    from wellkept.details.details import Details
+    from wellkept.history.workflows import RecordWorkflows
+    from wellkept.knowledge.ingest import Ingest
+    from wellkept.memory.consolidate import Consolidate
+    from wellkept.memory.facts import ExtractFacts
+    from wellkept.memory.items import Items
+    from wellkept.memory.restoring import RestoreMemories
+    from wellkept.prompt.assemble import Assemble
+    from wellkept.prompt.conversation import Conversations
+    from wellkept.prompt.fold import FoldTurns
+    from wellkept.prompt.gather import Gather
+    from wellkept.prompt.prompt_log import InspectContextCall
+    from wellkept.prompt.references import OffloadPieces
+    from wellkept.secrets.stored import SecretScan
+    from wellkept.transfer.export import Export
+    from wellkept.transfer.foreign import ForeignImport
+    from wellkept.transfer.restore import Import, Restore
+    from wellkept.upkeep.checkup import Checkup, RepairIndex
+    from wellkept.upkeep.erase import Erase
+    from wellkept.upkeep.stats import CountTenant
 else:
     # Few programs use all of these.
-    Idempotency = lazy_class("wellkept.services.access.idempotency.Idempotency")
-    Capture = lazy_class("wellkept.services.details.capture.Capture")
-    Describe = lazy_class("wellkept.services.details.describe.Describe")
-    Details = lazy_class("wellkept.services.details.details.Details")
-    RecordWorkflows = lazy_class("wellkept.services.history.workflows.RecordWorkflows")
-    Ingest = lazy_class("wellkept.services.knowledge.ingest.Ingest")
-    Consolidate = lazy_class("wellkept.services.memories.consolidate.Consolidate")
-    ExtractFacts = lazy_class("wellkept.services.memories.facts.ExtractFacts")
-    Items = lazy_class("wellkept.services.memories.items.Items")
-    RestoreMemories = lazy_class("wellkept.services.memories.restoring.RestoreMemories")
-    SecretScan = lazy_class("wellkept.services.memories.secret_scan.SecretScan")
-    Assemble = lazy_class("wellkept.services.prompt.assemble.Assemble")
-    Conversations = lazy_class("wellkept.services.prompt.conversation.Conversations")
-    FoldTurns = lazy_class("wellkept.services.prompt.fold.FoldTurns")
-    Gather = lazy_class("wellkept.services.prompt.gather.Gather")
-    InspectContextCall = lazy_class("wellkept.services.prompt.prompt_log.InspectContextCall")
-    OffloadPieces = lazy_class("wellkept.services.prompt.references.OffloadPieces")
-    Export = lazy_class("wellkept.services.transfer.export.Export")
-    ForeignImport = lazy_class("wellkept.services.transfer.foreign.ForeignImport")
-    Import = lazy_class("wellkept.services.transfer.restore.Import")
-    Restore = lazy_class("wellkept.services.transfer.restore.Restore")
-    Checkup = lazy_class("wellkept.services.upkeep.checkup.Checkup")
-    RepairIndex = lazy_class("wellkept.services.upkeep.checkup.RepairIndex")
-    Erase = lazy_class("wellkept.services.upkeep.erase.Erase")
-    CountTenant = lazy_class("wellkept.services.upkeep.stats.CountTenant")
+    Idempotency = lazy_class("wellkept.access.idempotency.Idempotency")
+    Capture = lazy_class("wellkept.details.capture.Capture")
+    Describe = lazy_class("wellkept.details.describe.Describe")
+    Details = lazy_class("wellkept.details.details.Details")
+    RecordWorkflows = lazy_class("wellkept.history.workflows.RecordWorkflows")
+    Ingest = lazy_class("wellkept.knowledge.ingest.Ingest")
+    Consolidate = lazy_class("wellkept.memory.consolidate.Consolidate")
+    ExtractFacts = lazy_class("wellkept.memory.facts.ExtractFacts")
+    Items = lazy_class("wellkept.memory.items.Items")
+    RestoreMemories = lazy_class("wellkept.memory.restoring.RestoreMemories")
+    SecretScan = lazy_class("wellkept.secrets.stored.SecretScan")
+    Assemble = lazy_class("wellkept.prompt.assemble.Assemble")
+    Conversations = lazy_class("wellkept.prompt.conversation.Conversations")
+    FoldTurns = lazy_class("wellkept.prompt.fold.FoldTurns")
+    Gather = lazy_class("wellkept.prompt.gather.Gather")
+    InspectContextCall = lazy_class("wellkept.prompt.prompt_log.InspectContextCall")
+    OffloadPieces = lazy_class("wellkept.prompt.references.OffloadPieces")
+    Export = lazy_class("wellkept.transfer.export.Export")
+    ForeignImport = lazy_class("wellkept.transfer.foreign.ForeignImport")
+    Import = lazy_class("wellkept.transfer.restore.Import")
+    Restore = lazy_class("wellkept.transfer.restore.Restore")
+    Checkup = lazy_class("wellkept.upkeep.checkup.Checkup")
+    RepairIndex = lazy_class("wellkept.upkeep.checkup.RepairIndex")
+    Erase = lazy_class("wellkept.upkeep.erase.Erase")
+    CountTenant = lazy_class("wellkept.upkeep.stats.CountTenant")
 
 PARTS = ("similarity", "recency", "importance", "source")
 """Parts of a recall score that have a weight in the settings."""

@@ -15,7 +15,12 @@ from wellkept.api.agent_records import find_owner
 from wellkept.arguments import CheckedMethods
 from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, NotFound
+from wellkept.language.names import check_user
 from wellkept.lazy import LazyModule
+from wellkept.memory.rules_agents import AgentFields, check_agent_fields
+from wellkept.memory.rules_conditions import SESSION_FIELDS
+from wellkept.memory.rules_trust import check_decision
+from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import (
     Agent,
     ApiKey,
@@ -32,22 +37,17 @@ from wellkept.model import (
     TenantStats,
     UserCount,
 )
-from wellkept.policy.agents import AgentFields, check_agent_fields
-from wellkept.policy.filters.conditions import SESSION_FIELDS
-from wellkept.policy.filters.language import Where, parse_filter
-from wellkept.policy.memories.trust import check_decision
-from wellkept.policy.names import check_user
 from wellkept.ports import Place, place_of
-from wellkept.services.recall.recall import check_limit
-from wellkept.services.upkeep.report import MaintenanceReport
-from wellkept.services.upkeep.stats import DAYS, keep_agents
-from wellkept.services.walk import Progress
+from wellkept.recall.recall import check_limit
+from wellkept.upkeep.report import MaintenanceReport
+from wellkept.upkeep.stats import DAYS, keep_agents
+from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.api.build import Services
-    from wellkept.services.transfer import foreign
+    from wellkept.transfer import foreign
 else:
-    foreign = LazyModule("wellkept.services.transfer.foreign")
+    foreign = LazyModule("wellkept.transfer.foreign")
 
 T = TypeVar("T")
 

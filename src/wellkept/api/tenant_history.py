@@ -14,7 +14,16 @@ from wellkept.api.tenant import TenantView
 from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
+from wellkept.history.rules_history import COMPLETED, OWN_AREAS
+from wellkept.knowledge.report import IngestReport
+from wellkept.knowledge.rules_documents import check_category
+from wellkept.knowledge.search import KnowledgeOptions
+from wellkept.language.json_values import check_storable
+from wellkept.language.numbers import check_before, check_whole
 from wellkept.lazy import LazyModule
+from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, EQUAL, EVENT_FIELDS, Comparison, join_conditions
+from wellkept.memory.rules_trust import check_decision
+from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import (
     ACTOR,
     AuditEvent,
@@ -29,25 +38,16 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
-from wellkept.policy.documents import check_category
-from wellkept.policy.filters.conditions import DOCUMENT_FIELDS, EQUAL, EVENT_FIELDS, Comparison, join_conditions
-from wellkept.policy.filters.language import Where, parse_filter
-from wellkept.policy.history import COMPLETED, OWN_AREAS
-from wellkept.policy.json_values import check_storable
-from wellkept.policy.memories.trust import check_decision
-from wellkept.policy.numbers import check_before, check_whole
-from wellkept.services.knowledge.report import IngestReport
-from wellkept.services.knowledge.search import KnowledgeOptions
-from wellkept.services.memories.secret_scan import Sighting
-from wellkept.services.memories.secrets import REJECTED
-from wellkept.services.recall.recall import check_limit
-from wellkept.services.walk import Progress
+from wellkept.recall.recall import check_limit
+from wellkept.secrets.check import REJECTED
+from wellkept.secrets.stored import Sighting
+from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
-    from wellkept.services.knowledge import ingest as filing
+    from wellkept.knowledge import ingest as filing
     from wellkept.tools import catalog
 else:
-    filing = LazyModule("wellkept.services.knowledge.ingest")
+    filing = LazyModule("wellkept.knowledge.ingest")
     catalog = LazyModule("wellkept.tools.catalog")
 
 MAX_MESSAGE_CHARS = 2_000

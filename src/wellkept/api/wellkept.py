@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from wellkept.access.logins import Logins
 from wellkept.api.agent import AgentMemory
 from wellkept.api.tenant import (
     TenantAgents,
@@ -27,34 +28,33 @@ from wellkept.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge
 from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
+from wellkept.knowledge.skill_files import SkillFolders
+from wellkept.knowledge.skills import Skills
+from wellkept.language.names import check_tenant
 from wellkept.lazy import LazyModule, lazy_class
 from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
-from wellkept.policy.erasure import is_as_issued
-from wellkept.policy.names import check_tenant
 from wellkept.ports import Clock, Embedder, Store, TokenCounter
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 from wellkept.providers.models import GivenModel, open_models
-from wellkept.providers.skill_files import SkillFolders
 from wellkept.providers.tokenizers import open_tokenizer
-from wellkept.services.access.logins import Logins
-from wellkept.services.background.embedding import Embedding
-from wellkept.services.knowledge.skills import Skills
-from wellkept.services.upkeep.report import MaintenanceReport
-from wellkept.services.walk import Progress
 from wellkept.settings import Settings, masked
 from wellkept.settings.former import warn_of_former_store
+from wellkept.upkeep.embedding import Embedding
+from wellkept.upkeep.report import MaintenanceReport
+from wellkept.upkeep.rules_erasure import is_as_issued
+from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept import store
     from wellkept.api import build
+    from wellkept.importers import Importers
+    from wellkept.knowledge.files import Files
     from wellkept.providers.archives import Archives
-    from wellkept.providers.documents import Files
-    from wellkept.providers.importers import Importers
 else:
     store, build = LazyModule("wellkept.store"), LazyModule("wellkept.api.build")
     Archives = lazy_class("wellkept.providers.archives.Archives")
-    Files = lazy_class("wellkept.providers.documents.Files")
-    Importers = lazy_class("wellkept.providers.importers.Importers")
+    Files = lazy_class("wellkept.knowledge.files.Files")
+    Importers = lazy_class("wellkept.importers.Importers")
 
 __all__ = ["AgentMemory", "TenantMemory", "Wellkept"]
 

@@ -19,6 +19,7 @@ from types import ModuleType
 
 import click
 
+from wellkept.agent import AgentRunner
 from wellkept.cli.commands.context import render_call
 from wellkept.cli.commands.memories import read_states, render_memories, render_remembered
 from wellkept.cli.commands.recall import render_explanation, render_hits
@@ -26,10 +27,9 @@ from wellkept.cli.output import Output, Styled, confirm
 from wellkept.cli.run import Run
 from wellkept.cli.text import mark, safe
 from wellkept.errors import Invalid, NotFound, WellkeptError
+from wellkept.memory.similar import find_lookalikes
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
-from wellkept.policy.prompt.images import MAX_IMAGE_BYTES, check_image
-from wellkept.runner import AgentRunner
-from wellkept.services.memories.similar import find_lookalikes
+from wellkept.prompt.rules_images import MAX_IMAGE_BYTES, check_image
 
 PROMPT = "you> "
 CANCELLED = "Cancelled; nothing of this turn was kept."

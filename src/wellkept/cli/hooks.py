@@ -16,9 +16,9 @@ import click
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.errors import Invalid
+from wellkept.language.text import clean_text
 from wellkept.model import Json
-from wellkept.policy.prompt.relevance import InjectMode
-from wellkept.policy.text import clean_text
+from wellkept.prompt.rules_relevance import InjectMode
 
 if TYPE_CHECKING:
     from wellkept.api.wellkept import AgentMemory

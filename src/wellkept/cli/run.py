@@ -28,8 +28,8 @@ from wellkept.cli.output import Output, Printer, ProgressBar, pick_printer
 from wellkept.cli.parameters import HelpfulCommand, Option, build_parameter
 from wellkept.cli.text import safe
 from wellkept.errors import Invalid, ModelError, NotFound, StoreBusy, StoreError, WellkeptError
+from wellkept.language.names import check_user
 from wellkept.lazy import dataclass
-from wellkept.policy.names import check_user
 from wellkept.program import advise_install
 from wellkept.settings import Settings, load_numpy_with_one_thread
 

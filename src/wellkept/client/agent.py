@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from wellkept.api.agent import AgentMemory
 from wellkept.arguments import RawText
-from wellkept.capturing import captured
 from wellkept.client import items
 from wellkept.client.connection import Plan
 from wellkept.client.decoding import (
@@ -21,7 +20,11 @@ from wellkept.client.decoding import (
     one,
 )
 from wellkept.client.verbs import AsyncView, ClientView, PlainView, Verb, call, local, pages, send, text
+from wellkept.details.capturing import captured
+from wellkept.details.pieces import iter_pieces
 from wellkept.errors import Invalid, NotFound
+from wellkept.language.names import check_user
+from wellkept.memory.fact_requests import check_steps
 from wellkept.model import (
     AddedFacts,
     Captured,
@@ -40,9 +43,6 @@ from wellkept.model import (
     Skill,
     WorkingMemory,
 )
-from wellkept.policy.names import check_user
-from wellkept.services.details.pieces import iter_pieces
-from wellkept.services.memories.fact_requests import check_steps
 from wellkept.tools import catalog
 from wellkept.tools.guidance import guidance
 

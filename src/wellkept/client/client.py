@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from wellkept.access.rules_keys import parse_key
 from wellkept.api.tenant_history import AuditLog
 from wellkept.api.wellkept import TenantMemory, Wellkept
 from wellkept.arguments import checked
@@ -15,6 +16,9 @@ from wellkept.client.connection import AsyncConnection, HttpRequest, PlainConnec
 from wellkept.client.decoding import decode_hits, decode_ingested, decode_issued, field, many, one
 from wellkept.client.verbs import AsyncView, ClientView, PlainView, Verb, call, format_value, pages, send
 from wellkept.errors import Forbidden, Invalid
+from wellkept.knowledge.files import Files
+from wellkept.knowledge.report import IngestReport
+from wellkept.language.names import check_agent
 from wellkept.model import (
     Agent,
     ApiKey,
@@ -32,13 +36,9 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
-from wellkept.policy.keys import parse_key
-from wellkept.policy.names import check_agent
-from wellkept.providers.documents import Files
-from wellkept.services.knowledge.report import IngestReport
-from wellkept.services.memories.secret_scan import Sighting
-from wellkept.services.upkeep.report import MaintenanceReport
+from wellkept.secrets.stored import Sighting
 from wellkept.settings import Settings
+from wellkept.upkeep.report import MaintenanceReport
 
 DOCUMENTS = "/api/kb/documents"
 WORKFLOWS = "/api/workflows"

@@ -25,6 +25,7 @@ from wellkept.errors import (
     WellkeptError,
     error_class,
 )
+from wellkept.knowledge.report import IngestedDocument, IngestReport
 from wellkept.model import (
     AddedFacts,
     Agent,
@@ -42,7 +43,6 @@ from wellkept.model import (
     Session,
     Unanswered,
 )
-from wellkept.services.knowledge.report import IngestedDocument, IngestReport
 
 NAMES: Mapping[type, Mapping[str, str]] = {
     Detail: {"key": "memory_key"},

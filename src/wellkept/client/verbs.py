@@ -20,11 +20,11 @@ from wellkept.arguments import CheckedMethods, check_fields, is_storable
 from wellkept.client.connection import AsyncConnection, Connection, HttpRequest, PlainConnection, Plan
 from wellkept.client.decoding import field, many
 from wellkept.errors import Invalid, NotFound
+from wellkept.language.names import encode_cursor
+from wellkept.memory.rules_conditions import And, Comparison, Not, Or
+from wellkept.memory.rules_where import render_filter
 from wellkept.model import Json, Owner
-from wellkept.policy.filters.conditions import And, Comparison, Not, Or
-from wellkept.policy.filters.language import render_filter
-from wellkept.policy.names import encode_cursor
-from wellkept.services.recall.recall import check_limit
+from wellkept.recall.recall import check_limit
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from wellkept.evaluation.measure import Evaluation, evaluate
 from wellkept.evaluation.replay import ReplayOptions, Rest
 from wellkept.evaluation.scores import Scores
 from wellkept.evaluation.sets import LabelledMemory, LabelledQuestion, LabelledSet
-from wellkept.policy.recall.evaluation import Usage
+from wellkept.recall.rules_evaluation import Usage
 
 __all__ = [
     "Evaluation",

@@ -18,10 +18,10 @@ from wellkept.api.agent_records import MAX_PAGE
 from wellkept.api.wellkept import Wellkept
 from wellkept.evaluation.scores import Answer
 from wellkept.evaluation.sets import START, LabelledMemory, LabelledQuestion, LabelledSet
+from wellkept.memory.rules_kinds import RULES, check_kind
 from wellkept.model import Hit, Kind, Source
-from wellkept.policy.memories.kinds import RULES, check_kind
-from wellkept.policy.prompt.transcript_digest import clip_middle
-from wellkept.policy.recall.evaluation import Usage, compute_metrics
+from wellkept.prompt.rules_transcript_digest import clip_middle
+from wellkept.recall.rules_evaluation import Usage, compute_metrics
 from wellkept.settings import Settings
 
 DEPTH = 50

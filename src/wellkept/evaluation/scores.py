@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wellkept.evaluation.sets import LabelledQuestion
-from wellkept.policy.recall.evaluation import METRICS, Estimate, estimate_mean
+from wellkept.recall.rules_evaluation import METRICS, Estimate, estimate_mean
 
 ALL = "all"
 """Name of the scores over all types of questions in the headline."""

@@ -22,8 +22,8 @@ from google.adk.sessions.session import Session
 from google.genai.types import Content, Part
 
 from wellkept.errors import Invalid, NotFound
+from wellkept.language.text import clean_text
 from wellkept.model import Hit, Json, Kind, Memory
-from wellkept.policy.text import clean_text
 
 if TYPE_CHECKING:
     from wellkept.api.agent import AgentMemory

@@ -28,12 +28,12 @@ from langgraph.store.base import (
 )
 
 from wellkept.errors import Invalid
+from wellkept.language.text import clean_text
+from wellkept.memory.items import MAX_OFFSET, MAX_PAGE
+from wellkept.memory.rules_items import ANY_NAME
+from wellkept.memory.rules_where import MAX_KEYS, MAX_NUMBER
 from wellkept.model import Item as StoredItem
 from wellkept.model import Json, OriginName
-from wellkept.policy.filters.language import MAX_KEYS, MAX_NUMBER
-from wellkept.policy.items import ANY_NAME
-from wellkept.policy.text import clean_text
-from wellkept.services.memories.items import MAX_OFFSET, MAX_PAGE
 
 if TYPE_CHECKING:
     from wellkept.api.agent import AgentMemory

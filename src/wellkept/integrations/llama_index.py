@@ -13,7 +13,7 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 
 from wellkept.integrations.plans import Plan, call_verb, log_turn, run_plan_async
-from wellkept.policy.text import clean_text
+from wellkept.language.text import clean_text
 
 DEFAULT_SESSION = "llama-index"
 

@@ -35,7 +35,7 @@ from wellkept.integrations.mem0_forms import (
 )
 from wellkept.model import Hit, Json, Kind
 from wellkept.model import Memory as StoredMemory
-from wellkept.services.recall.recall import MAX_LIMIT
+from wellkept.recall.recall import MAX_LIMIT
 
 __all__ = ["AsyncMemory", "Memory"]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from wellkept.api.agent import AgentMemory
 from wellkept.errors import Invalid
+from wellkept.language.text import clean_text
+from wellkept.memory.fact_requests import join_parts
+from wellkept.memory.rules_categories import Category
 from wellkept.model import Json, Kind, Memory, MemoryVersion
-from wellkept.policy.memories.categories import Category
-from wellkept.policy.text import clean_text
-from wellkept.services.memories.fact_requests import join_parts
 from wellkept.settings import Settings
 
 log = logging.getLogger("wellkept")

@@ -21,10 +21,10 @@ from wellkept.integrations.plans import (
     parse_arguments,
     run_plan_async,
 )
+from wellkept.language.text import clean_text
 from wellkept.lazy import LazyModule
 from wellkept.model import Item, Json
-from wellkept.policy.secrets.scan import find_secrets
-from wellkept.policy.text import clean_text
+from wellkept.secrets.rules_scan import find_secrets
 
 if TYPE_CHECKING:
     import agents

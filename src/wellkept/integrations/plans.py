@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from wellkept.errors import Conflict, Forbidden, Invalid, WellkeptError
+from wellkept.language.text import clean_text
+from wellkept.memory.rules_kinds import RULES
 from wellkept.model import Json, Kind, Origin, Role
-from wellkept.policy.memories.kinds import RULES
-from wellkept.policy.prompt.transcript_digest import clip_middle
-from wellkept.policy.text import clean_text
+from wellkept.prompt.rules_transcript_digest import clip_middle
 from wellkept.tools.catalog import select_tools
 from wellkept.tools.spec import Tool
 

@@ -15,7 +15,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models import ModelRequestContext
 
 from wellkept.integrations.plans import call_verb, log_turn, open_tools, run_plan_async
-from wellkept.policy.text import clean_text
+from wellkept.language.text import clean_text
 from wellkept.tools.catalog import select_tools
 from wellkept.tools.guidance import guidance
 

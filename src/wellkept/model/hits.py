@@ -72,7 +72,7 @@ class Hit:
     def _heading_line(self) -> tuple[str, int | None]:
         if self.document is None:
             return "", None
-        # A passage begins with its line of headings, written by `policy.chunking`.
+        # A passage begins with its line of headings, written by `knowledge.rules_chunking`.
         line = self.text.partition("\n\n")[0]
         pages = _PAGES.search(line)
         line = line if pages is None else line[: pages.start()]

@@ -20,7 +20,7 @@ HEADING_SEPARATOR = " > "
 
 
 class Kind(StrEnum):
-    """Kind of a memory; `policy.memories.kinds` has the rules of each."""
+    """Kind of a memory; `memory.rules_kinds` has the rules of each."""
 
     CORE = "core"
     JOURNAL = "journal"

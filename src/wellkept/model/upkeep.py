@@ -253,7 +253,7 @@ class Trace:
     belongs_to: str = ""  # session; for events the action, for passages the document and position
     texts: tuple[str, ...] = ()
     size: int = 0  # approximate characters of the row, also when `texts` is empty
-    mark: str = ""  # recognises the row in an import, see `policy.erasure.mark_row`
+    mark: str = ""  # recognises the row in an import, see `upkeep.rules_erasure.mark_row`
     has_ids: bool = False  # ids in other columns are cleared as well as the text
     has_action: bool = False  # the action of an event is cleared as well
 

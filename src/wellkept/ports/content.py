@@ -7,15 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from wellkept.knowledge.rules_chunking import DocumentPart
 from wellkept.lazy import dataclass
 from wellkept.model import Chunk, Detail, Document, DocumentSize, Owner, Skill
-from wellkept.policy.chunking import DocumentPart
 from wellkept.ports.history import Place
 from wellkept.ports.providers import Vector
 
 if TYPE_CHECKING:
-    from wellkept.policy.filters.conditions import Condition
-    from wellkept.policy.passages import PassageEvidence
+    from wellkept.knowledge.rules_passages import PassageEvidence
+    from wellkept.memory.rules_conditions import Condition
 
 
 class ContentDraft(Protocol):

@@ -25,10 +25,10 @@ from wellkept.model import (
 )
 
 if TYPE_CHECKING:
-    from wellkept.policy.filters.conditions import Condition
+    from wellkept.memory.rules_conditions import Condition
 
 if TYPE_CHECKING:
-    from wellkept.policy.filters.conditions import Condition
+    from wellkept.memory.rules_conditions import Condition
 
 Place: TypeAlias = tuple[datetime, str]
 """Cursor of a listing by time: continue after this time and id, even if that record has been deleted."""
@@ -117,7 +117,7 @@ class AuditStore(Protocol):
         """Return the existing ones of these events, by number."""
 
     def search_events(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
-        """Find events that share words with `query` among the newest `policy.history.MAX_SEARCHED`, best first.
+        """Find events that share words with `query` among the newest `history.rules_history.MAX_SEARCHED`, best first.
 
         The score is the share of the query found in the message, 0 to 1, weighted by the rarity of the words.
         """
@@ -160,7 +160,7 @@ class WorkflowStore(Protocol):
         """Return the existing ones of these steps, by number."""
 
     def search_steps(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
-        """Find steps that share words with `query` among the newest `policy.history.MAX_SEARCHED`, best first.
+        """Find steps that share words with `query` among the newest `history.rules_history.MAX_SEARCHED`, best first.
 
         Scored like events.
         """

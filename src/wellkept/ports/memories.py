@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from wellkept.lazy import dataclass
+from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.model import (
     NO_USER,
     Agent,
@@ -20,12 +21,11 @@ from wellkept.model import (
     TenantStats,
     UserCount,
 )
-from wellkept.policy.memories.categories import LIFETIMES, Lifetimes
 from wellkept.ports.providers import Vector, Vectors
 
 if TYPE_CHECKING:
-    from wellkept.policy.filters.conditions import Condition
-    from wellkept.policy.recall.similarity import Evidence
+    from wellkept.memory.rules_conditions import Condition
+    from wellkept.recall.rules_similarity import Evidence
 
 
 class AgentStore(Protocol):
@@ -216,7 +216,7 @@ class MemoryStore(Protocol):
 
 
 class ItemStore(Protocol):
-    """Memories that are items. `path` is a namespace as `policy.items` joins it."""
+    """Memories that are items. `path` is a namespace as `memory.rules_items` joins it."""
 
     def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
         """Return the memory with this key of the owner's user, or else of no user; it may have expired."""

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from wellkept.errors import Invalid, ModelError
+from wellkept.language.text import clean_text
 from wellkept.model import Json
-from wellkept.policy.text import clean_text
 from wellkept.ports import Model, Models
 from wellkept.program import advise_install
 from wellkept.providers.foreign import call_foreign

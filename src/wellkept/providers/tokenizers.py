@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.policy.prompt.tokens import estimate_tokens
 from wellkept.ports import TokenCounter
 from wellkept.program import advise_install
+from wellkept.prompt.rules_tokens import estimate_tokens
 
 CHOICES = "estimate, or tiktoken:<encoding or model> such as tiktoken:o200k_base"
 ENCODINGS_MODULE = "tiktoken_ext.openai_public"

@@ -17,8 +17,8 @@ from fastapi.routing import APIRoute
 from starlette import routing as starlette_routing
 
 from wellkept import __version__
+from wellkept.agent import AgentRunner
 from wellkept.api.wellkept import Wellkept
-from wellkept.runner import AgentRunner
 from wellkept.server import reference
 from wellkept.server.console import (
     agent_forms,

@@ -16,9 +16,9 @@ from pydantic_core import to_json
 
 from wellkept.api.agent import MAX_PAGE
 from wellkept.errors import Invalid
-from wellkept.policy.names import encode_cursor
+from wellkept.language.names import encode_cursor
 from wellkept.ports import Place
-from wellkept.services.recall.recall import check_limit
+from wellkept.recall.recall import check_limit
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 """Maximum bytes of JSON in a page; a single item is sent whatever its size."""

@@ -11,8 +11,8 @@ from typing import IO, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from wellkept.errors import Invalid
+from wellkept.history.rules_audit import check_key
 from wellkept.model import BackupReport
-from wellkept.policy.audit import check_key
 from wellkept.ports import Store
 from wellkept.program import advise_install
 from wellkept.store.engine import Engine

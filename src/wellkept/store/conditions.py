@@ -1,7 +1,7 @@
-"""Compiler from filters (`policy.filters`) to SQL of either engine.
+"""Compiler from filters (`memory`) to SQL of either engine.
 
 All values, and the keys of metadata, are parameters. A comparison with NULL is NULL, which counts as false: `IS NOT
-TRUE` negates it as `policy.filters.conditions.is_matching` does.
+TRUE` negates it as `memory.rules_conditions.is_matching` does.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 from dataclasses import field
 from datetime import datetime
 
+from wellkept.language.text import like_literal
 from wellkept.lazy import dataclass
-from wellkept.policy.filters.conditions import EQUAL, EXISTS, METADATA, STATE, And, Comparison, Condition, Not, Or
-from wellkept.policy.text import like_literal
+from wellkept.memory.rules_conditions import EQUAL, EXISTS, METADATA, STATE, And, Comparison, Condition, Not, Or
 from wellkept.store.tables.rows import TAG_BORDER
 
 STATE_SQL = """CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'

@@ -17,16 +17,16 @@ from random import getrandbits
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wellkept.errors import Invalid, ReadOnly, RequestInProgress, StoreError
+from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.lazy import dataclass
 from wellkept.model import BackupReport, ClusterNode, Kind, Match, Owner
-from wellkept.policy.passages import PassageEvidence
-from wellkept.policy.recall.similarity import Evidence
 from wellkept.ports import Vector
 from wellkept.ports.history import CLAIM, Claim
 from wellkept.ports.memories import SOON
+from wellkept.recall.rules_similarity import Evidence
 
 if TYPE_CHECKING:
-    from wellkept.policy.filters.conditions import Condition
+    from wellkept.memory.rules_conditions import Condition
     from wellkept.store.conditions import Clause
 
 Progress = Callable[[int, int], None]

@@ -22,8 +22,8 @@ from datetime import timedelta
 from typing import Any
 
 from wellkept.errors import WellkeptError
+from wellkept.history.rules_audit import canonical_json, event_hash, is_foreign, is_keyed, key_mark, seal_event
 from wellkept.model import AuditEvent
-from wellkept.policy.audit import canonical_json, event_hash, is_foreign, is_keyed, key_mark, seal_event
 from wellkept.store.engine import Unit
 from wellkept.store.tables.rows import event_from, event_values
 

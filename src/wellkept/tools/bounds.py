@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wellkept.details.rules_references import safe_cut
 from wellkept.errors import SecretRejected
+from wellkept.memory.rules_trust import is_low, is_suspicious
 from wellkept.model import Json, Memory
-from wellkept.policy.details.references import safe_cut
-from wellkept.policy.memories.trust import is_low, is_suspicious
-from wellkept.policy.prompt.escaping import escape_data
+from wellkept.prompt.rules_escaping import escape_data
 
 MAX_CHARS = 20_000
 """Characters of the texts in one answer: about 5,000 tokens."""

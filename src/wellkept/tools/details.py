@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wellkept.details.rules_references import REFERENCE, reference
 from wellkept.errors import Invalid, NotFound
 from wellkept.model import Detail, Json
-from wellkept.policy.details.references import REFERENCE, reference
 
 if TYPE_CHECKING:
     from wellkept.api.agent import AgentMemory

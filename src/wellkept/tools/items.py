@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 from wellkept.errors import Invalid
+from wellkept.memory.rules_items import join_names
 from wellkept.model import Item, Json
-from wellkept.policy.items import join_names
-from wellkept.policy.prompt.escaping import escape_data
+from wellkept.prompt.rules_escaping import escape_data
 from wellkept.tools.bounds import MAX_CHARS, shorten
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Invalid, NotFound, SecretRejected
+from wellkept.memory.fact_requests import parse_conversation, parse_steps
+from wellkept.memory.similar import find_lookalikes
 from wellkept.model import Fact, Json, Kind, Memory, Scope, ScopeName
-from wellkept.services.memories.fact_requests import parse_conversation, parse_steps
-from wellkept.services.memories.similar import find_lookalikes
 from wellkept.tools.bounds import bound_results, render_secret_refusal, render_text
 
 if TYPE_CHECKING:

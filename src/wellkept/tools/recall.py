@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wellkept.model import NOTHING_FITS, Hit, Json, KindName
-from wellkept.policy.recall.purposes import is_unverified
+from wellkept.recall.rules_purposes import is_unverified
 from wellkept.tools.bounds import bound_results, render_text
 
 if TYPE_CHECKING:

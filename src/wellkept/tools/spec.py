@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from wellkept.errors import Invalid
+from wellkept.language.json_values import check_json
 from wellkept.lazy import dataclass
 from wellkept.model import Json
-from wellkept.policy.json_values import check_json
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),

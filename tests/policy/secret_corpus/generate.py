@@ -12,7 +12,7 @@ import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from wellkept.policy.secrets.rules import RULES
+from wellkept.secrets.rules import RULES
 
 ALPHABETS = {
     "hex": "0123456789abcdef",

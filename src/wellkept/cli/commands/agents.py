@@ -15,8 +15,8 @@ from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import json_record, one_line, plain_time, safe
 from wellkept.errors import Invalid
+from wellkept.memory.rules_agents import AgentFields
 from wellkept.model import Agent, Json, Kind
-from wellkept.policy.agents import AgentFields
 
 NOT_ASKED = "Nothing was removed, because there is no terminal to confirm on. Add --yes."
 NOT_CONFIRMED = "Nothing was removed."

@@ -12,7 +12,7 @@ from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import EMPTY, json_value, local_time, one_line, plain_time, safe, shorten
 from wellkept.model import BlockItem, ContextCall, Json, Truncation, WorkingMemory
-from wellkept.policy.prompt.window import Layout
+from wellkept.prompt.rules_window import Layout
 
 COLOURS = {"system": "magenta", "user": "green", "assistant": "blue"}
 

@@ -13,9 +13,9 @@ from wellkept.cli.output import Column, Indented, Line, Output, OutputNote, Styl
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import json_record, one_line, plain_time, safe
+from wellkept.details.rules_references import reference
 from wellkept.errors import Invalid
 from wellkept.model import Detail, DetailPage, Json
-from wellkept.policy.details.references import reference
 
 Key = Annotated[
     str, Argument(metavar="KEY", help="The detail's key, such as npm-install-x7k2m9qp.", complete=complete_detail)

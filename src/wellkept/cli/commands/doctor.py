@@ -107,9 +107,9 @@ def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[CheckResul
 
 
 def _check_skills(settings: Settings) -> CheckResult:
-    files = import_module("wellkept.providers.skill_files").SkillFolders(settings.skills)
+    files = import_module("wellkept.knowledge.skill_files").SkillFolders(settings.skills)
     try:
-        count = len(import_module("wellkept.services.knowledge.skills").Skills(files)())
+        count = len(import_module("wellkept.knowledge.skills").Skills(files)())
     except Invalid as error:
         return _fail("skills", str(error), "Nothing opens the store before it is mended.")
     return _pass("skills", f"{count:,} {'skill' if count == 1 else 'skills'} can be read")

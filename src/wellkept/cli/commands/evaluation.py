@@ -19,7 +19,7 @@ from wellkept.cli.run import Command, Run
 from wellkept.cli.text import one_line, safe
 from wellkept.lazy import LazyModule
 from wellkept.model import Json
-from wellkept.policy.recall.evaluation import METRICS, Estimate, Usage
+from wellkept.recall.rules_evaluation import METRICS, Estimate, Usage
 from wellkept.settings import Settings, use_one_thread_each
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from wellkept.cli.output import Column, Output, next_page
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe, shorten
+from wellkept.history.rules_history import COMPLETED
 from wellkept.model import Json, Workflow, WorkflowStep
-from wellkept.policy.history import COMPLETED
 
 STEP_FIELDS = ("workflow_id", "workflow_name", "position", "name", "output", "status", "agent_id", "completed_at")
 

@@ -14,8 +14,8 @@ from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import json_record, local_time, one_line, plain_time, safe, shorten
 from wellkept.errors import Invalid, NotFound
+from wellkept.memory.rules_items import join_names
 from wellkept.model import Item
-from wellkept.policy.items import join_names
 
 Namespace = Annotated[str, Argument(help="The names of the namespace, joined by /, such as users/7.")]
 Key = Annotated[str, Argument(help="The key in its namespace.")]

@@ -18,8 +18,8 @@ from wellkept.settings import Settings
 
 if TYPE_CHECKING:
     from wellkept.ports import Embedder
-    from wellkept.services.memories.secret_scan import Sighting
-    from wellkept.services.upkeep.report import MaintenanceReport
+    from wellkept.secrets.stored import Sighting
+    from wellkept.upkeep.report import MaintenanceReport
 
 NO_EMBEDDER = "off"
 

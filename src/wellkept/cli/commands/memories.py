@@ -41,8 +41,8 @@ from wellkept.cli.parameters import Argument, Option, offer_words
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
 from wellkept.lazy import dataclass
+from wellkept.memory.similar import find_lookalikes
 from wellkept.model import Json, Kind, Memory, MemoryVersion, Scope, State, StateName
-from wellkept.services.memories.similar import find_lookalikes
 
 ANY_STATE = "all"
 COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow", Kind.ITEM: "cyan"}

@@ -28,8 +28,8 @@ from wellkept.model import (
     State,
     Unanswered,
 )
-from wellkept.policy.prompt.relevance import InjectMode
-from wellkept.policy.recall.purposes import PURPOSES, check_purpose
+from wellkept.prompt.rules_relevance import InjectMode
+from wellkept.recall.rules_purposes import PURPOSES, check_purpose
 
 OnlyKinds = Annotated[list[Kind] | None, Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.")]
 FromSource = Annotated[

@@ -10,6 +10,7 @@ from typing import Annotated, Unpack
 
 import click
 
+from wellkept.access.rules_keys import is_valid
 from wellkept.cli.hosts import Host, HostConfig, check_url, read_text
 from wellkept.cli.options import SummaryOptions, parse_time
 from wellkept.cli.output import Column, Output, Styled, Unwrapped, confirm
@@ -18,7 +19,6 @@ from wellkept.cli.run import Command, Run, optional_module
 from wellkept.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
 from wellkept.errors import Invalid
 from wellkept.model import ApiKey, IssuedKey, KeyScope, Origin
-from wellkept.policy.keys import is_valid
 from wellkept.settings import use_one_thread_each
 
 

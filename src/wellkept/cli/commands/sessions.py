@@ -16,9 +16,9 @@ from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
 from wellkept.errors import Invalid
+from wellkept.memory.fact_requests import parse_conversation, parse_steps
 from wellkept.model import AddedFacts, Conversation, Fact, Json, Message, Role, Session
 from wellkept.ports import place_of
-from wellkept.services.memories.fact_requests import parse_conversation, parse_steps
 
 COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.value: "magenta"}
 

@@ -20,8 +20,8 @@ from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import REFUSED, Command, Run
 from wellkept.cli.text import local_time, one_line, plain_time
 from wellkept.errors import Invalid
+from wellkept.language.names import memory_seq
 from wellkept.model import BackupReport, ExportReport, ImportReport, StateName
-from wellkept.policy.names import memory_seq
 
 STREAM = Path("-")
 

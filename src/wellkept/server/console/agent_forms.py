@@ -10,8 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from wellkept.api.agent import PAGE
 from wellkept.errors import Conflict, Forbidden, Invalid
+from wellkept.memory.rules_agents import MAX_CHARS, AgentFields
 from wellkept.model import Agent
-from wellkept.policy.agents import MAX_CHARS, AgentFields
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, WRITE

@@ -15,9 +15,9 @@ from fastapi import Depends, Form, Request
 from fastapi.responses import Response
 from pydantic_core import to_json
 
+from wellkept.access.rules_keys import is_allowed
 from wellkept.errors import Forbidden, Invalid, NotFound, WellkeptError
 from wellkept.model import KeyScope, Memory, State
-from wellkept.policy.keys import is_allowed
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import WRITE, is_console

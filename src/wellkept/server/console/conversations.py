@@ -12,16 +12,16 @@ from fastapi import Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
+from wellkept.access.rules_keys import is_allowed
 from wellkept.errors import Forbidden, Invalid, NotFound, WellkeptError
+from wellkept.language.names import is_session_id
+from wellkept.memory.rules_conditions import EXISTS, Comparison, Not
 from wellkept.model import AgentQuestion, ContextCall, KeyScope, Memory, Message, Role, Session
-from wellkept.policy.filters.conditions import EXISTS, Comparison, Not
-from wellkept.policy.keys import is_allowed
-from wellkept.policy.names import is_session_id
+from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.console.pages import fit_bytes, page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.rest.agent_runs import CurrentRunner
-from wellkept.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SESSIONS = 50
 MESSAGES = 50

@@ -19,7 +19,7 @@ from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import READ
 from wellkept.server.paging import READ_LARGE_AT_ONCE, read_page
 from wellkept.server.rest.health import find_problems
-from wellkept.services.upkeep.stats import DAYS
+from wellkept.upkeep.stats import DAYS
 
 AGENTS = 50
 SHOWN_AGENTS = 8

@@ -12,8 +12,8 @@ from fastapi import Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from wellkept.errors import Invalid, NotFound
+from wellkept.knowledge.rules_documents import WHITEBOARD
 from wellkept.model import Chunk, Document
-from wellkept.policy.documents import WHITEBOARD
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import READ, WRITE

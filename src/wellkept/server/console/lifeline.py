@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
+from wellkept.memory.rules_lifetime import ARCHIVE_BELOW, decay_importance, find_fading
 from wellkept.model import Kind, Memory, MemoryVersion
-from wellkept.policy.memories.lifetime import ARCHIVE_BELOW, decay_importance, find_fading
 
 WIDTH, HEIGHT = 900, 150
 LEFT, RIGHT = 20, 880

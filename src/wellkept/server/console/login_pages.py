@@ -8,12 +8,12 @@ from anyio.to_thread import run_sync
 from fastapi import Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from wellkept.access.logins import LASTS, Logins
 from wellkept.errors import NotFound, Unauthorized
 from wellkept.server.console.logins import COOKIE, PATH
 from wellkept.server.console.pages import STATIC, STATIC_TYPES, page, page_router
 from wellkept.server.http.addresses import KeyCheck
 from wellkept.server.http.routing import PUBLIC, is_console
-from wellkept.services.access.logins import LASTS, Logins
 
 router = page_router()
 Next = Annotated[str, Query(alias="next")]

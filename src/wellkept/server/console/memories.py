@@ -15,9 +15,9 @@ from pydantic_core import to_json
 
 from wellkept.api.agent import ANY_STATE, MAX_PAGE, PAGE
 from wellkept.errors import Invalid
+from wellkept.memory.rules_conditions import Condition, join_conditions
+from wellkept.memory.rules_where import parse_filter
 from wellkept.model import Memory, Origin
-from wellkept.policy.filters.conditions import Condition, join_conditions
-from wellkept.policy.filters.language import parse_filter
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import READ

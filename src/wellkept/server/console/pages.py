@@ -18,10 +18,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.background import BackgroundTask
 
 from wellkept import __version__
+from wellkept.access.rules_keys import is_allowed
+from wellkept.memory.rules_items import unwrap_value
+from wellkept.memory.rules_trust import is_within
 from wellkept.model import KeyScope, Kind, Memory, MemoryVersion, Origin, Outcome, State
-from wellkept.policy.items import unwrap_value
-from wellkept.policy.keys import is_allowed
-from wellkept.policy.memories.trust import is_within
 from wellkept.server.console.charts import describe_bytes
 from wellkept.server.console.logins import PATH
 from wellkept.server.http.auth import Access

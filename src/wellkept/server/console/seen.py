@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from wellkept.api.agent import CALLS_PAGE
 from wellkept.model import Block, BlockItem, ContextCall
-from wellkept.policy.prompt.window import STABLE_BLOCKS
+from wellkept.prompt.rules_window import STABLE_BLOCKS
 from wellkept.server.console.charts import HEIGHT, WIDTH, shorten
 from wellkept.server.console.pages import clip, page, page_router
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant

@@ -12,11 +12,11 @@ from fastapi import Depends, Form, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import RedirectResponse, Response
 
+from wellkept.access.rules_keys import is_allowed
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Forbidden, Invalid
+from wellkept.memory.rules_trust import is_within
 from wellkept.model import ImportReport, KeyScope, Origin
-from wellkept.policy.keys import is_allowed
-from wellkept.policy.memories.trust import is_within
 from wellkept.server.console.logins import PATH
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant

@@ -12,11 +12,11 @@ from fastapi.responses import Response
 
 from wellkept.errors import Invalid
 from wellkept.model import Explanation, Hit
-from wellkept.policy.recall.purposes import PURPOSES
+from wellkept.recall.recall import parse_min_relevance
+from wellkept.recall.rules_purposes import PURPOSES
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import READ
-from wellkept.services.recall.recall import parse_min_relevance
 
 LIMIT = 5
 CANDIDATES = 40

@@ -23,12 +23,13 @@ from starlette.requests import cookie_parser
 from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from wellkept.access.logins import Logins
+from wellkept.access.rules_keys import is_allowed
 from wellkept.api.wellkept import AgentMemory, TenantMemory, Wellkept
 from wellkept.caller import OPERATOR, Caller, use_caller
 from wellkept.errors import Forbidden, Invalid, NotFound, StoreError, Unauthorized
+from wellkept.language.names import check_user
 from wellkept.model import ApiKey, KeyScope, Origin
-from wellkept.policy.keys import is_allowed
-from wellkept.policy.names import check_user
 from wellkept.server.console.logins import COOKIE
 from wellkept.server.http.addresses import KeyCheck
 from wellkept.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
@@ -37,7 +38,6 @@ from wellkept.server.http.requests import USER, USER_HEADER, header, parse_query
 from wellkept.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
 from wellkept.server.http.shared_limits import SharedBuckets
 from wellkept.server.threads import Threads
-from wellkept.services.access.logins import Logins
 
 NO_KEY = "This route requires a key; send the header Authorization: Bearer <key>."
 TOO_FAST = "This key sends too many requests; wait a moment."

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wellkept.access.idempotency import Idempotency
 from wellkept.errors import RequestInProgress, WellkeptError
 from wellkept.ports.history import Claim, KeptAnswer
 from wellkept.server.http.auth import Access
@@ -26,7 +27,6 @@ from wellkept.server.http.routing import is_console
 from wellkept.server.mcp.mounting import PATH as MCP
 from wellkept.server.rest.agent_runs import EVENT_STREAM
 from wellkept.server.threads import Threads
-from wellkept.services.access.idempotency import Idempotency
 
 log = logging.getLogger("wellkept.server")
 

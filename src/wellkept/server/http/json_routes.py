@@ -28,7 +28,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wellkept.errors import Invalid, WellkeptError
-from wellkept.policy.json_values import read_json
+from wellkept.language.json_values import read_json
 from wellkept.server.http.auth import DEPENDENCIES, RequestScope
 from wellkept.server.http.errors import NOT_JSON, client_left, http_refusal, located, refusal, validation_refusal
 from wellkept.server.http.limits import FILE_ROUTES

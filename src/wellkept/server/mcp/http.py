@@ -18,10 +18,10 @@ from sse_starlette.sse import AppStatus
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
+from wellkept.access.rules_keys import is_allowed
 from wellkept.api.wellkept import Wellkept
 from wellkept.errors import Invalid, Unauthorized
 from wellkept.model import KeyScope
-from wellkept.policy.keys import is_allowed
 from wellkept.server.http.auth import NO_KEY, Access
 from wellkept.server.http.limits import MAX_BODY_BYTES
 from wellkept.server.mcp.client import ClientContext, select_sets

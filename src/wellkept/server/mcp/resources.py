@@ -26,9 +26,9 @@ from mcp.types import (
 )
 
 from wellkept.errors import Invalid, NotFound
+from wellkept.language.names import encode_cursor
 from wellkept.model import Detail, DetailPage
-from wellkept.policy.names import encode_cursor
-from wellkept.policy.prompt.escaping import wrap_block
+from wellkept.prompt.rules_escaping import wrap_block
 from wellkept.server.mcp.client import ClientContext
 from wellkept.server.paging import decode_place
 from wellkept.tools.bounds import MAX_CHARS

@@ -21,11 +21,12 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from wellkept.agent import AgentRunner
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, Source
-from wellkept.policy.prompt.images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, check_image, decode_image
-from wellkept.runner import AgentRunner
+from wellkept.prompt.rules_images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, check_image, decode_image
+from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.errors import located
 from wellkept.server.http.routing import WRITE, Router
@@ -38,7 +39,6 @@ from wellkept.server.rest.shapes import (
     describe_form,
     is_form,
 )
-from wellkept.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 
 class RunBody(RequestBody):

@@ -11,8 +11,8 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict, create_model
 
 from wellkept.api.wellkept import TenantMemory
+from wellkept.memory.rules_agents import MAX_CHARS, MAX_TOOLS, AgentFields
 from wellkept.model import Agent, Kind
-from wellkept.policy.agents import MAX_CHARS, MAX_TOOLS, AgentFields
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor

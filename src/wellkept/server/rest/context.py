@@ -11,13 +11,13 @@ from fastapi import Path, Query
 from pydantic import Field, Strict
 
 from wellkept.api.agent import CALLS_PAGE, MAX_CALLS
-from wellkept.policy.numbers import MAX_TOKENS
-from wellkept.policy.prompt.window import Layout
+from wellkept.language.numbers import MAX_TOKENS
+from wellkept.prompt.rules_window import Layout
+from wellkept.recall.recall import check_limit
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
 from wellkept.server.rest.shapes import MinRelevance, Page, RecordBody, RequestBody, UserName, Where
-from wellkept.services.recall.recall import check_limit
 
 LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
 

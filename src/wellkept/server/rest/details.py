@@ -11,16 +11,16 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
 from wellkept.api.wellkept import AgentMemory
+from wellkept.details.capture import COMMAND_OUTPUT
+from wellkept.details.rules_keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
+from wellkept.details.rules_references import reference
+from wellkept.language.numbers import MAX_SECONDS
 from wellkept.model import Detail
-from wellkept.policy.details.keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
-from wellkept.policy.details.references import reference
-from wellkept.policy.numbers import MAX_SECONDS
 from wellkept.ports import Place
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_number, decode_place
 from wellkept.server.rest.shapes import Number, Page, Paging, Patch, RecordBody, RequestBody
-from wellkept.services.details.capture import COMMAND_OUTPUT
 
 
 class NewDetail(RequestBody):

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, Field, Strict
 
+from wellkept.memory.fact_requests import MAX_MESSAGES
 from wellkept.model import AddedFacts, Fact, Kind, Origin
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routing import WRITE, Router
 from wellkept.server.rest.memories import MemoryBody
 from wellkept.server.rest.shapes import RecordBody, RequestBody, UserName
-from wellkept.services.memories.fact_requests import MAX_MESSAGES
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
 

@@ -13,12 +13,12 @@ from fastapi import Query
 from pydantic import BaseModel, Field, Strict
 
 from wellkept.errors import Invalid, NotFound
-from wellkept.policy.items import MAX_KEY_CHARS, MAX_NAMES
+from wellkept.memory.rules_items import MAX_KEY_CHARS, MAX_NAMES
+from wellkept.recall.recall import check_limit
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import fit_page
 from wellkept.server.rest.shapes import Number, OriginName, RecordBody, RequestBody, UserName, check_origin
-from wellkept.services.recall.recall import check_limit
 
 MAX_FOUND = 100
 NO_ITEM = "There is no item with this key in this namespace."

@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
+from wellkept.access.rules_keys import MAX_AGENTS
 from wellkept.model import KeyScope, Origin
-from wellkept.policy.keys import MAX_AGENTS
 from wellkept.ports import Place
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, Router

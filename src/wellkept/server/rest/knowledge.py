@@ -19,8 +19,10 @@ from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
 from wellkept.errors import Invalid
+from wellkept.knowledge.report import Change, IngestReport
+from wellkept.knowledge.rules_documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
 from wellkept.model import Hit, Source
-from wellkept.policy.documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
+from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept, readable_agent
 from wellkept.server.http.errors import located
 from wellkept.server.http.routing import READ, WRITE, Router
@@ -42,8 +44,6 @@ from wellkept.server.rest.shapes import (
     is_form,
 )
 from wellkept.server.threads import BodyReader
-from wellkept.services.knowledge.report import Change, IngestReport
-from wellkept.services.recall.recall import MAX_LIMIT
 
 Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_TITLE_CHARS})]
 Category = Annotated[str, Field(json_schema_extra={"maxLength": MAX_CATEGORY_CHARS}, examples=["policy"])]

@@ -14,8 +14,9 @@ from typing import Annotated, Any, Self
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
+from wellkept.memory.rules_kinds import MAX_TAGS, RULES
+from wellkept.memory.similar import find_lookalikes
 from wellkept.model import Kind, Memory, Origin, Role, Scope, State
-from wellkept.policy.memories.kinds import MAX_TAGS, RULES
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routing import ADMIN, READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_cursor, decode_number, fit_page
@@ -39,7 +40,6 @@ from wellkept.server.rest.shapes import (
     WhereText,
     check_origin,
 )
-from wellkept.services.memories.similar import find_lookalikes
 
 NOTE_CHARS, MEMORY_CHARS = RULES[Kind.NOTE].max_chars, RULES[Kind.EPISODE].max_chars
 Tags = Annotated[list[str], Field(json_schema_extra={"maxItems": MAX_TAGS}, examples=[["preference"]])]

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, Strict
 
 import wellkept.model
 from wellkept.model import Explanation, Hit, Kind, Outcome, Source
+from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routing import READ, Router
 from wellkept.server.rest.knowledge import DocumentBody
@@ -24,7 +25,6 @@ from wellkept.server.rest.shapes import (
     UserName,
     Where,
 )
-from wellkept.services.recall.recall import MAX_LIMIT
 
 
 class RecallBody(FilterFields):

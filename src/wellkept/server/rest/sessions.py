@@ -14,14 +14,14 @@ from pydantic import BaseModel, Field, Strict
 
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.errors import Invalid
+from wellkept.language.names import MAX_SESSION_CHARS
 from wellkept.model import Role, Session
-from wellkept.policy.names import MAX_SESSION_CHARS
 from wellkept.ports import Place, place_of
+from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, readable_agent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_number, decode_place
 from wellkept.server.rest.shapes import Metadata, Moment, Page, Paging, RecordBody, RequestBody, UserName, WhereText
-from wellkept.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
     int, Field(serialization_alias="summarizedCount", description="Number of first messages that the summary covers.")

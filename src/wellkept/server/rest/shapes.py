@@ -18,11 +18,11 @@ from starlette.requests import Request
 
 from wellkept.api.agent import ANY_STATE, MAX_PAGE, PAGE
 from wellkept.caller import current_caller
+from wellkept.language.names import MAX_USER_CHARS
+from wellkept.memory.rules_trust import check_claim
 from wellkept.model import KeyScope, Kind, Origin, Role, Scope, State
-from wellkept.policy.memories.trust import check_claim
-from wellkept.policy.names import MAX_USER_CHARS
-from wellkept.policy.prompt.relevance import InjectMode
-from wellkept.policy.recall.purposes import PURPOSES
+from wellkept.prompt.rules_relevance import InjectMode
+from wellkept.recall.rules_purposes import PURPOSES
 
 
 def one_of(values: Iterable[str]) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
-from wellkept.policy.history import COMPLETED
+from wellkept.history.rules_history import COMPLETED
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor, decode_number

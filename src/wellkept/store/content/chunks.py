@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from typing import IO
 
 from wellkept.errors import StoreError
+from wellkept.language.text import replace_half_pairs
 from wellkept.lazy import dataclass, zstd, zstd_options
-from wellkept.policy.text import replace_half_pairs
 
 CHUNK_CHARS = 128 * 1024
 MAX_CHUNK_BYTES = 4 * CHUNK_CHARS

@@ -18,11 +18,10 @@ from itertools import islice
 from pathlib import Path
 
 from wellkept.errors import Invalid, NotFound, StoreError
+from wellkept.language.names import memory_id, memory_seq
+from wellkept.language.text import fold
+from wellkept.memory.rules_conditions import Condition, is_matching
 from wellkept.model import Kind, Memory, Owner, Trace
-from wellkept.policy.erasure import mark_row
-from wellkept.policy.filters.conditions import Condition, is_matching
-from wellkept.policy.names import memory_id, memory_seq
-from wellkept.policy.text import fold
 from wellkept.store.notes.disk import FILE_NAME, FOLDERS, Disk, find_paths, read_all, translate_os_errors
 from wellkept.store.notes.lines import (
     MAX_SEQ,
@@ -41,6 +40,7 @@ from wellkept.store.notes.writer import NotesWriter, ReplacedFile
 from wellkept.store.tables.erasure import NOTES_FILE
 from wellkept.store.tables.memories import NO_SUCH_MEMORY
 from wellkept.store.tables.rows import stamp
+from wellkept.upkeep.rules_erasure import mark_row
 
 MAX_REPLACED = 8
 """Number of replaced files that are watched for late lines. A program slower than eight rewrites loses its lines."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from wellkept.language.names import memory_seq
+from wellkept.language.text import index_terms, terms
 from wellkept.model import Kind, Match, Memory
-from wellkept.policy.names import memory_seq
-from wellkept.policy.recall.similarity import Evidence
-from wellkept.policy.text import index_terms, terms
 from wellkept.ports import EmbedTexts, Vector
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.engine import RegisteredEmbedder
 from wellkept.store.search.encoding import encode_terms, encode_vector
 from wellkept.store.search.index import OwnerIndex

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wellkept.errors import Invalid
+from wellkept.language.names import memory_seq
+from wellkept.language.text import check_text, fold
+from wellkept.memory.rules_kinds import BLANK, RULES, check_tags
 from wellkept.model import Kind, Memory, Owner, Scope
-from wellkept.policy.memories.kinds import BLANK, RULES, check_tags
-from wellkept.policy.names import memory_seq
-from wellkept.policy.text import check_text, fold
 
 MAX_SEQ = 2**53 - 1
 """The highest id number. Every JSON parser reads integers up to here exactly."""

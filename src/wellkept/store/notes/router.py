@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from wellkept.errors import Invalid
+from wellkept.language.names import memory_seq
+from wellkept.memory.rules_conditions import Condition, is_matching
+from wellkept.memory.rules_trust import is_low
 from wellkept.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
-from wellkept.policy.filters.conditions import Condition, is_matching
-from wellkept.policy.memories.trust import is_low
-from wellkept.policy.names import memory_seq
-from wellkept.policy.recall.similarity import Evidence
-from wellkept.policy.transfer import KEYS
 from wellkept.ports import ContentDraft, EmbedTexts, Encoded, MemorySummary, Store, Vector
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.notes.store import NotesStore, Superseded
 from wellkept.store.notes.trust import TrustRows
 from wellkept.store.search.memory_search import merge_matches
@@ -36,6 +35,7 @@ from wellkept.store.tables.audit import refuse_foreign
 from wellkept.store.tables.erasure import NOTES_FILE
 from wellkept.store.tables.rows import memory_values, moment
 from wellkept.store.tables.transfer_tables import BY_NAME, export_row
+from wellkept.transfer.rules import KEYS
 
 T = TypeVar("T")
 

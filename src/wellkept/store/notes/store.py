@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wellkept.errors import Invalid, StoreError
+from wellkept.language.names import memory_id, memory_seq
+from wellkept.language.text import content_hash
+from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Match, Memory, Origin, Owner
-from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.names import memory_id, memory_seq
-from wellkept.policy.recall.similarity import Evidence
-from wellkept.policy.text import content_hash
 from wellkept.ports import EmbedTexts, Vector
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.notes.disk import (
     CLAIM,
     FILE_NAME,

@@ -19,8 +19,8 @@ import psycopg
 from psycopg import errors
 
 from wellkept.errors import Invalid, StoreAway, StoreError
+from wellkept.language.names import check_tenant
 from wellkept.model import BackupReport, ClusterNode
-from wellkept.policy.names import check_tenant
 from wellkept.store.engine import (
     FORKED,
     Progress,

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from wellkept.knowledge.rules_passages import PassageEvidence
+from wellkept.memory.rules_conditions import Condition
 from wellkept.meter import METER
 from wellkept.model import Match
-from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.passages import PassageEvidence
-from wellkept.policy.recall.ranking import BM25_B, BM25_K1
-from wellkept.policy.recall.similarity import Evidence
 from wellkept.ports import Vector
+from wellkept.recall.rules_ranking import BM25_B, BM25_K1
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter
 from wellkept.store.engine import Row, Unit
 from wellkept.store.postgres.weighing import nearest_evidence, quote_lexeme, search_evidence, weigh_entries

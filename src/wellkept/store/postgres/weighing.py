@@ -2,7 +2,7 @@
 
 One statement compares every entry of the owner with the question: the cosine of its vector, a bit for each word of the
 question, and the few numbers that the ranking needs besides. That is some forty bytes for each memory, a twentieth of
-its index entry. `policy.recall` ranks them as it ranks the rows of an index in memory, with the same statistics of all
+its index entry. `recall` ranks them as it ranks the rows of an index in memory, with the same statistics of all
 memories of the owner, so both ways give the same answer, up to the rounding of vectors: an index in memory has bytes.
 """
 
@@ -15,10 +15,12 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from wellkept.language.text import FIXED
+from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Match
-from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.recall.ranking import BM25_K1
-from wellkept.policy.recall.similarity import (
+from wellkept.ports import Vector
+from wellkept.recall.rules_ranking import BM25_K1
+from wellkept.recall.rules_similarity import (
     SPEAKERS,
     Evidence,
     Floats,
@@ -28,8 +30,6 @@ from wellkept.policy.recall.similarity import (
     number_conversations,
     rarity,
 )
-from wellkept.policy.text import FIXED
-from wellkept.ports import Vector
 from wellkept.store.conditions import Clause, compile_filter
 from wellkept.store.engine import RegisteredEmbedder, Unit
 from wellkept.store.search.index_rows import RowFilter

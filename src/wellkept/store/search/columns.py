@@ -17,8 +17,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from wellkept.model import State
-from wellkept.policy.filters.conditions import (
+from wellkept.memory.rules_conditions import (
     EQUAL,
     EXISTS,
     METADATA,
@@ -32,6 +31,7 @@ from wellkept.policy.filters.conditions import (
     Scalar,
     list_json_values,
 )
+from wellkept.model import State
 from wellkept.store.engine import Row
 from wellkept.store.search.index_rows import IndexRows
 from wellkept.store.tables.rows import TAG_BORDER, moment

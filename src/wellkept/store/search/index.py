@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Kind, Match
-from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.recall import shortlist
-from wellkept.policy.recall.ranking import BM25_B, BM25_K1
-from wellkept.policy.recall.similarity import SPEAKERS, Evidence
+from wellkept.recall import rules_shortlist as shortlist
+from wellkept.recall.rules_ranking import BM25_B, BM25_K1
+from wellkept.recall.rules_similarity import SPEAKERS, Evidence
 from wellkept.store.engine import RegisteredEmbedder, Row
 from wellkept.store.search.columns import FieldColumns, LoadField
 from wellkept.store.search.encoding import (
@@ -250,7 +250,7 @@ class OwnerIndex:
         load: LoadField | None = None,
         is_whole: bool = False,
     ) -> Evidence:
-        """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`.
+        """Collect the cosines and word occurrences of the filtered rows for `recall.rules_similarity`.
 
         `where` marks the rows that may be found; `load` reads the fields it names. If the answer depends on no other
         index (`is_whole`), a large one returns a shortlist.

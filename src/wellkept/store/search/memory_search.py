@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from wellkept.knowledge.rules_passages import PassageEvidence
+from wellkept.memory.rules_conditions import Comparison, Condition
 from wellkept.model import NO_USER, Kind, Match, Owner
-from wellkept.policy.filters.conditions import Comparison, Condition
-from wellkept.policy.passages import PassageEvidence
-from wellkept.policy.recall.similarity import Evidence
 from wellkept.ports import Vector
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import compile_field, compile_filter
 from wellkept.store.engine import RegisteredEmbedder, Row
 from wellkept.store.search.blocks import IndexBlocks

@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wellkept.policy.recall.similarity import Evidence, Frame, number_conversations
-from wellkept.policy.text import FIXED
+from wellkept.language.text import FIXED
+from wellkept.recall.rules_similarity import Evidence, Frame, number_conversations
 from wellkept.store.search.encoding import word_key
 from wellkept.store.search.index_rows import IndexRows
 from wellkept.store.search.postings import Words

@@ -12,11 +12,11 @@ from typing import TypeVar
 from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline
 from wellkept.errors import Conflict, ReadOnly
+from wellkept.history.rules_audit import START, find_seal_problem, is_foreign, is_keyed, is_plain_json, seal_event
+from wellkept.history.rules_history import MAX_SEARCHED, history_terms
+from wellkept.language.text import fold, like_literal
+from wellkept.memory.rules_conditions import Condition
 from wellkept.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
-from wellkept.policy.audit import START, find_seal_problem, is_foreign, is_keyed, is_plain_json, seal_event
-from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.history import MAX_SEARCHED, history_terms
-from wellkept.policy.text import fold, like_literal
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Engine, Row, Unit
 from wellkept.store.search.words import HistoryShelf, WordSearchRows, encode_words

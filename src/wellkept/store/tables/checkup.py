@@ -7,10 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from wellkept.history.rules_history import history_terms, step_words
+from wellkept.language.names import memory_seq
+from wellkept.language.text import GIST, index_terms, terms
 from wellkept.model import BackupReport, IndexGaps, Owner, StoreState, WrongWords
-from wellkept.policy.history import history_terms, step_words
-from wellkept.policy.names import memory_seq
-from wellkept.policy.text import GIST, index_terms, terms
 from wellkept.store.engine import Progress, RegisteredEmbedder, Row, Unit, Units
 from wellkept.store.migrations import CreatedObject, list_created, load_migrations
 from wellkept.store.search.words import encode_words, has_same_words

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from wellkept.errors import NotFound
+from wellkept.language.text import fold
 from wellkept.model import Agent, Detail, Owner
-from wellkept.policy.text import fold
 from wellkept.ports import Content, ContentDraft, Place
 from wellkept.store.content.chunks import ChunkFile
 from wellkept.store.content.files import ContentFiles

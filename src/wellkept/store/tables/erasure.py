@@ -13,11 +13,9 @@ from datetime import datetime
 from typing import Any
 
 from wellkept.caller import OWN_ACTORS
+from wellkept.language.text import index_terms
 from wellkept.lazy import dataclass
 from wellkept.model import ACTOR, Erased, Key, Trace
-from wellkept.policy.erasure import BY_ID, MARKED, SALT_CHARS, hash_mark, mark_row
-from wellkept.policy.mentions import ERASED, ERASED_ACTION
-from wellkept.policy.text import index_terms
 from wellkept.store.engine import Row, Unit
 from wellkept.store.tables.agents import renew_index
 from wellkept.store.tables.audit import SHELF as AUDIT
@@ -25,6 +23,8 @@ from wellkept.store.tables.audit import AuditRows, read_head, refuse_foreign
 from wellkept.store.tables.knowledge import SHELF as KNOWLEDGE
 from wellkept.store.tables.rows import is_searchable, memory_from, memory_values, moment, note_entries, stamp
 from wellkept.store.tables.sealing import Sealing
+from wellkept.upkeep.rules_erasure import BY_ID, MARKED, SALT_CHARS, hash_mark, mark_row
+from wellkept.upkeep.rules_mentions import ERASED, ERASED_ACTION
 
 NOTES_FILE = "notes_file"
 """Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from wellkept.language.names import memory_seq
+from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Memory, Owner
-from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.names import memory_seq
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Unit, Units
 from wellkept.store.tables.agents import hold_agent, touch_index

@@ -9,10 +9,10 @@ from typing import Any
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import NotFound
+from wellkept.knowledge.rules_passages import PassageEvidence
+from wellkept.language.text import terms
+from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Chunk, Document, DocumentSize
-from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.passages import PassageEvidence
-from wellkept.policy.text import terms
 from wellkept.ports import Vector
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Row, Unit, Units

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 
+from wellkept.language.names import memory_seq
+from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
+from wellkept.memory.rules_items import end_of
+from wellkept.memory.rules_lifetime import prolong
 from wellkept.model import ClusterNode, Kind, Memory, Owner, State
-from wellkept.policy.items import end_of
-from wellkept.policy.memories.categories import LIFETIMES, Lifetimes
-from wellkept.policy.memories.lifetime import prolong
-from wellkept.policy.names import memory_seq
 from wellkept.ports import Aging
 from wellkept.ports.memories import SOON, StoreTotals
 from wellkept.store.conditions import STATE_SQL, Clause

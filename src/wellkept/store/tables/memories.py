@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any
 
 from wellkept.errors import Conflict, Invalid, NotFound
+from wellkept.language.names import memory_id, memory_seq
+from wellkept.language.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
 from wellkept.lazy import dataclass
+from wellkept.memory.rules_conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
-from wellkept.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
-from wellkept.policy.names import memory_id, memory_seq
-from wellkept.policy.recall.similarity import Evidence
-from wellkept.policy.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
 from wellkept.ports import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
+from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import Clause, compile_filter
 from wellkept.store.engine import Engine, Row, Unit, Units
 from wellkept.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index

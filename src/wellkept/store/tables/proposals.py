@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from wellkept.errors import Conflict, NotFound
+from wellkept.language.names import proposal_id, proposal_seq
 from wellkept.model import FoldedMemory, Owner, Proposal, ProposalState
-from wellkept.policy.names import proposal_id, proposal_seq
 from wellkept.store.engine import Unit, Units
 from wellkept.store.tables.columns import COLUMNS
 from wellkept.store.tables.rows import (

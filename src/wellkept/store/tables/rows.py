@@ -13,6 +13,9 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from wellkept.history.rules_audit import canonical_json
+from wellkept.language.names import memory_id, memory_seq
+from wellkept.language.text import content_hash, fold
 from wellkept.model import (
     NO_USER,
     Agent,
@@ -25,9 +28,6 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
-from wellkept.policy.audit import canonical_json
-from wellkept.policy.names import memory_id, memory_seq
-from wellkept.policy.text import content_hash, fold
 from wellkept.ports import MemorySummary
 from wellkept.store.engine import CHANGED, WAITING, Row, Unit
 from wellkept.store.tables.columns import COLUMNS

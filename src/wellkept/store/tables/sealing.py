@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import count
 
 from wellkept.deadline import check_deadline
+from wellkept.history.rules_audit import START, event_hash
 from wellkept.model import Trace
-from wellkept.policy.audit import START, event_hash
-from wellkept.policy.mentions import ERASED, ERASED_ACTION
 from wellkept.store.engine import Row, Unit
 from wellkept.store.tables.audit import PAGE, ChainWalk, read_head
 from wellkept.store.tables.rows import event_from
+from wellkept.upkeep.rules_mentions import ERASED, ERASED_ACTION
 
 
 class Sealing:

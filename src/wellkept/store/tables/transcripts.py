@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wellkept.errors import Conflict, NotFound
+from wellkept.language.names import is_session_id
+from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Agent, Message, Owner, Session
-from wellkept.policy.filters.conditions import Condition
-from wellkept.policy.names import is_session_id
 from wellkept.ports import Place
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Row, Unit, Units

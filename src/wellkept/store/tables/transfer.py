@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from wellkept.errors import Conflict, Invalid, StoreError
+from wellkept.history.rules_audit import canonical_json
+from wellkept.history.rules_history import history_terms, step_words
+from wellkept.language.text import fold, index_terms, terms
 from wellkept.model import Detail, Json, Owner
-from wellkept.policy.audit import canonical_json
-from wellkept.policy.history import history_terms, step_words
-from wellkept.policy.text import fold, index_terms, terms
-from wellkept.policy.transfer import CONTENTS
 from wellkept.ports import ContentDraft, Vector
 from wellkept.store.engine import Row, Unit
 from wellkept.store.search.words import encode_words
@@ -40,6 +39,7 @@ from wellkept.store.tables.transfer_tables import (
     is_time,
     parse_row,
 )
+from wellkept.transfer.rules import CONTENTS
 
 PAGE = 200
 """Rows read by one statement of an export."""

@@ -14,14 +14,14 @@ from enum import StrEnum
 from typing import Any
 
 from wellkept.errors import Invalid
+from wellkept.language.json_values import MAX_DEPTH, check_storable
+from wellkept.language.text import check_text
 from wellkept.lazy import dataclass
 from wellkept.model import Json, Kind, Memory, Origin, ProposalState, Role, Scope
-from wellkept.policy.json_values import MAX_DEPTH, check_storable
-from wellkept.policy.text import check_text
-from wellkept.policy.transfer import KEYS
 from wellkept.store.engine import Row
 from wellkept.store.tables.columns import COLUMNS
 from wellkept.store.tables.rows import json_text, moment, stamp
+from wellkept.transfer.rules import KEYS
 
 MAX_NUMBER = 2**62
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from wellkept.errors import Conflict, NotFound
+from wellkept.history.rules_history import MAX_SEARCHED, history_terms, step_words
 from wellkept.model import Match, Workflow, WorkflowStep
-from wellkept.policy.history import MAX_SEARCHED, history_terms, step_words
 from wellkept.store.engine import Row, Unit
 from wellkept.store.search.words import HistoryShelf, WordSearchRows, encode_words
 from wellkept.store.tables.rows import step_from, workflow_from

@@ -9,9 +9,9 @@ from typing import Annotated
 from fastapi import Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
+from wellkept.details.rules_keys import MAX_CHARS
 from wellkept.errors import Invalid
 from wellkept.model import Detail, DetailPage
-from wellkept.policy.details.keys import MAX_CHARS
 from wellkept.server.console.charts import describe_bytes
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant

@@ -11,9 +11,9 @@ from fastapi import Depends, Path, Query, Request
 from fastapi.responses import Response
 
 from wellkept.errors import Invalid
+from wellkept.language.numbers import MAX_PLACE
+from wellkept.memory.rules_conditions import EQUAL, Comparison, Condition, join_conditions
 from wellkept.model import AuditEvent
-from wellkept.policy.filters.conditions import EQUAL, Comparison, Condition, join_conditions
-from wellkept.policy.numbers import MAX_PLACE
 from wellkept.server.console.pages import fit_bytes, page, page_router, place
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import READ

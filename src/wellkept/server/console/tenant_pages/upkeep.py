@@ -18,9 +18,9 @@ from wellkept.server.console.charts import describe_bytes
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import ADMIN, OPERATOR
-from wellkept.services.upkeep.report import MaintenanceReport
 from wellkept.settings.origins import describe_settings
 from wellkept.store import is_postgres
+from wellkept.upkeep.report import MaintenanceReport
 
 LISTED = 100
 """Memories that a preview of maintenance lists."""

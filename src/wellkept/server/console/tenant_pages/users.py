@@ -13,8 +13,8 @@ from wellkept.api.agent import MAX_PAGE
 from wellkept.api.wellkept import Wellkept
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound
+from wellkept.memory.rules_conditions import EQUAL, Comparison
 from wellkept.model import Agent, Memory, Receipt
-from wellkept.policy.filters.conditions import EQUAL, Comparison
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, READ

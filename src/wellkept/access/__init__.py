@@ -1,0 +1,1 @@
+"""Access: API keys, logins and idempotency."""

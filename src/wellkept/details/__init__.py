@@ -1,0 +1,1 @@
+"""Details: big texts behind references."""

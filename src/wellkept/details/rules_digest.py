@@ -1,0 +1,298 @@
+"""Digest of a large text in a few hundred characters without a model: kind, size, errors, first and last lines.
+
+A text is read once, piece by piece, so that a log of 100 MB needs only a few hundred kilobytes of memory. Quoted lines
+are free of credentials, because a digest is meant for prompts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from wellkept.details.rules_content_kinds import ANSI, ContentKind, detect_kind, find_columns
+from wellkept.details.rules_error_lines import ErrorLines, LineSample
+from wellkept.details.rules_json_shape import JsonShape
+from wellkept.lazy import LazyModule, dataclass
+from wellkept.prompt.rules_tokens import byte_size
+
+if TYPE_CHECKING:
+    from wellkept.secrets import rules_scan as scan
+else:
+    scan = LazyModule("wellkept.secrets.rules_scan")
+
+PIECE_CHARS = 128 * 1024
+HEAD_CHARS = 32 * 1024
+"""Length of the beginning that determines the kind."""
+
+TAIL_CHARS = 4096
+MAX_LINE_CHARS = 120
+MAX_TEXT_CHARS = 700
+MAX_BRIEF_CHARS = 120
+MAX_FILES = 6
+QUOTED_LINES = 2
+"""Number of lines quoted at each end, and of errors and warnings besides the last one."""
+
+_JSON_START = re.compile(r'\s*(?:\{\s*["}]|\[\s*["{\[\]\dtfn-])')
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
+_ROOT = re.compile(r"<([A-Za-z_][\w:.-]*)")
+_REPORTING = {
+    ContentKind.LOG,
+    ContentKind.TEXT,
+    ContentKind.STACK_TRACE,
+    ContentKind.JSON_LINES,
+    ContentKind.TABLE,
+}
+"""Kinds in which a line with the word "error" reports an error."""
+
+_SHAPED = {ContentKind.JSON, ContentKind.TABLE, ContentKind.DIFF, ContentKind.STACK_TRACE}
+"""Kinds described by their shape rather than by their first and last line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDigest:
+    """Digest of a text. Line numbers start at 1."""
+
+    kind: ContentKind
+    chars: int
+    lines: int
+    size: int  # bytes in UTF-8
+    error_count: int
+    errors: Sequence[tuple[int, str]]  # the first and last few, with line numbers
+    warning_count: int
+    warnings: Sequence[tuple[int, str]]
+    first_lines: Sequence[str]
+    last_lines: Sequence[str]
+    shape: str  # details of its kind: keys, columns, files, the exception
+    text: str  # a short summary
+    brief: str  # one line for a placeholder
+
+
+class TextDigester:
+    """Streaming reader of a text; `finish` returns its digest."""
+
+    def __init__(self) -> None:
+        self._waiting: list[str] = []
+        self._waiting_chars = 0
+        self._chars = 0
+        self._size = 0
+        self._breaks = 0
+        self.head = ""  # beginning of the text
+        self.tail = ""  # end of the text
+        self._pending = ""  # the unfinished last line
+        self._kind: ContentKind | None = None
+        self._json: JsonShape | None = None
+        self._reports = ErrorLines()
+        self._diff = _DiffCount()
+
+    def feed(self, text: str) -> None:
+        """Read the next piece, of any length."""
+        self._waiting.append(text)
+        self._waiting_chars += len(text)
+        if self._waiting_chars >= PIECE_CHARS:
+            waiting = "".join(self._waiting)
+            whole = len(waiting) // PIECE_CHARS * PIECE_CHARS
+            for at in range(0, whole, PIECE_CHARS):
+                self._read(waiting[at : at + PIECE_CHARS])
+            self._waiting, self._waiting_chars = [waiting[whole:]], len(waiting) - whole
+
+    def finish(self) -> TextDigest:
+        """Return the digest. Nothing can be fed afterwards."""
+        self._read("".join(self._waiting))
+        self._scan(self._pending)
+        self._waiting, self._pending = [], ""
+        kind = ContentKind.JSON if self._json is not None and self._json.is_whole else self._kind or ContentKind.TEXT
+        lines = self._breaks + (1 if self.tail and not self.tail.endswith("\n") else 0)
+        reports = (self._reports.errors, self._reports.warnings) if kind in _REPORTING else (LineSample(), LineSample())
+        errors, warnings = ([(number, quote_line(line)) for number, line in each.lines] for each in reports)
+        shape = self._shape(kind, lines)
+        digest = TextDigest(
+            kind=kind,
+            chars=self._chars,
+            lines=lines,
+            size=self._size,
+            error_count=reports[0].count,
+            errors=errors,
+            warning_count=reports[1].count,
+            warnings=warnings,
+            first_lines=_quote_some(self.head.splitlines()),
+            last_lines=_quote_some(self.tail.splitlines()[::-1])[::-1],
+            shape=shape,
+            text="",
+            brief=_build_brief(kind, lines, self._size, reports[0].count, shape),
+        )
+        return _add_text(digest)
+
+    def _read(self, text: str) -> None:
+        if self._kind is None:
+            self.head = text[:HEAD_CHARS]
+            self._kind = detect_kind(_whole_lines(self.head, is_all=len(text) <= HEAD_CHARS))
+            self._json = JsonShape() if _JSON_START.match(text) else None
+        self._chars += len(text)
+        self._size += byte_size(text)
+        self._breaks += text.count("\n")
+        self.tail = (self.tail + text)[-TAIL_CHARS:]
+        if self._json is not None:
+            self._json.feed(text)
+            if self._json.is_broken:
+                self._json = None
+        end = text.rfind("\n") + 1
+        # Lines longer than a piece are split anywhere.
+        if end or len(self._pending) > PIECE_CHARS:
+            end = end or len(text)
+            self._scan(self._pending + text[:end])
+            self._pending = ""
+        self._pending += text[end:]
+
+    def _scan(self, text: str) -> None:
+        if self._kind is ContentKind.DIFF:
+            self._diff.feed(text)
+        elif self._kind in _REPORTING:
+            self._reports.feed(text)
+
+    def _shape(self, kind: ContentKind, lines: int) -> str:
+        if kind is ContentKind.JSON and self._json is not None:
+            names = _join_names(self._json.keys, self._json.entries)
+            if self._json.is_object:
+                return f"object with {_pluralize(self._json.entries, 'key')}{names}"
+            return f"array of {_pluralize(self._json.entries, 'entry', 'entries')}"
+        if kind is ContentKind.JSON_LINES:
+            return f"{_pluralize(lines, 'record')}{_join_names(_first_keys(self.head), 0)}"
+        if kind is ContentKind.TABLE:
+            return (
+                f"{_pluralize(max(0, lines - 1), 'row')}, columns{_join_names(find_columns(self.head.splitlines()), 0)}"
+            )
+        if kind is ContentKind.DIFF:
+            return self._diff.shape()
+        if kind is ContentKind.STACK_TRACE:
+            return quote_line(self._reports.exception)
+        found = (_TITLE if kind is ContentKind.HTML else _ROOT).search(self.head)
+        if found and kind in (ContentKind.HTML, ContentKind.XML):
+            return (
+                f"titled {quote_line(found[1])}" if kind is ContentKind.HTML else f"root element {quote_line(found[1])}"
+            )
+        return ""
+
+
+class _DiffCount:
+    """Files of a diff, and its numbers of added and removed lines."""
+
+    def __init__(self) -> None:
+        self._files: list[str] = []
+        self._file_count = 0
+        self._added = 0
+        self._removed = 0
+
+    def feed(self, text: str) -> None:
+        text = "\n" + text
+        headers = text.count("\n+++ ")
+        self._file_count += headers
+        self._added += text.count("\n+") - headers
+        self._removed += text.count("\n-") - text.count("\n--- ")
+        at = text.find("\n+++ ")
+        while at >= 0 and len(self._files) < MAX_FILES:
+            name = text[at + 5 : at + 300].split("\n")[0].split("\t")[0].strip()
+            self._files.append(quote_line(name.removeprefix("b/")))
+            at = text.find("\n+++ ", at + 1)
+
+    def shape(self) -> str:
+        changed = f"+{self._added:,} -{self._removed:,}"
+        return f"{_pluralize(self._file_count, 'file')}{_join_names(self._files, self._file_count)}, {changed}"
+
+
+def quote_line(line: str) -> str:
+    """Prepare a line for a summary: no colours, control characters or credentials, and a bounded length.
+
+    >>> quote_line("\\x1b[31mERR\\x1b[0m  building   10%\\rbuilding 100%")
+    'building 100%'
+    """
+    clean = _INVISIBLE.sub(" ", ANSI.sub("", line[: MAX_LINE_CHARS * 8]).rstrip("\r\n").rpartition("\r")[2])
+    clean = " ".join(clean.split())
+    clean = scan.redact(clean, scan.find_secrets(clean))
+    return clean if len(clean) <= MAX_LINE_CHARS else clean[: MAX_LINE_CHARS - 1].rstrip() + "…"
+
+
+def format_size(size: int) -> str:
+    """Format a size in bytes.
+
+    >>> format_size(900), format_size(53_000), format_size(104_857_600)
+    ('900 bytes', '53 KB', '105 MB')
+    """
+    if size < 1000:
+        return _pluralize(size, "byte")
+    amount, unit = (size / 1000, "KB") if size < 1_000_000 else (size / 1_000_000, "MB")
+    return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
+
+
+def _add_text(digest: TextDigest) -> TextDigest:
+    return TextDigest(**{name: getattr(digest, name) for name in TextDigest.__slots__} | {"text": _build_text(digest)})
+
+
+def _build_text(digest: TextDigest) -> str:
+    """Build the summary, most informative sentences first; sentences that do not fit are left out."""
+    kind = digest.kind.value
+    text = f"{kind[0].upper()}{kind[1:]}, {_pluralize(digest.lines, 'line')}, {format_size(digest.size)}."
+    for sentence in _sentences(digest):
+        if len(text) + 1 + len(sentence) <= MAX_TEXT_CHARS:
+            text += f" {sentence}"
+    return text
+
+
+def _sentences(digest: TextDigest) -> Iterator[str]:
+    if digest.shape:
+        yield f"{digest.shape[0].upper()}{digest.shape[1:]}."
+    for count, lines, noun in (
+        (digest.error_count, digest.errors, "error"),
+        (digest.warning_count, digest.warnings, "warning"),
+    ):
+        if count:
+            quoted_lines = [*lines[:QUOTED_LINES], *(lines[-1:] if len(lines) > QUOTED_LINES else [])]
+            yield (
+                f"{_pluralize(count, noun)}: "
+                + "; ".join(f"line {number:,}: {line}" for number, line in quoted_lines)
+                + "."
+            )
+    if digest.kind not in _SHAPED:
+        if digest.first_lines:
+            yield f"Begins: {digest.first_lines[0]}"
+        if digest.lines > 1 and digest.last_lines:
+            yield f"Ends: {digest.last_lines[-1]}"
+
+
+def _build_brief(kind: ContentKind, lines: int, size: int, errors: int, shape: str) -> str:
+    if shape and kind is not ContentKind.STACK_TRACE:
+        text = f"{kind.value}, {shape}, {format_size(size)}"
+    else:
+        text = f"{kind.value}, {_pluralize(lines, 'line')}, {format_size(size)}"
+        text += f", {_pluralize(errors, 'error')}" if errors and not shape else ""
+        text += f", {shape}" if shape else ""
+    return text if len(text) <= MAX_BRIEF_CHARS else text[: MAX_BRIEF_CHARS - 1].rstrip() + "…"
+
+
+def _whole_lines(head: str, *, is_all: bool) -> list[str]:
+    """Return the lines of the head without terminal colours and without a possibly incomplete last line."""
+    lines = [ANSI.sub("", line) for line in head.split("\n")]
+    return lines if is_all or len(lines) == 1 else lines[:-1]
+
+
+def _quote_some(lines: Sequence[str]) -> list[str]:
+    quoted_lines = (quote_line(line) for line in lines if line.strip())
+    return [line for line, _ in zip(quoted_lines, range(QUOTED_LINES), strict=False)]
+
+
+def _first_keys(head: str) -> list[str]:
+    shape = JsonShape()
+    shape.feed(next((line for line in head.split("\n") if line.strip()), ""))
+    return shape.keys
+
+
+def _join_names(names: Sequence[str], count: int) -> str:
+    if not names:
+        return ""
+    more = ", …" if count > len(names) else ""
+    return ": " + ", ".join(quote_line(name) for name in names) + more
+
+
+def _pluralize(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,1 @@
+"""History: the audit log and workflows."""

@@ -1,0 +1,1 @@
+"""Knowledge: a tenant's documents, their passages, and skills."""

@@ -1,0 +1,125 @@
+"""Read JSON from outside within bounds on size and depth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from wellkept.errors import Invalid
+from wellkept.language.text import check_text, has_half_pair
+
+_IRRELEVANT_BYTES = bytes(set(range(256)) - set(b'"[{,'))
+_CHUNK = 64 * 1024
+
+
+def count_json_parts(text: str | bytes) -> int:
+    """Count brackets and commas, an upper bound on values, which take up to 120 bytes each; strings count as well.
+
+    >>> count_json_parts('[{"a": 1}, {}]'), count_json_parts(b'["a,b"]')
+    (4, 2)
+    """
+    if isinstance(text, bytes):
+        return text.count(b"[") + text.count(b"{") + text.count(b",")
+    return text.count("[") + text.count("{") + text.count(",")
+
+
+def has_too_many_values(body: bytes, most: int) -> bool:
+    """Return True if a JSON text has more than `most` brackets and commas outside of its strings.
+
+    >>> has_too_many_values(b'["a,b,c,d"]', 3), has_too_many_values(b'[1,2,3,4]', 3)
+    (False, True)
+    """
+    if count_json_parts(body) <= most:
+        return False
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = body.translate(None, _IRRELEVANT_BYTES)
+    count, is_inside = 0, 0
+    # Work in chunks so that other threads can run in between and the loop can stop early.
+    for start in range(0, len(marks), _CHUNK):
+        pieces = marks[start : start + _CHUNK].split(b'"')
+        count += sum(map(len, pieces[is_inside::2]))
+        if count > most:
+            return True
+        is_inside ^= (len(pieces) - 1) % 2
+    return False
+
+
+MAX_DEPTH = 32
+_PLAIN = (str, int, float, type(None))
+
+
+def read_json(body: bytes) -> Any:
+    """Parse a body of JSON in UTF-8.
+
+    Raises: Invalid when it is too deep, repeats a name or holds half a surrogate pair; ValueError when it is no JSON.
+    """
+    try:
+        value = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_reject_repeats)
+    except RecursionError:
+        raise Invalid(_too_deep_message("body")) from None
+    # UTF-8 has no half pairs, only an escape makes one. Both checks walk the value, which takes longer than parsing it.
+    if b"\\ud" in body or b"\\uD" in body:
+        check_json(value, what="body")
+    elif body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        check_depth(value, what="body")
+    return value
+
+
+def check_json(value: Any, *, what: str) -> Any:
+    """Return `value` if it is not too deep and all its text can be encoded. Raises: Invalid."""
+    for level in _levels(value, what):
+        if any(isinstance(each, str) and has_half_pair(each) for each in level):
+            raise Invalid(f"The {what} holds half a surrogate pair; send whole ones.")
+    return value
+
+
+def check_storable(value: Any, *, what: str, most: int = MAX_DEPTH) -> None:
+    """Check that a value is not too deep, and that every engine can store its texts unchanged. Raises: Invalid."""
+    for level in _levels(value, what, most):
+        for each in level:
+            if isinstance(each, str):
+                check_text(each, what=what)
+
+
+def check_depth(value: Any, *, what: str, most: int = MAX_DEPTH) -> None:
+    """Check the depth of a value. Raises: Invalid when `value` is nested more than `most` levels deep."""
+    for _ in _levels(value, what, most):
+        pass
+
+
+def _levels(value: Any, what: str, most: int = MAX_DEPTH) -> Iterable[Sequence[Any]]:
+    """Yield the values level by level; names of fields count as values. Raises: Invalid."""
+    level = [value]
+    for _ in range(most + 1):
+        yield level
+        inner: list[Any] = []
+        for each in level:
+            # Checked first because nearly all values are plain and the test for a Mapping is slow.
+            if isinstance(each, _PLAIN):
+                continue
+            if isinstance(each, Mapping):
+                inner += each
+                inner += each.values()
+            elif isinstance(each, list | tuple):
+                inner += each
+        if not inner:
+            return
+        level = inner
+    raise Invalid(_too_deep_message(what))
+
+
+def _too_deep_message(what: str) -> str:
+    """Build the error message for values nested too deeply."""
+    return f"The {what} is nested too deeply; at most {MAX_DEPTH} levels are accepted."
+
+
+def _reject_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a dict and refuse repeated names."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        seen: set[str] = set()
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise Invalid(f"The body names the field {repeated[:40]!r} twice in one object; send it once.")
+    return fields

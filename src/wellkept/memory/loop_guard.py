@@ -1,0 +1,147 @@
+"""Loop guard: recognise text that memory itself recently put into a prompt."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from wellkept.errors import ReadOnly
+from wellkept.lazy import LazyModule, lazy_pattern
+from wellkept.model import BackgroundStatus, Memory, Origin, Owner
+from wellkept.ports import Clock, Store
+from wellkept.upkeep.writer import BackgroundWriter
+
+if TYPE_CHECKING:
+    from wellkept.memory import rules_loop_guard as loop_guard
+else:
+    loop_guard = LazyModule("wellkept.memory.rules_loop_guard")
+
+TEXTS_PER_OWNER = 200
+OWNERS = 1_000
+SHOWN_PER_OWNER = 2_000
+"""Maximum number of hashes that the store keeps of an agent's shown texts."""
+
+KEPT = timedelta(days=1)
+"""Time for which the store keeps them: a loop comes back soon, and a fact may be told again."""
+
+RENEWED = timedelta(hours=1)
+"""Time after which a text that is shown again is written again."""
+
+MAX_WAITING = 100_000
+FORGOTTEN = "shown texts forgotten"
+"""Start of the name of the record that says when a tenant's shown texts were last forgotten."""
+GUARDED_ORIGINS = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
+"""Origins the guard applies to: a person may repeat a statement, a program would only store its own output again."""
+
+BLOCK_MARK = lazy_pattern(
+    r"\[(?:recalled )?memories\]|\[knowledge\]|private memory|core memories|journal entries|\"(?:memories|results)\""
+    r"|^[ \t>|]*[-*+•–]\s*\((?:m-\d|memory|audit|workflow|knowledge)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Mark of a block that memory put into a prompt. Most texts have none, and looking closer takes far longer."""
+
+_MARK_SIGNS = ("[", '"', "(", "memor", "journal")
+"""Texts of which such a mark holds one. The pattern ignores case, so it takes far longer than looking for these."""
+
+ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
+
+
+class LoopGuard:
+    """Bounded record of the latest texts shown to each agent, separately for each user and for none.
+
+    This process remembers the texts themselves. Their hashes are written to the store in the background, so that other
+    processes recognise them; a crash loses those of the last second.
+    """
+
+    def __init__(self, store: Store, now: Clock) -> None:
+        self._store = store
+        self._now = now
+        self._lock = threading.Lock()
+        # The texts of each owner, with the time at which each was queued for the store.
+        self._shown: OrderedDict[Owner, OrderedDict[str, datetime]] = OrderedDict()
+        self._writer = BackgroundWriter[Owner, Mapping[str, datetime]](
+            self._write,
+            merge=lambda older, newer: {**older, **newer},
+            name="shown",
+            failed="Texts of a prompt could not be kept for the loop guard",
+            size=len,
+            max_size=MAX_WAITING,
+        )
+
+    def shown(self, owner: Owner, texts: Iterable[str]) -> None:
+        """Record texts that went into a prompt or an answer, and return at once."""
+        owner, now, new = owner.of(owner.user), self._now(), dict[str, datetime]()
+        with self._lock:
+            latest = self._shown.setdefault(owner, OrderedDict())
+            for text in texts:
+                if text not in latest or now - latest[text] > RENEWED:
+                    new[text] = latest[text] = now
+                latest.move_to_end(text)
+            while len(latest) > TEXTS_PER_OWNER:
+                latest.popitem(last=False)
+            self._shown.move_to_end(owner)
+            if len(self._shown) > OWNERS:
+                self._shown.popitem(last=False)
+        if new:
+            self._writer.add(owner, new)
+
+    def flush(self, tenant: str | None = None) -> None:
+        """Write the queued hashes of one tenant or of all."""
+        self._writer.flush(lambda owner: tenant in (None, owner.tenant))
+
+    def forget(self, tenant: str) -> None:
+        """Drop what is recorded of a tenant's agents, here and in the store."""
+        with self._lock:
+            for owner in [owner for owner in self._shown if owner.tenant == tenant]:
+                del self._shown[owner]
+        self._writer.forget(lambda owner: owner.tenant == tenant)
+        self._store.forget_shown(tenant)
+        # Other processes may have queued such texts before.
+        self._store.put_record(f"{FORGOTTEN} {tenant}", "", at=self._now())
+
+    def status(self) -> BackgroundStatus:
+        """Return the state of the queue."""
+        return self._writer.status()
+
+    def close(self) -> None:
+        """Write the queued hashes and stop the thread. Raises: StoreError."""
+        self._writer.close()
+
+    def is_echo(self, memory: Memory) -> bool:
+        """Return True if a program only repeats text it was recently shown, or anybody a whole block of a prompt."""
+        if memory.origin not in GUARDED_ORIGINS:
+            lowered = memory.text.lower()
+            is_marked = any(sign in lowered for sign in _MARK_SIGNS) and BLOCK_MARK.search(memory.text)
+            return bool(is_marked) and loop_guard.is_echo(memory.text, ())
+        if loop_guard.is_echo(memory.text, self._latest(memory.home)):
+            return True
+        choices = [_add_user(memory.user, each) for each in loop_guard.list_echo_hashes(memory.text)]
+        every = frozenset().union(*choices)
+        known = self._store.find_shown(memory.owner, every, since=self._now() - KEPT) if every else frozenset()
+        return any(choice.issubset(known) for choice in choices)
+
+    def _latest(self, owner: Owner) -> Sequence[str]:
+        with self._lock:
+            return tuple(self._shown.get(owner, ()))
+
+    def _write(self, owner: Owner, texts: Mapping[str, datetime]) -> bool:
+        forgotten, at = self._store.find_record(f"{FORGOTTEN} {owner.tenant}"), max(texts.values())
+        since = datetime.min.replace(tzinfo=UTC) if forgotten is None else forgotten[1]
+        new = (loop_guard.hash_shown(text) for text, shown_at in texts.items() if shown_at > since)
+        hashes = {found for found in new if found is not None}
+        shown, since = _add_user(owner.user, hashes), at - KEPT
+        try:
+            return not hashes or self._store.add_shown(owner.whole, shown, at=at, since=since, keep=SHOWN_PER_OWNER)
+        # Where nothing can be written, nothing can come back.
+        except ReadOnly:
+            return True
+
+
+def _add_user(user: str | None, hashes: Collection[str]) -> frozenset[str]:
+    """Return hashes that only this user has; those of no user stay as they are."""
+    return frozenset(sha256(f"{user}\n{each}".encode()).hexdigest() if user else each for each in hashes)

@@ -1,0 +1,263 @@
+"""Categorise episodes and rate their importance when they are stored, without a model.
+
+Chatter is routine. A text that sounds like a decision, a finished task or an error is that, unless a person speaks of
+themselves; every other statement is a fact. A long answer of an assistant is never a fact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from wellkept.lazy import LazyModule, lazy_pattern
+from wellkept.memory.rules_categories import Category
+from wellkept.memory.rules_gist import ANSWERING, is_long_answer
+from wellkept.model import Role
+
+if TYPE_CHECKING:
+    from wellkept.language import cues
+    from wellkept.language.entries import CueTable
+    from wellkept.memory import rules_chatter as chatter
+else:
+    chatter = LazyModule("wellkept.memory.rules_chatter")
+    cues = LazyModule("wellkept.language.cues")
+
+LOW = 0.2
+"""Importance below which an episode is evicted first."""
+
+# Importance by category or, for all others, by content.
+EXPLICIT = 1.0
+SMALL_TALK = 0.1
+QUESTION = 0.3
+TOOL_OUTPUT = 0.3  # can be reproduced
+STATEMENT = 0.4
+PERSONAL = 0.5
+WEIGHTY = 0.7  # mentions money or an approval
+MONEY_BONUS = 0.1  # added to the importance of a category
+
+BY_CATEGORY: Mapping[Category, float] = {
+    Category.TASK_COMPLETION: 0.7,
+    Category.DECISION: 0.8,
+    Category.ERROR: 0.6,
+}
+
+MAY_INSTRUCT = frozenset({Role.USER, Role.SYSTEM})
+"""Roles whose "remember this" is an instruction. Tool output is data, and an assistant only promises."""
+
+BLOCKER_REACH = 5
+"""Number of words before a cue that can negate it ("we have not, as of today, decided")."""
+
+MAX_CHARS = 2_000
+"""Characters of a text that are rated; only an instruction to remember is looked for in all of it."""
+
+MAX_ANSWER_CHARS = 300
+"""The same for a long answer, whose beginning tells if it reports a decision, a finished task or an error."""
+
+_DIGIT = lazy_pattern(r"[0-9]")
+# Of a normalised text. Alternatives that start with a character are found seven times as fast as one with lookbehind.
+_SENTENCE_END = lazy_pattern(r"[ \n](?<=[.!?].)\s*|;\s|\n", re.DOTALL)
+_WORD = lazy_pattern(r"[^\W_]+(?:'[^\W_]+)*")
+_CLAUSE_END = lazy_pattern(r"[,;:–—(]| but | and then | although | though ")
+_LINE_SPACE = lazy_pattern(r"[^\S\n]+")
+_LONG_SPACE = lazy_pattern(r"  |[^\S\n ]")
+# Everything in ASCII that is no part of a word, and the apostrophe, becomes a space.
+_BREAKS = bytes(code if chr(code).isalnum() or chr(code) == "'" else ord(" ") for code in range(128)) + bytes(128)
+_APPROVAL_SIGNS = ("approv", "sign", "authori", "go-ahead")
+_PERSONAL_SIGNS = ("my ", "i ", "i'm ", "call me")
+_MONEY_WORDS = (" dollars", " euros", " pounds", " francs", " yen")
+"""Letters without which the pattern cannot match; they are found in a twentieth of the time."""
+
+
+class Judgement(NamedTuple):
+    """Category and importance (0 to 1) of an episode."""
+
+    category: Category
+    importance: float
+
+
+def _is_no_answer() -> bool:
+    return False
+
+
+def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answer) -> Judgement:
+    """Judge `text` as said by `role`. `is_answer`, asked only of chatter, says if it follows another's question.
+
+    >>> judge("Remember that I am allergic to nuts", Role.USER)
+    Judgement(category=<Category.EXPLICIT: 'explicit'>, importance=1.0)
+    >>> judge("We decided to keep the old logo", Role.USER).category
+    <Category.DECISION: 'decision'>
+    >>> judge("There is no decision yet", Role.USER).category, judge("Thanks!", Role.USER).category
+    (<Category.FACT: 'fact'>, <Category.ROUTINE: 'routine'>)
+    """
+    if role in ANSWERING and is_long_answer(text):
+        beginning = _normalize(text[:MAX_ANSWER_CHARS])
+        like = _sounds_like(beginning, set(_split_words(beginning)))
+        return Judgement(like or Category.ROUTINE, _rate(text, beginning, role, like))
+    beginning = _normalize(text[:MAX_CHARS])
+    words = set(_split_words(beginning))
+    if role in MAY_INSTRUCT and (_is_instruction(beginning, words) or _is_instruction_later(text)):
+        return Judgement(Category.EXPLICIT, EXPLICIT)
+    reading = chatter.read_text(text)
+    like = None if reading.is_small_talk else _sounds_like(beginning, words)
+    importance = SMALL_TALK if reading.is_small_talk else _rate(text, beginning, role, like)
+    if like is not None:
+        is_personal = role is Role.USER and chatter.has_first_person(text[:MAX_CHARS], words)
+        return Judgement(Category.FACT if is_personal else like, importance)
+    return Judgement(Category.ROUTINE if reading.is_chatter and not is_answer() else Category.FACT, importance)
+
+
+def find_category_of_sentence(text: str) -> Category | None:
+    """Return what a sentence sounds like: asked to be remembered, a decision, a finished task, an error, or nothing.
+
+    >>> find_category_of_sentence("We decided to keep the old logo").value
+    'decision'
+    """
+    normalized = _normalize(text[:MAX_CHARS])
+    words = set(_split_words(normalized))
+    return Category.EXPLICIT if _is_instruction(normalized, words) else _sounds_like(normalized, words)
+
+
+def is_small_talk(text: str) -> bool:
+    """Return True if `text` is nothing but thanks, greetings and acknowledgements, in any known language.
+
+    >>> is_small_talk("Thanks Anna, see you tomorrow!"), is_small_talk("ok, deploy it")
+    (True, False)
+    """
+    return chatter.is_small_talk(text)
+
+
+def rate_importance(text: str, role: Role, category: Category | None) -> float:
+    """Rate how much a text of a known category matters; exactly 1 for what someone asked to remember.
+
+    >>> rate_importance("The board approved 40,000 EUR", Role.USER, Category.DECISION)
+    0.9
+    """
+    if category is Category.EXPLICIT:
+        return EXPLICIT
+    if category not in BY_CATEGORY and chatter.is_small_talk(text):
+        return SMALL_TALK
+    return _rate(text, _normalize(text[:MAX_CHARS]), role, category if category in BY_CATEGORY else None)
+
+
+def _rate(text: str, beginning: str, role: Role, like: Category | None) -> float:
+    has_money = _has_money(beginning)
+    if like is not None:
+        return round(BY_CATEGORY[like] + (MONEY_BONUS if has_money else 0.0), 2)
+    if has_money or (_has_sign(_APPROVAL_SIGNS, beginning) and cues.APPROVAL.search(beginning)):
+        return WEIGHTY
+    if role is Role.TOOL_RESULT:
+        return TOOL_OUTPUT
+    if text.rstrip().endswith("?"):
+        return QUESTION
+    is_personal = _has_sign(_PERSONAL_SIGNS, beginning) and cues.PERSONAL.search(beginning)
+    return PERSONAL if is_personal else STATEMENT
+
+
+def _has_money(normalized: str) -> bool:
+    if _DIGIT.search(normalized) and _has_sign(cues.MONEY_SIGNS, normalized) and cues.MONEY.search(normalized):
+        return True
+    return _has_sign(_MONEY_WORDS, normalized) and cues.MONEY_IN_WORDS.search(normalized) is not None
+
+
+def _has_sign(signs: tuple[str, ...], text: str) -> bool:
+    # A generator would take twice as long.
+    for sign in signs:  # noqa: SIM110
+        if sign in text:
+            return True
+    return False
+
+
+def _split_words(normalized: str) -> list[str]:
+    """Return the words of a text, as `_WORD` does in four times the time."""
+    if not normalized.isascii():
+        return _WORD.findall(normalized)
+    words = normalized.encode().translate(_BREAKS).decode().split()
+    if "'" not in normalized:
+        return words
+    return [part for word in words for part in (_WORD.findall(word) if "'" in word else (word,))]
+
+
+def _normalize(text: str) -> str:
+    """Convert to lower case, straight apostrophes and single spaces; line breaks stay."""
+    lowered = text.lower().replace("’", "'")
+    if lowered.isascii() and lowered.isprintable():
+        return _LINE_SPACE.sub(" ", lowered) if "  " in lowered else lowered
+    return _LINE_SPACE.sub(" ", lowered) if _LONG_SPACE.search(lowered) else lowered
+
+
+def _is_instruction_later(text: str) -> bool:
+    """Look for an instruction to remember behind the part of a long text that is rated."""
+    if len(text) <= MAX_CHARS:
+        return False
+    rest = _normalize(text[MAX_CHARS:])
+    return _is_instruction(rest, set(_split_words(rest)))
+
+
+def _is_instruction(normalized: str, words: set[str]) -> bool:
+    """Return True if a text asks to remember something."""
+    explicit, remember = cues.CUES["explicit"], cues.CUES["remember"]
+    if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
+        return False
+    for sentence in _SENTENCE_END.split(normalized):
+        spoken = set(_split_words(sentence))
+        if _has_cue(explicit, sentence, spoken):
+            return True
+        if not sentence.endswith("?") and _has_cue(remember, sentence, spoken):
+            return True
+    return False
+
+
+def _sounds_like(normalized: str, words: set[str]) -> Category | None:
+    """Return the category with the longest lifetime that a sentence sounds like."""
+    likely = [category for category in BY_CATEGORY if cues.CUES[category].may_match(normalized, words)]
+    if not likely:
+        return None
+    found: Category | None = None
+    for sentence in _SENTENCE_END.split(normalized):
+        spoken = _split_words(sentence)
+        like = _categorise_sentence(sentence.strip(), spoken, likely) if spoken else None
+        if like is Category.DECISION:
+            return like
+        if like is Category.TASK_COMPLETION or found is None:
+            found = like or found
+    return found
+
+
+def _categorise_sentence(sentence: str, words: list[str], likely: Collection[Category]) -> Category | None:
+    known = set(words)
+
+    def sounds_like(category: Category) -> bool:
+        return category in likely and _has_cue(cues.CUES[category], sentence, known)
+
+    if not sentence.endswith("?"):
+        if sounds_like(Category.DECISION):
+            return Category.DECISION
+        if sounds_like(Category.TASK_COMPLETION) and not cues.COUNTED_FAILURES.search(sentence):
+            return Category.TASK_COMPLETION
+    elif words[0] in cues.YES_NO_STARTS or cues.DEFINITION.search(sentence):
+        return None
+    return Category.ERROR if sounds_like(Category.ERROR) else None
+
+
+def _has_cue(table: CueTable, sentence: str, words: set[str]) -> bool:
+    """Return True if a cue occurs in the sentence without a blocker before it in its clause."""
+    triggers = words & table.triggers
+    if not triggers and not table.by_sign:
+        return False
+    tried = {id(cue): cue for trigger in triggers for cue in table.by_trigger[trigger] if cue.may_match(words)}
+    for sign, cue in table.by_sign:
+        if sign in sentence:
+            tried[id(cue)] = cue
+    for cue in tried.values():
+        for match in cue.pattern.finditer(sentence):
+            if not _is_blocked(sentence, match.start(), cue.blockers):
+                return True
+    return False
+
+
+def _is_blocked(sentence: str, position: int, blockers: frozenset[str]) -> bool:
+    # About 16 characters per word limit how far back the clause is searched.
+    before = sentence[max(0, position - BLOCKER_REACH * 16) : position]
+    clause = _CLAUSE_END.split(before)[-1]
+    return not blockers.isdisjoint(_WORD.findall(clause)[-BLOCKER_REACH:])

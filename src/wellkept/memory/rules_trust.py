@@ -1,0 +1,152 @@
+"""Trust in memories by their origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from wellkept.errors import Forbidden
+from wellkept.lazy import LazyModule
+from wellkept.model import Kind, Memory, Origin
+
+if TYPE_CHECKING:
+    from wellkept.memory import rules_instructions as instructions
+else:
+    instructions = LazyModule("wellkept.memory.rules_instructions")
+
+Judge: TypeAlias = Callable[[Memory], Memory]
+"""Function that returns a memory with its current flag: `judge_memory` with the setting `suspicious`."""
+
+TRUST: Mapping[Origin, float] = {
+    Origin.USER: 1.0,
+    Origin.AGENT: 0.8,
+    Origin.TOOL: 0.5,
+    Origin.IMPORT: 0.5,
+    Origin.MODEL: 0.4,
+}
+
+MIN_CORE_TRUST = 0.8
+"""Minimum trust for core memories, which are in every prompt; less trusted ones wait for approval."""
+
+LOW_TRUST = "low trust"
+SUSPICIOUS = "reads like instructions"
+"""Part of the flag of a memory that addresses the model like instructions."""
+
+UNVERIFIED = "unverified"
+
+
+def lower_origin(origin: Origin, highest: Origin | None) -> Origin:
+    """Return the origin a memory gets from a key trusted up to `highest` (None: any).
+
+    >>> lower_origin(Origin.USER, Origin.TOOL).value, lower_origin(Origin.MODEL, Origin.TOOL).value
+    ('tool', 'model')
+    """
+    return origin if is_within(origin, highest) else highest or origin
+
+
+def is_within(origin: Origin, highest: Origin | None) -> bool:
+    """Return True if a key that is trusted up to `highest` may claim this origin."""
+    return highest is None or TRUST[origin] <= TRUST[highest]
+
+
+def check_claim(origin: Origin, highest: Origin | None) -> None:
+    """Refuse an origin that is trusted more than the key.
+
+    Raises: Forbidden.
+    """
+    if not is_within(origin, highest):
+        raise Forbidden(
+            f"This key is trusted as {highest}; it cannot write what has the origin {origin.value}. Leave the origin "
+            "out, or use a key with more trust."
+        )
+
+
+def check_change(origin: Origin, highest: Origin | None) -> None:
+    """Refuse to edit, correct or delete a memory that is trusted more than the key.
+
+    Raises: Forbidden.
+    """
+    if not is_within(origin, highest):
+        raise Forbidden(
+            f"This key is trusted as {highest}; it cannot edit, correct or delete a memory of the origin "
+            f"{origin.value}. Use a key with more trust."
+        )
+
+
+def check_removal(highest: Origin | None) -> None:
+    """Refuse to delete or hide a conversation or a long text: its origin is unknown, so it counts as trusted.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and is_low(highest):
+        raise Forbidden(
+            f"This key is trusted as {highest.value}; deleting a conversation and deleting or hiding a long text take "
+            "agent or user. Use a key with more trust."
+        )
+
+
+def check_document_change(highest: Origin | None) -> None:
+    """Refuse to change a document: its origin is unknown, so it counts as trusted.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and is_low(highest):
+        raise Forbidden(
+            f"This key is trusted as {highest.value}; it can add documents, but replacing, changing or deleting one "
+            "takes agent or user. Use another title, or a key with more trust."
+        )
+
+
+def check_decision(highest: Origin | None) -> None:
+    """Refuse a key that is trusted too little to decide what enters every prompt.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and is_low(highest):
+        raise Forbidden(f"This key is trusted as {highest.value}; deciding what agents trust takes agent or user.")
+
+
+def find_hold_reason(kind: Kind, origin: Origin) -> str | None:
+    """Return the reason why a memory must wait for approval, or None.
+
+    >>> find_hold_reason(Kind.CORE, Origin.TOOL), find_hold_reason(Kind.NOTE, Origin.TOOL)
+    ('low trust', None)
+    """
+    return LOW_TRUST if kind is Kind.CORE and TRUST[origin] < MIN_CORE_TRUST else None
+
+
+def is_low(origin: Origin) -> bool:
+    """Return True for what came from a tool, an import or a model."""
+    return TRUST[origin] < MIN_CORE_TRUST
+
+
+def is_suspicious(memory: Memory) -> bool:
+    """Return True if a person should review the text before a model relies on it."""
+    return memory.flag is not None and SUSPICIOUS in memory.flag
+
+
+def flag_memory(memory: Memory) -> Memory:
+    """Return the memory with a flag if it is little trusted and reads like instructions."""
+    if not is_low(memory.origin) or is_suspicious(memory):
+        return memory
+    rule = instructions.find_instruction("\n".join([memory.text, *memory.tags]))
+    if rule is None:
+        return memory
+    return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{SUSPICIOUS}: {rule}"])))
+
+
+def judge_memory(memory: Memory, mode: str) -> Memory:
+    """Return a stored memory with the flag it would get today; `mode` is the setting `suspicious`.
+
+    Memories of earlier releases and restored ones were not checked when written. An approved or edited memory has a
+    higher version and keeps the decision made then.
+    """
+    return memory if mode == "show" or memory.version > 1 else flag_memory(memory)
+
+
+def provenance(memory: Memory) -> str:
+    """Return the mark before a memory's text in a prompt: its origin, if that has low trust."""
+    if not is_low(memory.origin):
+        return ""
+    return f"[from {memory.origin.value}{f', {UNVERIFIED}' if is_suspicious(memory) else ''}] "

@@ -1,0 +1,390 @@
+"""Parser of filters, as text or JSON: `tags = food and (metadata.stars >= 4 or not exists metadata.stars)`.
+
+Text and JSON make the same conditions (`memory.rules_conditions`). An error names the place of the mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any, NoReturn, TypeAlias
+
+from wellkept.errors import Invalid
+from wellkept.language.text import check_text, fold
+from wellkept.lazy import dataclass, lazy_pattern
+from wellkept.memory.rules_conditions import (
+    ALIASES,
+    EQUAL,
+    EXISTS,
+    MEMORY_FIELDS,
+    METADATA,
+    ORDERINGS,
+    And,
+    Comparison,
+    Condition,
+    Fields,
+    FieldType,
+    Not,
+    Or,
+    Scalar,
+)
+
+Where: TypeAlias = str | Mapping[str, Any] | Condition | None
+"""Filter as text or JSON, as docs/filters.md describes it; None and "" filter nothing."""
+
+MAX_CHARS = 8_000
+MAX_DEPTH = 32
+MAX_COMPARISONS = 200
+MAX_KEYS = 16
+"""Different keys of metadata in one filter: each has to be read from every record."""
+
+MAX_NUMBER = 2**63
+MAX_NAMED_CHARS = 24
+"""Longest word that an error quotes: a longer one is no typo, and errors end up in logs."""
+
+WRONG = "The filter is wrong at {}: {}."
+
+_TOKEN = lazy_pattern(
+    r"""\s*(?:(?P<sign><=|>=|!=|=|<|>|\(|\)|,)
+    |(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")
+    |(?P<field>(?:metadata|value)(?:\.(?:[^\s.()=<>!,'"]+|'(?:[^']|'')*'|"(?:[^"]|"")*"))+(?=[\s()=<>!,]|$))
+    |(?P<word>[^\s()=<>!,'"]+))""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_KEY = lazy_pattern(r"""\.(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|([^.'"]+))""")
+_NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_LITERALS: Mapping[str, Scalar] = {"true": True, "false": False, "null": None}
+_KEYWORDS = frozenset({"and", "or", "not", "in", EXISTS})
+_SIGNS = (EQUAL, "!=", *ORDERINGS)
+_OPERATORS = ", ".join((*_SIGNS, "in", EXISTS, "and", "or", "not"))
+
+
+def parse_filter(filter: object, fields: Fields = MEMORY_FIELDS) -> Condition | None:
+    """Parse a filter: a text, the JSON form as a text or a mapping, or a condition. None and "" filter nothing.
+
+    Raises: Invalid, with the place of the mistake.
+    """
+    if filter is None:
+        return None
+    if isinstance(filter, Comparison | And | Or | Not):
+        filter = render_filter(filter)
+    if isinstance(filter, str):
+        text = check_text(filter, what="filter")
+        if len(text) > MAX_CHARS:
+            raise Invalid(f"A filter has at most {MAX_CHARS:,} characters; this one has {len(text):,}.")
+        if not text.strip():
+            return None
+        if not text.lstrip().startswith("{"):
+            return _TextParser(text, fields).parse()
+        try:
+            filter = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            place = error.pos + 1 if isinstance(error, json.JSONDecodeError) else 1
+            raise Invalid(WRONG.format(f"character {place}", "it begins like JSON but is none")) from None
+    if isinstance(filter, Mapping):
+        return _JsonParser(fields).parse(filter)
+    raise Invalid("A filter is a text such as `tags = food`, or a JSON object.")
+
+
+def render_filter(condition: Condition) -> dict[str, Any]:
+    """Return the JSON form of a condition; `parse_filter` reads it."""
+    match condition:
+        case And(parts):
+            return {"and": [render_filter(part) for part in parts]}
+        case Or(parts):
+            return {"or": [render_filter(part) for part in parts]}
+        case Not(part):
+            return {"not": render_filter(part)}
+    field = condition.field + "".join(f".{_quote(key)}" for key in condition.path)
+    if condition.op == EXISTS:
+        return {EXISTS: field}
+    value = condition.value
+    return {condition.op: [field, value.isoformat() if isinstance(value, datetime) else value]}
+
+
+def _quote(key: str) -> str:
+    return key if re.fullmatch(r"\w+", key) else '"' + key.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str  # sign, quoted, field, word or end
+    text: str
+    place: int  # of its first character, counted from 1
+
+    @property
+    def keyword(self) -> str:
+        word = self.text.lower()
+        return word if self.kind == "word" and word in _KEYWORDS else ""
+
+    @property
+    def name(self) -> str:
+        """Words for an error."""
+        if self.kind == "end":
+            return "the end"
+        return f"`{self.text}`" if len(self.text) <= MAX_NAMED_CHARS else "this"
+
+
+def _split(text: str) -> Iterator[_Token]:
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        match = _TOKEN.match(text, at)
+        if match is None or match.lastgroup is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
+            what = "this quotation mark is never closed" if text[at] in "'\"" else f"unexpected `{text[at]}`"
+            raise Invalid(WRONG.format(f"character {at + 1}", what))
+        yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup) + 1)
+        at = match.end()
+    yield _Token("end", "", len(text) + 1)
+
+
+class _Maker:
+    """Checks that both forms share. `fail` raises Invalid, with the place."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._count = 0
+        self._paths: set[tuple[str, ...]] = set()
+
+    def find_field(self, text: str, fail: Callable[[str], NoReturn]) -> tuple[str, tuple[str, ...]]:
+        """Return a field and, of metadata, the path of keys."""
+        text = check_text(text, what="filter")
+        given, dot, _ = text.partition(".")
+        name = ALIASES.get(given.lower(), given.lower())
+        if name not in self._fields:
+            named = f"`{text}`" if len(text) <= MAX_NAMED_CHARS else "such"
+            known = ", ".join(f"{METADATA}.<key>" if each == METADATA else each for each in self._fields)
+            fail(f"there is no field {named}; the fields are {known}")
+        if name != METADATA:
+            if dot:
+                fail(f"only metadata has keys, not {name}")
+            return name, ()
+        path, at = list[str](), len(given)
+        while match := _KEY.match(text, at):
+            single, double, plain = match.groups()
+            path.append(plain or (single or "").replace("''", "'") or (double or "").replace('""', '"'))
+            at = match.end()
+        if not path or at < len(text):
+            fail("name a key of the metadata, such as metadata.city or metadata.'two words'")
+        return name, tuple(path)
+
+    def compare(
+        self, field: tuple[str, tuple[str, ...]], op: str, value: object, fail: Callable[[str], NoReturn]
+    ) -> Condition:
+        """Return a checked comparison. A text made of a bare word is a `_Word`."""
+        self._count += 1
+        if self._count > MAX_COMPARISONS:
+            fail(f"a filter compares at most {MAX_COMPARISONS} values; this one has more")
+        if isinstance(value, str):
+            check_text(value, what="filter")
+        name, path = field
+        self._paths |= {path} if path else set()
+        if len(self._paths) > MAX_KEYS:
+            fail(f"a filter names at most {MAX_KEYS} keys of metadata; this one names more")
+        if op == EXISTS:
+            return Comparison(name, op, path=path)
+        type = self._fields[name].type
+        if type in (FieldType.TEXT, FieldType.TAGS) and op in ORDERINGS:
+            fail(f"`{op}` compares numbers, times and metadata; use `=`, `!=` or `in` with {name}")
+        checked = self._check_value(name, type, value, fail)
+        if op in ORDERINGS and (checked is None or isinstance(checked, bool)):
+            fail(f"`{op}` needs a number, a text or a time")
+        comparison = Comparison(name, EQUAL if op == "!=" else op, checked, path)
+        return Not(comparison) if op == "!=" else comparison
+
+    def _check_value(self, name: str, type: FieldType, value: object, fail: Callable[[str], NoReturn]) -> Scalar:
+        choices = self._fields[name].choices
+        match type:
+            case FieldType.TIME:
+                return _parse_time(value, fail)
+            case FieldType.JSON:
+                return _check_json(value.read() if isinstance(value, _Word) else value, fail)
+            case FieldType.NUMBER:
+                number = _check_json(value.read() if isinstance(value, _Word) else value, fail)
+                if isinstance(number, bool) or not isinstance(number, int | float):
+                    fail(f"{name} is a number")
+                return number
+        if not isinstance(value, str):
+            fail(f"{name} is a text; to find records without one, use `not exists {name}`")
+        if choices and value not in choices:
+            fail(f"{name} is one of {', '.join(choices)}")
+        return fold(value.strip()) if type is FieldType.TAGS else str(value)
+
+
+class _Word(str):
+    """Value without quotation marks, which may be a number, true, false or null."""
+
+    __slots__ = ()
+
+    def read(self) -> object:
+        if self.lower() in _LITERALS:
+            return _LITERALS[self.lower()]
+        return json.loads(self) if _NUMBER.fullmatch(self) else str(self)
+
+
+def _check_json(value: object, fail: Callable[[str], NoReturn]) -> Scalar:
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, float) and isfinite(value):
+        return value
+    if isinstance(value, int) and abs(value) < MAX_NUMBER:
+        return value
+    fail("a value is a text, true, false, null or a number of 64 bits")
+
+
+def _parse_time(value: object, fail: Callable[[str], NoReturn]) -> datetime:
+    if isinstance(value, datetime):
+        moment = value
+    else:
+        try:
+            moment = datetime.fromisoformat(value if isinstance(value, str) else "")
+        except ValueError:
+            fail("a time is written like 2026-10-01 or 2026-10-01T12:00:00Z")
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    # Keep a year to spare at both ends, for time zones.
+    if not 1 < moment.year < 9999:
+        fail("a time lies within the years 2 to 9998")
+    return moment.astimezone(UTC)
+
+
+class _TextParser:
+    """Recursive descent: `or` binds weaker than `and`, `and` weaker than `not`."""
+
+    def __init__(self, text: str, fields: Fields) -> None:
+        self._tokens = list(_split(text))
+        self._at = 0
+        self._make = _Maker(fields)
+
+    def parse(self) -> Condition:
+        condition = self._parse_any(0)
+        if self._next.kind != "end":
+            self._fail(f"expected `and`, `or` or the end instead of {self._next.name}")
+        return condition
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._at += token.kind != "end"
+        return token
+
+    def _takes(self, text: str) -> bool:
+        """Take the next token if it is this keyword or sign."""
+        is_next = self._next.keyword == text or (self._next.kind == "sign" and self._next.text == text)
+        self._at += is_next
+        return is_next
+
+    def _fail(self, problem: str, token: _Token | None = None) -> NoReturn:
+        raise Invalid(WRONG.format(f"character {(token or self._next).place}", problem))
+
+    def _parse_any(self, depth: int) -> Condition:
+        parts = [self._parse_all(depth)]
+        while self._takes("or"):
+            parts.append(self._parse_all(depth))
+        return Or(tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def _parse_all(self, depth: int) -> Condition:
+        parts = [self._parse_one(depth)]
+        while self._takes("and"):
+            parts.append(self._parse_one(depth))
+        return And(tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def _parse_one(self, depth: int) -> Condition:
+        if depth > MAX_DEPTH:
+            self._fail(f"a filter is nested at most {MAX_DEPTH} deep; this one is deeper")
+        if self._takes("not"):
+            return Not(self._parse_one(depth + 1))
+        if self._takes("("):
+            condition = self._parse_any(depth + 1)
+            if not self._takes(")"):
+                self._fail(f"expected `and`, `or` or `)` instead of {self._next.name}")
+            return condition
+        if self._takes(EXISTS):
+            return self._compare(self._parse_field(), EXISTS)
+        return self._parse_comparison()
+
+    def _parse_field(self) -> tuple[str, tuple[str, ...]]:
+        token = self._next
+        if token.kind not in ("word", "field") or token.keyword:
+            self._fail(f"expected a field such as `tags` instead of {token.name}")
+        field = self._make.find_field(token.text, lambda problem: self._fail(problem, token))
+        self._take()
+        return field
+
+    def _parse_comparison(self) -> Condition:
+        field = self._parse_field()
+        if self._takes(EXISTS):
+            return self._compare(field, EXISTS)
+        is_negated = self._takes("not")
+        if self._takes("in"):
+            found = self._parse_list(field)
+            return Not(found) if is_negated else found
+        sign = self._next
+        if is_negated or sign.kind != "sign" or sign.text not in _SIGNS:
+            self._fail(f"expected one of {', '.join(_SIGNS)}, in, exists instead of {sign.name}")
+        self._take()
+        return self._compare(field, sign.text, after=sign)
+
+    def _parse_list(self, field: tuple[str, tuple[str, ...]]) -> Condition:
+        if not self._takes("("):
+            self._fail(f"expected `(` after `in` instead of {self._next.name}")
+        parts = [self._compare(field, EQUAL)]
+        while self._takes(","):
+            parts.append(self._compare(field, EQUAL))
+        if not self._takes(")"):
+            self._fail(f"expected `,` or `)` instead of {self._next.name}")
+        return Or(tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def _compare(self, field: tuple[str, tuple[str, ...]], op: str, *, after: _Token | None = None) -> Condition:
+        token, value = self._next, None
+        if op != EXISTS:
+            if token.kind in ("sign", "end") or token.keyword:
+                behind = "" if after is None else f" after `{after.text}`"
+                self._fail(f"expected a value{behind} instead of {token.name}")
+            self._take()
+            mark = token.text[0]
+            value = token.text[1:-1].replace(mark * 2, mark) if token.kind == "quoted" else _Word(token.text)
+        return self._make.compare(field, op, value, lambda problem: self._fail(problem, token))
+
+
+class _JsonParser:
+    """Parser of the JSON form: `{"and": [{"=": ["tags", "food"]}, {"exists": "metadata.city"}]}`."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._make = _Maker(fields)
+
+    def parse(self, value: object, place: str = "", depth: int = 0) -> Condition:
+        def fail(problem: str) -> NoReturn:
+            raise Invalid(WRONG.format(place or "the top", problem))
+
+        if depth > MAX_DEPTH:
+            fail(f"a filter is nested at most {MAX_DEPTH} deep; this one is deeper")
+        if not isinstance(value, Mapping) or len(value) != 1:
+            fail(f"expected an object with one of {_OPERATORS}")
+        ((op, given),) = value.items()
+        inner = f"{place}.{op}" if place else str(op)
+        if op == "not":
+            return Not(self.parse(given, inner, depth + 1))
+        if op in ("and", "or"):
+            if not isinstance(given, list) or not given:
+                fail(f"`{op}` needs a list of conditions")
+            parts = tuple(self.parse(part, f"{inner}[{i}]", depth + 1) for i, part in enumerate(given))
+            return parts[0] if len(parts) == 1 else And(parts) if op == "and" else Or(parts)
+        if op == EXISTS:
+            given = [given, None] if isinstance(given, str) else [*given, None] if isinstance(given, list) else given
+        elif op not in (*_SIGNS, "in"):
+            fail(f"there is no operator {str(op)[:MAX_NAMED_CHARS]!r}; use {_OPERATORS}")
+        if not isinstance(given, list) or len(given) != 2 or not isinstance(given[0], str):
+            fail(f'`{op}` needs a field{"" if op == EXISTS else " and a value"}, such as ["metadata.city", "Oslo"]')
+        field = self._make.find_field(given[0], fail)
+        if op != "in":
+            return self._make.compare(field, op, given[1], fail)
+        if not isinstance(given[1], list) or not given[1]:
+            fail('`in` needs a field and a list of values, such as ["tags", ["food", "drink"]]')
+        found = tuple(self._make.compare(field, EQUAL, each, fail) for each in given[1])
+        return Or(found) if len(found) > 1 else found[0]

@@ -1,1 +1,0 @@
-"""The rules, as pure functions: no file, no socket, no clock. Time is always an argument."""

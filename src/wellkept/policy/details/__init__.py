@@ -1,1 +1,0 @@
-"""Rules for long texts behind references."""

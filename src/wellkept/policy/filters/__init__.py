@@ -1,1 +1,0 @@
-"""Filters of memories, documents and sessions: one small language for every interface."""

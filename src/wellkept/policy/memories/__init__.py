@@ -1,1 +1,0 @@
-"""Rules for memories: kinds, importance, lifetime, duplicates, trust."""

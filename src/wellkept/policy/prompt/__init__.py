@@ -1,1 +1,0 @@
-"""Rules for prompts: blocks, budget, escaping, tokens."""

@@ -1,1 +1,0 @@
-"""Rules for recall: questions, similarity, ranking, purposes."""

@@ -1,1 +1,0 @@
-"""Rules that recognise credentials in text."""

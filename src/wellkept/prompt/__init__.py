@@ -1,0 +1,1 @@
+"""Prompts: transcripts, summaries and the working memory of one model call."""

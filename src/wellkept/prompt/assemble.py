@@ -1,0 +1,185 @@
+"""Working memory: assemble the prompt of one model call, fit it into the token budget and record it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from secrets import token_hex
+
+from wellkept.history.noting import record_event
+from wellkept.language.names import check_session, memory_seq
+from wellkept.memory.loop_guard import LoopGuard
+from wellkept.memory.rules_importance import is_small_talk
+from wellkept.memory.rules_where import Where, parse_filter
+from wellkept.meter import METER
+from wellkept.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
+from wellkept.ports import Clock, Store, TokenCounter
+from wellkept.prompt.fold import FoldTurns
+from wellkept.prompt.gather import Gather, PromptRequest, ToolResult
+from wellkept.prompt.prompt_log import ContextCalls
+from wellkept.prompt.references import OffloadPieces
+from wellkept.prompt.rules_budget import check_budget, fit_window
+from wellkept.prompt.rules_fitter import FitCallbacks
+from wellkept.prompt.rules_prompt_log import build_blocks, stable_messages
+from wellkept.prompt.rules_rendering import Renderer
+from wellkept.prompt.rules_window import PromptPart, Window, check_participants, parse_layout
+from wellkept.recall.marks import RetrievalMarks
+from wellkept.recall.recall import check_min_relevance
+from wellkept.settings import Settings
+
+REMEMBERED = (PromptPart.CORE, PromptPart.JOURNAL, PromptPart.NOTES, PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
+"""Parts that come from memory; the loop guard recognises their text when it comes back."""
+
+
+class Assemble:
+    """Service that assembles working memory."""
+
+    def __init__(
+        self,
+        store: Store,
+        now: Clock,
+        *,
+        gather: Gather,
+        fold: FoldTurns,
+        move: OffloadPieces,
+        tokens: TokenCounter,
+        echoes: LoopGuard,
+        retrieved: RetrievalMarks,
+        calls: ContextCalls,
+        settings: Settings,
+    ) -> None:
+        self._store, self._now, self._gather, self._fold, self._move = store, now, gather, fold, move
+        self._tokens, self._echoes, self._retrieved, self._calls = tokens, echoes, retrieved, calls
+        self._budget, self._layout = settings.context_budget, settings.context_layout
+
+    def __call__(
+        self,
+        owner: Owner,
+        message: str,
+        *,
+        session: str | None = None,
+        participants: Sequence[str] | None = None,
+        system_prompt: str | None = None,
+        budget: int | None = None,
+        layout: str | None = None,
+        tool_results: Sequence[ToolResult] | None = None,
+        min_relevance: float | None = None,
+        where: Where = None,
+    ) -> WorkingMemory:
+        """Assemble working memory for a message, the next one of a session if it is given.
+
+        Raises: Invalid; OverBudget when the parts that are never cut do not fit.
+        """
+        check_min_relevance(min_relevance)
+        session_id = "" if session is None else check_session(session)
+        if owner.user is None:
+            # A prompt has one reader: the user of the session or, if it has none, nobody in particular.
+            found = self._store.find_session(owner, session_id) if session_id else None
+            owner = Owner(owner.tenant, owner.agent, (found and found.user) or NO_USER)
+        request = PromptRequest(
+            owner=owner,
+            session_id=session_id,
+            message=message,
+            is_asking=bool(message.strip()) and not is_small_talk(message),
+            system_prompt=system_prompt,
+            tool_results=tool_results,
+            participants=check_participants([] if participants is None else participants),
+            layout=parse_layout(self._layout if layout is None else layout),
+            budget=check_budget(self._budget if budget is None else budget),
+            now=self._now(),
+            min_relevance=min_relevance,
+            where=parse_filter(where),
+        )
+        return self._assemble(request)
+
+    def forget(self, tenant: str) -> None:
+        """Drop cached folds and references of a tenant's prompts."""
+        self._fold.forget(tenant)
+        self._move.forget(tenant)
+
+    def _assemble(self, request: PromptRequest) -> WorkingMemory:
+        drawing, budget = Renderer(self._tokens.count), request.budget
+        ways = FitCallbacks(
+            drawing=drawing,
+            fold=partial(self._fold, request.owner, request.session_id, budget),
+            refer=partial(self._move, request.owner, request.session_id),
+            rate=partial(self._gather.rate, request),
+        )
+        window, truncations = fit_window(self._gather(request), budget, ways)
+        made = WorkingMemory(
+            id=_call_id(request.now),
+            messages=tuple(drawing.prompt(window)),
+            tokens=drawing.tokens(window),
+            budget=budget,
+            layout=request.layout.value,
+            blocks=build_blocks(window, drawing),
+            truncations=tuple(truncations),
+            stable_messages=stable_messages(window, drawing),
+        )
+        self._register_shown(request, window)
+        METER.get().count_prompt(made.tokens, sum(each.tokens_removed for each in truncations))
+        for each in truncations:
+            METER.get().count_truncation(each.step)
+        if truncations:
+            self._record_truncation(request, made)
+        self._calls.add(
+            ContextCall(
+                id=made.id,
+                owner=request.owner.whole,
+                user=request.owner.user or None,
+                session_id=request.session_id,
+                at=request.now,
+                layout=made.layout,
+                budget=budget,
+                tokens=made.tokens,
+                blocks=made.blocks,
+                truncations=made.truncations,
+            )
+        )
+        return made
+
+    def _register_shown(self, request: PromptRequest, window: Window) -> None:
+        """Register the shown texts with the loop guard and mark recalled memories as retrieved."""
+        self._echoes.shown(request.owner, [piece.text for part in REMEMBERED for piece in window.of(part)])
+        recalled = [piece.memory for piece in window.of(PromptPart.MEMORIES) if piece.memory is not None]
+        self._retrieved.mark(request.owner, [memory_seq(memory.id) or 0 for memory in recalled], request.now)
+
+    def _record_truncation(self, request: PromptRequest, made: WorkingMemory) -> None:
+        removed = sum(each.tokens_removed for each in made.truncations)
+        blocks = ", ".join(dict.fromkeys(each.block for each in made.truncations))
+        record_event(
+            self._store,
+            AuditEvent(
+                tenant=request.owner.tenant,
+                at=request.now,
+                action="context.truncate",
+                agent_id=request.owner.agent,
+                message=f"Working memory {made.id} was truncated by {removed:,} tokens: {blocks}.",
+                meta={
+                    "level": "warning",
+                    "call": made.id,
+                    "session_id": request.session_id,
+                    "budget": made.budget,
+                    "tokens_removed": removed,
+                    "steps": [_step_meta(each) for each in made.truncations],
+                },
+            ),
+        )
+
+
+def _step_meta(truncation: Truncation) -> dict[str, object]:
+    """Describe a truncation for the audit log, without any text."""
+    meta = {
+        "step": truncation.step,
+        "block": truncation.block,
+        "tokens_removed": truncation.tokens_removed,
+        "sources": list(truncation.sources),
+    }
+    dropped = {"dropped_references": list(truncation.dropped_references)} if truncation.dropped_references else {}
+    return meta | dropped
+
+
+def _call_id(now: datetime) -> str:
+    """Return an id that sorts by time, with a random suffix for calls at the same microsecond."""
+    return f"c-{int(now.timestamp() * 1_000_000):014x}{token_hex(4)}"

@@ -1,0 +1,311 @@
+"""Gather everything that may enter the next prompt, without duplicates and before any cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from wellkept.errors import Invalid
+from wellkept.knowledge.skills import Skills
+from wellkept.language.text import check_text, fold
+from wellkept.lazy import dataclass
+from wellkept.memory.rules_conditions import Condition
+from wellkept.memory.rules_trust import Judge, is_suspicious
+from wellkept.meter import METER
+from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
+from wellkept.ports import Store
+from wellkept.prompt.blocks import Inject, break_forged_references, list_private_memories
+from wellkept.prompt.rules_escaping import escape_item
+from wellkept.prompt.rules_window import (
+    SHOWN_ELSEWHERE,
+    Form,
+    Layout,
+    LeftOut,
+    Piece,
+    PromptPart,
+    Window,
+    identify_piece,
+    render_clock,
+    render_group,
+    render_identity,
+)
+from wellkept.recall.question import RecallRequest
+from wellkept.recall.recall import MAX_LIMIT, Recall
+from wellkept.recall.rules_purposes import is_unverified
+from wellkept.settings import Settings
+
+MAX_TOOL_RESULTS = 20
+"""Maximum number of stored tool results in a prompt, the newest; older ones can be recalled."""
+
+SPARE = 3
+"""Factor of hits recalled over hits shown, since some are in the prompt already."""
+
+OWN_KINDS = (Kind.CORE, Kind.JOURNAL, Kind.NOTE)
+"""Kinds that enter a prompt without being recalled."""
+
+STORED = (
+    PromptPart.CORE,
+    PromptPart.JOURNAL,
+    PromptPart.NOTES,
+    PromptPart.MEMORIES,
+    PromptPart.KNOWLEDGE,
+    PromptPart.TOOL_RESULTS,
+)
+"""Parts with untrusted text, in which forged references are broken. Conversation turns stay unchanged."""
+
+CHARS_PER_TOKEN = 5
+"""Characters read of a conversation for each token of the budget: more than fit, whatever the language."""
+
+
+class Converse(Protocol):
+    """Function that returns the conversation of a session for the next prompt."""
+
+    def __call__(self, owner: Owner, session_id: str, *, max_chars: int) -> Conversation: ...
+
+
+OMITTED = "{} of this conversation are left out."
+
+ToolResult = str | Mapping[str, str]
+"""Result of a tool: its text, or `{"content": …, "name": …}`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptRequest:
+    """Validated arguments of one context call."""
+
+    owner: Owner
+    session_id: str  # empty: no earlier turns
+    message: str
+    system_prompt: str | None
+    tool_results: Sequence[ToolResult] | None
+    layout: Layout
+    budget: int
+    now: datetime
+    participants: Sequence[str]  # of a group conversation
+    is_asking: bool  # there is something to recall; for small talk ("thanks, that's all") nothing is
+    min_relevance: float | None = None  # least relevance of what is recalled; None: no limit
+    where: Condition | None = None  # only memories that meet it are recalled
+
+
+class Gather:
+    """Service that reads every source once and returns the pieces by part."""
+
+    def __init__(
+        self,
+        store: Store,
+        judge: Judge,
+        inject: Inject,
+        recall: Recall,
+        skills: Skills,
+        converse: Converse,
+        settings: Settings,
+    ) -> None:
+        self._store, self._judge, self._inject, self._recall = store, judge, inject, recall
+        self._skills, self._converse = skills, converse
+        self._limits = {PromptPart.MEMORIES: settings.context_memories, PromptPart.KNOWLEDGE: settings.context_passages}
+
+    def __call__(self, request: PromptRequest) -> Window:
+        """Gather the pieces of the next prompt.
+
+        Raises: Invalid.
+        """
+        owner = request.owner
+        core, journal = list_private_memories(self._store, owner, self._judge, now=request.now)
+        pieces: dict[PromptPart, Sequence[Piece]] = {
+            PromptPart.SYSTEM_PROMPT: self._system_prompt(request),
+            PromptPart.CLOCK: [Piece(id="clock", text=render_clock(request.now))],
+            PromptPart.SKILLS: [Piece(id=each.name, text=each.body) for each in self._skills.for_agent(owner)],
+            PromptPart.CORE: _memory_pieces(core),
+            PromptPart.JOURNAL: _memory_pieces(journal),
+            PromptPart.NOTES: _memory_pieces(self._inject.select(owner, request.message)),
+            PromptPart.CONVERSATION: self._conversation(request),
+            PromptPart.TOOL_RESULTS: self._tool_results(request),
+            PromptPart.MESSAGE: [Piece(id="message", role="user", text=request.message)]
+            if request.message.strip()
+            else [],
+        }
+        left_out: dict[PromptPart, tuple[LeftOut, ...]] = {}
+        if request.is_asking:
+            limit = min(MAX_LIMIT, SPARE * max(1, *self._limits.values()))
+            wanted = RecallRequest(
+                query=request.message,
+                limit=limit,
+                min_relevance=request.min_relevance,
+                where=request.where,
+                keeps_sources=True,
+                is_asking=True,
+            )
+            hits = self._recall.rank(owner, wanted).hits
+            METER.get().count_recall("context", is_empty=not hits)
+            # The nearest memories are worth the room that is left; long passages and records of others are not.
+            is_cut = request.min_relevance is not None
+            weak = [hit for hit in hits if hit.weak and not is_cut]
+            strong = [hit for hit in hits if is_cut or not hit.weak]
+            passages = sorted((hit for hit in strong if hit.source is Source.KNOWLEDGE), key=lambda hit: -hit.relevance)
+            memories = [hit for hit in strong if hit.source is not Source.KNOWLEDGE]
+            memories += [hit for hit in weak if hit.source is Source.MEMORY]
+            known = _ShownPieces(pieces)
+            for part, found in ((PromptPart.MEMORIES, memories), (PromptPart.KNOWLEDGE, passages)):
+                most, is_passage = self._limits[part], part is PromptPart.KNOWLEDGE
+                pieces[part], elsewhere = known.select_new(map(_hit_piece, found), most=most)
+                below = [hit for hit in weak if hit not in found and (hit.source is Source.KNOWLEDGE) is is_passage]
+                left_out[part] = (*elsewhere, *map(_leave_out_weak, below[:most]))
+        checked = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
+        return Window(layout=request.layout, pieces=checked, left_out=left_out)
+
+    def rate(self, request: PromptRequest) -> Mapping[str, float]:
+        """Return the relevance of core memories, journal entries and notes to the message, by id.
+
+        Those that recall does not find are left out.
+        """
+        if not request.is_asking:
+            return {}
+        found = self._recall.rank(request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS))
+        return {hit.id: hit.relevance for hit in found.hits}
+
+    def _break_references(self, owner: Owner, part: PromptPart, pieces: Sequence[Piece]) -> Sequence[Piece]:
+        """Break forged references in pieces that come from the store or from a tool."""
+        if part not in STORED:
+            return pieces
+        texts = break_forged_references(self._store, owner, [piece.text for piece in pieces])
+        return [
+            piece if text == piece.text else _with_text(piece, text) for piece, text in zip(pieces, texts, strict=True)
+        ]
+
+    def _system_prompt(self, request: PromptRequest) -> list[Piece]:
+        """Return the given system prompt, the agent's own or, if that is blank, its name; then its group."""
+        agent, text = self._store.find_agent(request.owner), request.system_prompt
+        name, own = (request.owner.agent, "") if agent is None else (agent.name, agent.system_prompt)
+        if text is None:
+            text = own
+        pieces = [Piece(id="system prompt", text=text if text.strip() else render_identity(name))]
+        itself = (fold(name), fold(request.owner.agent))
+        others = [each for each in request.participants if fold(each) not in itself]
+        return [*pieces, Piece(id="participants", text=render_group(others))] if others else pieces
+
+    def _conversation(self, request: PromptRequest) -> list[Piece]:
+        if not request.session_id:
+            return []
+        max_chars = CHARS_PER_TOKEN * request.budget
+        return _conversation_pieces(self._converse(request.owner, request.session_id, max_chars=max_chars))
+
+    def _tool_results(self, request: PromptRequest) -> list[Piece]:
+        """Return the given tool results; without any, those stored for this session."""
+        if request.tool_results is not None:
+            return [_parse_tool_result(number, each) for number, each in enumerate(request.tool_results, start=1)]
+        if not request.session_id:
+            return []
+        stored = self._store.list_tool_results(
+            request.owner, request.session_id, now=request.now, limit=MAX_TOOL_RESULTS
+        )
+        return [
+            Piece(id=each.id, text=each.text, label=f"{each.id}, {each.created_at:%Y-%m-%d %H:%M}", memory=each)
+            for each in map(self._judge, reversed(stored))
+        ]
+
+
+class _ShownPieces:
+    """Index of the pieces the prompt already shows, by identity."""
+
+    def __init__(self, pieces: Mapping[PromptPart, Sequence[Piece]]) -> None:
+        self._places: dict[str, PromptPart] = {}
+        for part in (
+            PromptPart.CORE,
+            PromptPart.JOURNAL,
+            PromptPart.NOTES,
+            PromptPart.CONVERSATION,
+            PromptPart.TOOL_RESULTS,
+        ):
+            self.add(part, pieces[part])
+
+    def add(self, part: PromptPart, pieces: Iterable[Piece]) -> None:
+        """Add the pieces of a part."""
+        for piece in pieces:
+            for name in identify_piece(piece):
+                self._places.setdefault(name, part)
+
+    def select_new(self, found: Iterable[Piece], *, most: int) -> tuple[list[Piece], tuple[LeftOut, ...]]:
+        """Return the first pieces that are not shown yet, at most `most`, and those skipped because they are.
+
+        Suspicious pieces only get places that are left.
+        """
+        new: list[Piece] = []
+        doubtful: list[Piece] = []
+        left_out: list[LeftOut] = []
+        for piece in found:
+            if len(new) == most:
+                break
+            places = [self._places[name] for name in identify_piece(piece) if name in self._places]
+            if places:
+                left_out.append(LeftOut(piece=piece, reason=SHOWN_ELSEWHERE.format(places[0].value)))
+            else:
+                (doubtful if piece.is_suspicious else new).append(piece)
+        return [*new, *doubtful][:most], tuple(left_out)
+
+
+def _memory_pieces(memories: Sequence[Memory]) -> list[Piece]:
+    return [
+        Piece(id=memory.id, text=memory.text, label=memory.id, memory=memory, is_suspicious=is_suspicious(memory))
+        for memory in memories
+    ]
+
+
+def _conversation_pieces(conversation: Conversation) -> list[Piece]:
+    summary = [
+        Piece(id="summary", text=escape_item(message["content"]), stored=message["content"], form=Form.SUMMARY)
+        for message in conversation.messages[: len(conversation.messages) - len(conversation.turns)]
+    ]
+    if conversation.omitted_count:
+        # A turn is two messages.
+        first = conversation.summarized_count // 2 + 1
+        last = (conversation.turns[0].position - 1) // 2
+        name = f"turns {first} to {last}"
+        summary.append(Piece(id=name, text=OMITTED.format(name.capitalize()), form=Form.SUMMARY))
+    return summary + [
+        Piece(id=f"turn {turn}", text=each.content, form=Form.TURN, role=each.role.value, turn=turn)
+        for each in conversation.turns
+        # A turn is two messages: the user's and the answer.
+        for turn in [(each.position + 1) // 2]
+    ]
+
+
+def _leave_out_weak(hit: Hit) -> LeftOut:
+    piece = Piece(id=hit.id, text=hit.text, score=hit.score, source=hit.source.value)
+    return LeftOut(piece=piece, reason=Outcome.BELOW_THRESHOLD.value)
+
+
+def _hit_piece(hit: Hit) -> Piece:
+    """Return the piece of a hit, labelled as the loop guard expects: a memory by its id, others by their source.
+
+    A passage begins with its title, headings and page; its label adds the id, so that the model can cite it.
+    """
+    label_name = hit.id if hit.source is Source.MEMORY else hit.source.value
+    if hit.source is Source.KNOWLEDGE:
+        label_name = f"{label_name}, {hit.id}"
+    return Piece(
+        id=hit.id,
+        text=hit.text,
+        label=f"{label_name}, {hit.created_at:%Y-%m-%d}",
+        score=hit.score,
+        relevance=hit.relevance,
+        source=hit.source.value,
+        memory=hit.memory,
+        is_suspicious=is_unverified(hit),
+    )
+
+
+def _with_text(piece: Piece, text: str) -> Piece:
+    memory = None if piece.memory is None else replace(piece.memory, text=text)
+    return replace(piece, text=text, memory=memory, stored=piece.stored or piece.text)
+
+
+def _parse_tool_result(number: int, result: ToolResult) -> Piece:
+    if isinstance(result, str):
+        result = {"content": result}
+    if not isinstance(result.get("content"), str):
+        raise Invalid('A tool result must be a text, or {"content": "…", "name": "…"}.')
+    name = result.get("name") or ""
+    text = check_text(result["content"], what="tool result")
+    return Piece(id=f"tool {number}", text=text, label=check_text(name, what="name of a tool"))

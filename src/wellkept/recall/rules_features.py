@@ -1,0 +1,294 @@
+"""Features of records for a question: what the words, the meaning, the conversation, the speaker and the time say.
+
+`recall.rules_calibration` weighs them; `tools/ranking` fits the weights. Each feature is one number per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from wellkept.language.text import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
+from wellkept.lazy import LazyModule, dataclass
+from wellkept.model import Role
+from wellkept.recall.rules_dates import Span
+from wellkept.recall.rules_question import ParsedQuery
+from wellkept.recall.rules_ranking import BM25_K1
+from wellkept.recall.rules_similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, length_norms, rarity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
+
+WORD_COSINE = 0.6
+"""Cosine that a record without a vector would have if it held every word of the question."""
+
+DOUBT = 3
+"""Number of zero cosines added to the average, because the average of few records is unreliable."""
+
+SHORT_TERMS = 20
+"""Mean length, in terms, up to which an owner's records count as short."""
+
+NAMED_DAYS = 10
+"""Longest span, in days, that counts as a specific day or week."""
+
+MIN_TURNS_SHARE = 0.1
+"""Share of the records that must begin with a name for it to be a speaker's and not a label ("Decision: …")."""
+
+FIRST_DAY = 719_163  # date(1970, 1, 1).toordinal()
+
+_USER, _ASSISTANT = SPEAKERS.index(Role.USER), SPEAKERS.index(Role.ASSISTANT)
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """Word scores of every record, relative to the score of an average record that holds every word once."""
+
+    own: Floats  # BM25
+    near: Floats  # BM25 with the words lent by neighbours
+    around: Floats  # BM25 of the whole conversation
+    cover: Floats  # share of the question's words, by rarity, that the record holds
+    near_cover: Floats  # the same, with its neighbours
+
+
+def compute_features(evidence: Evidence, question: ParsedQuery) -> dict[str, Floats]:
+    """Return the features by name; one that is the same for all records is left out."""
+    frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
+    found: dict[str, Floats] = {"length": frame.log_lengths}
+    words = _score_words(evidence, question, frame)
+    found |= {
+        "own": words.own,
+        "near": words.near,
+        "around": words.around,
+        "cover": words.cover,
+        "near_cover": words.near_cover,
+        # What is written down together often has nothing else in common, so it says nothing about a fact without a word
+        # of the question.
+        "around_held": words.around * (words.cover > 0),
+    }
+    if evidence.cosines is not None:
+        found["cosine"] = _fill_cosines(evidence.cosines, words.cover)
+        average = _average_cosine(evidence, evidence.cosines)
+        meaning = _score_meaning(evidence.cosines, average, words.near_cover)
+        found["meaning"] = meaning
+        found["near_meaning"] = _find_neighbours(meaning, evidence.conversations)
+        population, of_talks = evidence.population, np.maximum.reduceat(meaning, frame.talk_starts)
+        if population is not None and population.talk_cosines is not None:
+            of_talks = np.maximum(of_talks, _score_meaning(population.talk_cosines, average, of_talks))
+        found["talk_meaning"] = of_talks[frame.talk]
+    found |= _find_speakers(evidence, question)
+    for name, spans in (
+        ("other_day", [span for span in question.spans if span.days <= NAMED_DAYS]),
+        ("other_time", [span for span in question.spans if span.days > NAMED_DAYS]),
+    ):
+        if spans:
+            found[name] = _find_distance(spans, evidence.since)
+    time, number = _has(evidence, TIME), _has(evidence, NUMBER)
+    asks = _has(evidence, QUESTION)
+    return found | {
+        "asks": asks,
+        "asking": _has(evidence, ASKING),
+        "echo": asks * _find_echoes(evidence, words.cover, len(question.weights)),
+        "self": _has(evidence, SELF),
+        "asked_time" if question.asks_time else "time": time,
+        "asked_number" if question.asks_number else "number": number,
+    }
+
+
+def shortness(evidence: Evidence) -> float:
+    """Return 1 for an owner of short records and less, down to 0, the longer they are.
+
+    Neighbours and conversations say much about a turn of ten words and little about one of two hundred.
+    """
+    mean = float(evidence.lengths.mean()) if evidence.frame is None else evidence.frame.mean_length
+    return min(1.0, SHORT_TERMS / max(mean, 1e-9))
+
+
+def _has(evidence: Evidence, trait: str) -> Floats:
+    return _mark_trait(trait)[evidence.traits]
+
+
+def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> WordScores:
+    """Score all words at once, because most of the time would go to calls on short arrays."""
+    total, talks, population = len(evidence.seqs), len(frame.talk_norms), evidence.population
+    found = list(merge_forms(evidence.occurrences, question.forms))
+    held = [len(rows) for rows, _ in found]
+    # A record of average length that holds the word once scores exactly its weight.
+    weights = weigh_words(question, *count_holders(evidence, question, held))
+    if not any(held):
+        return WordScores(*np.zeros((5, total), np.float32))
+    rows, counts = np.concatenate([rows for rows, _ in found]), np.concatenate([counts for _, counts in found])
+    word = np.repeat(np.arange(len(found)), held)
+    weight_of = np.array(weights)
+    weight = weight_of[word]
+    full = 1 / sum(weights)
+    own, cover = weight * saturate(counts, length_norms(evidence.lengths[rows], frame.mean_length)), weight
+    # The answer to a question follows it, so a question says nothing about what stands before it.
+    states = 1 - _mark_trait(QUESTION)[evidence.traits[rows]]
+    lent_to, lent_word, lent = frame.beside.lend_words(rows, word, counts, total, back=counts * states)
+    lent_weight = weight_of[lent_word]
+    if population is None:
+        talk, talk_word, talk_counts = _sum_pairs(frame.talk[rows], word, counts, talks)
+        talk_weights = weigh_words(question, talks, np.bincount(talk_word, minlength=len(found)).tolist())
+    else:
+        of_words = list(merge_forms(population.in_talks, question.forms))
+        talk, talk_counts = (np.concatenate(each) for each in zip(*of_words, strict=True))
+        talk_word = np.repeat(np.arange(len(found)), [len(each) for each, _ in of_words])
+        holding = _sum_forms(population.talks_holding, question.forms, population.talks)
+        talk_weights = weigh_words(question, population.talks, holding)
+    talk_weight = np.array(talk_weights)[talk_word]
+    around = _sum_rows(talk, talk_weight * saturate(talk_counts, frame.talk_norms[talk]), talks, full)
+    return WordScores(
+        own=_sum_rows(rows, own, total, full),
+        near=_sum_rows(lent_to, lent_weight * saturate(lent, frame.norms[lent_to]), total, full),
+        around=around[frame.talk],
+        cover=_sum_rows(rows, cover, total, full),
+        near_cover=_sum_rows(lent_to, lent_weight, total, full),
+    )
+
+
+def count_holders(evidence: Evidence, question: ParsedQuery, held: Sequence[int]) -> tuple[int, Sequence[int]]:
+    """Return the number of all records of the owner and of those that hold each word; `held` are known ones."""
+    population = evidence.population
+    if population is None:
+        return len(evidence.seqs), held
+    return population.total, _sum_forms(population.holding, question.forms, population.total)
+
+
+def _sum_forms(counts: Sequence[int], forms: Sequence[int], most: int) -> Sequence[int]:
+    """Add up the counts of the forms of each word, as if no record held two of them."""
+    ends = list(accumulate(forms, initial=0))
+    return [min(sum(counts[first:last]), most) for first, last in pairwise(ends)]
+
+
+def weigh_words(question: ParsedQuery, total: int, holding: Sequence[int]) -> Sequence[float]:
+    """Return the weights of the words by their rarity among `total` records or conversations."""
+    return [share * rarity(total, each) for share, each in zip(question.weights, holding, strict=True)]
+
+
+def saturate(counts: Floats, norms: Floats) -> Floats:
+    """Return BM25's part of a word's count: 1 for a single occurrence in a text of average length."""
+    part: Floats = np.float32(BM25_K1 + 1) * counts / (counts + norms)
+    return part
+
+
+def _sum_rows(rows: Numbers, values: NDArray[np.floating], total: int, factor: float) -> Floats:
+    """Return the sum of the values of each of `total` rows, times a factor."""
+    return (np.bincount(rows, values, total) * factor).astype(np.float32)
+
+
+def _sum_pairs(rows: Numbers, words: Numbers, counts: Floats, total: int) -> tuple[Numbers, Numbers, Floats]:
+    """Add up the counts of each pair of a row and a word; return the rows, the words and the sums of the pairs."""
+    sums = np.bincount(words * total + rows, counts)
+    pairs = np.flatnonzero(sums)
+    return pairs % total, pairs // total, sums[pairs].astype(np.float32)
+
+
+def merge_forms(
+    occurrences: Sequence[tuple[Numbers, Floats]], forms: Sequence[int]
+) -> Iterator[tuple[Numbers, Floats]]:
+    """Merge the occurrences of all forms of each word."""
+    start = 0
+    for count in forms:
+        of_word = [each for each in occurrences[start : start + count] if len(each[0])]
+        start += count
+        if len(of_word) < 2:
+            yield of_word[0] if of_word else occurrences[start - 1]
+            continue
+        rows, places = np.unique(np.concatenate([rows for rows, _ in of_word]), return_inverse=True)
+        counts = np.concatenate([counts for _, counts in of_word])
+        yield rows, np.bincount(places, counts).astype(np.float32)
+
+
+def _average_cosine(evidence: Evidence, cosines: Floats) -> float:
+    """Return the average cosine of the owner's records that have a vector."""
+    if evidence.population is not None:
+        return evidence.population.average_cosine
+    known, total = cosines, float(cosines.sum())
+    # The sum is NaN if any record has no vector.
+    if total != total:
+        known = cosines[~np.isnan(cosines)]
+        total = float(known.sum())
+    return total / (len(known) + DOUBT)
+
+
+def _fill_cosines(cosines: Floats, cover: Floats) -> Floats:
+    """Rate a record without a vector by its words, as if its meaning agreed with them."""
+    return np.where(np.isnan(cosines), np.float32(WORD_COSINE) * cover, cosines)
+
+
+def _score_meaning(cosines: Floats, average: float, by_words: Floats) -> Floats:
+    """Return the share of the way from the owner's average cosine to 1.
+
+    A record without a vector is rated by its words, as if its meaning agreed with them.
+    """
+    meaning: Floats = (cosines - np.float32(average)) / np.float32(max(1 - average, 1e-3))
+    return np.where(np.isnan(meaning), by_words, meaning) if np.isnan(meaning.sum()) else meaning
+
+
+def _find_echoes(evidence: Evidence, cover: Floats, words: int) -> Floats:
+    """Return how nearly each record repeats the question: it holds the question's words and hardly any others."""
+    # The length of a record counts its traits, too.
+    own_words = np.maximum(evidence.lengths - _count_traits()[evidence.traits], np.float32(1))
+    # A long request shares the words of a question about its subject, but most of its words are others.
+    echoes: Floats = cover * np.minimum(np.float32(words) / own_words, np.float32(1))
+    return echoes
+
+
+def _find_neighbours(meaning: Floats, conversations: NDArray[np.int32] | Numbers) -> Floats:
+    """Return the better meaning of the record before and the one after, at least 0."""
+    best = np.zeros(len(meaning), np.float32)
+    lent = np.where(conversations[1:] == conversations[:-1], np.float32(1), np.float32(0))
+    best[1:] = np.maximum(best[1:], meaning[:-1] * lent)
+    best[:-1] = np.maximum(best[:-1], meaning[1:] * lent)
+    return best
+
+
+def _find_speakers(evidence: Evidence, question: ParsedQuery) -> Mapping[str, Floats]:
+    """Compare the speakers with the one the question asks about, by role or by name."""
+    found: dict[str, Floats] = {}
+    if question.speaker is not None:
+        speakers = evidence.speakers
+        if not (speakers == _ASSISTANT).any():
+            # No roles were given, so go by how the texts read.
+            speakers = np.where(_has(evidence, ANSWER) > 0, np.int8(_ASSISTANT), speakers)
+        is_other = (speakers != SPEAKERS.index(question.speaker)) & (speakers != 0)
+        found["other_speaker"] = is_other.astype(np.float32)
+    named = [rows for rows, _ in evidence.occurrences[len(question.terms) :] if len(rows)]
+    if named:
+        rows, spoken = np.unique(np.concatenate(named)), _has(evidence, SPOKEN)
+        population = evidence.population
+        counts = (len(spoken), len(rows), int(np.count_nonzero(spoken)))
+        if population is not None:
+            counts = (population.total, sum(population.holding[len(question.terms) :]), population.spoken)
+        total, of_named, of_all = counts
+        # A question that names every speaker says nothing about who said it.
+        if MIN_TURNS_SHARE * total <= of_named < of_all:
+            by_named = np.zeros(len(spoken), np.float32)
+            by_named[rows] = 1
+            found |= {"named": by_named, "other_name": spoken - by_named}
+    return found
+
+
+@cache
+def _mark_trait(trait: str) -> Floats:
+    """Return 1 for each value of `Evidence.traits` with this trait, and 0 for the others."""
+    return ((np.arange(256) >> FIXED.index(trait)) & 1).astype(np.float32)
+
+
+@cache
+def _count_traits() -> Floats:
+    """Return the number of traits that each value of `Evidence.traits` stands for."""
+    # `numpy.bitwise_count` needs numpy 2.
+    return np.array([bits.bit_count() for bits in range(256)], np.float32)
+
+
+def _find_distance(spans: Sequence[Span], since: NDArray[np.floating | np.integer]) -> Floats:
+    """Return 0 inside one of the spans and more, up to 1, the further away a record is."""
+    days = since / 86_400 + FIRST_DAY
+    distance: Floats = 1 - np.maximum.reduce([span.closeness(days) for span in spans])
+    return distance

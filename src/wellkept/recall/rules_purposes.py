@@ -1,0 +1,295 @@
+"""Purposes of a recall, and the questions that call for one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from wellkept.errors import Invalid
+from wellkept.history.rules_history import FAILURES, is_bookkeeping
+from wellkept.lazy import LazyModule, dataclass, lazy_pattern
+from wellkept.memory.rules_categories import Category, find_category
+from wellkept.memory.rules_trust import UNVERIFIED, is_suspicious, provenance
+from wellkept.model import Hit, Recalled, Role, Source
+from wellkept.prompt.rules_escaping import escape_line
+from wellkept.recall.rules_ranking import weighted_sum
+
+if TYPE_CHECKING:
+    from wellkept.memory import rules_instructions as instructions
+else:
+    instructions = LazyModule("wellkept.memory.rules_instructions")
+
+DEPTH = 4
+"""Factor on the number of candidates, because the filter of a purpose rejects most of them."""
+
+HEADING = "What you remember about this"
+"""Heading of a recall without a purpose."""
+
+_FAILURE = lazy_pattern(
+    r"\b(fail(s|ed|ure|ing)?|error|crash(ed|es)?|broke|broken|could ?n[o']t|unable|timed out|timeout|rejected|refused|"
+    r"went wrong|did ?n[o']t work|rolled back|rollback|aborted)\b",
+    re.IGNORECASE,
+)
+_TASK = lazy_pattern(
+    r"\b(task|done|finished|completed|deployed|shipped|fixed|implemented|delivered|tried)\b", re.IGNORECASE
+)
+_TOOL = lazy_pattern(r"\b(tool|command|script|api|cli|called|ran|query|exit code|stderr)\b", re.IGNORECASE)
+_DECISION = lazy_pattern(
+    r"\b(approv(e|ed|al|als)|reject(ed|ion)?|refus(ed|al)|den(ied|ial)|declined|authori[sz](ed|ation)|sign(ed)? off|"
+    r"veto(ed)?|permission|granted|decision|decided|turned down|agreed)\b",
+    re.IGNORECASE,
+)
+_RESULTS = lazy_pattern(
+    r"\b(views?|clicks?|click.through|likes?|shares?|comments?|engagement|impressions?|conversions?|subscribers?|"
+    r"sign.?ups?|reach|open rate|opens|downloads?|readers?|followers?|viral|performed|published|posted|reposts?|"
+    r"retweets?|audience|traffic|bounce)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """One kind of question, with its sources, weights and filter.
+
+    A memory matches by its role, category or words. An event or step matches unless it is our own bookkeeping; if
+    `is_narrow`, it matches only if `words` occur in its text, action or status, bookkeeping or not.
+    """
+
+    name: str
+    heading: str
+    sources: tuple[Source, ...]
+    weights: Mapping[str, float]
+    roles: Collection[Role] = ()
+    categories: Collection[str] = ()
+    words: re.Pattern[str] | None = None  # None matches no memory by its words
+    is_narrow: bool = False  # apply `words` to events and steps as well
+    failures_first: bool = False  # among the hits that are returned
+    by_agent: bool = False  # one hit per agent, scored by its success rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Fields of a candidate that a purpose filters by."""
+
+    source: Source
+    text: str
+    action: str = ""  # action of an event, or final status of a step
+    agent_id: str | None = None
+    role: Role | None = None  # this and the fields below: memories only
+    category: str | None = None
+    tags: Collection[str] = field(default_factory=tuple)
+
+
+def _weights(similarity: float, recency: float, importance: float, source: float) -> Mapping[str, float]:
+    return {"similarity": similarity, "recency": recency, "importance": importance, "source": source}
+
+
+PURPOSES: Mapping[str, Purpose] = {
+    each.name: each
+    for each in (
+        Purpose(
+            name="task_intake",
+            heading="Similar tasks in the past, what failed first",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.6, 0.1, 0.2, 0.1),
+            categories=(Category.TASK_COMPLETION, Category.ERROR, Category.DECISION),
+            words=lazy_pattern(f"{_FAILURE.pattern}|{_TASK.pattern}", re.IGNORECASE),
+            failures_first=True,
+        ),
+        Purpose(
+            name="tool_selection",
+            heading="Which tools worked or failed for such work",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.6, 0.2, 0.1, 0.1),
+            roles=(Role.TOOL_RESULT,),
+            words=_TOOL,
+        ),
+        Purpose(
+            name="decision_memo",
+            heading="Past approvals and refusals",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.5, 0.1, 0.3, 0.1),
+            categories=(Category.DECISION,),
+            words=_DECISION,
+            is_narrow=True,
+        ),
+        Purpose(
+            name="content",
+            heading="How past pieces did",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.5, 0.3, 0.1, 0.1),
+            words=_RESULTS,
+            is_narrow=True,
+        ),
+        Purpose(
+            name="delegation",
+            heading="Which agents did such work well",
+            sources=(Source.WORKFLOW, Source.AUDIT),
+            weights=_weights(0.4, 0.1, 0.4, 0.1),
+            by_agent=True,
+        ),
+    )
+}
+"""Purposes by name.
+
+All weights favour similarity. The rest goes to what the purpose depends on: recent results for `content`, important
+decisions for `decision_memo`, and for `delegation` the success rate, which replaces the importance.
+"""
+
+
+def check_purpose(name: str | None) -> Purpose | None:
+    """Look up a purpose by name.
+
+    Raises: Invalid.
+    """
+    if name is None:
+        return None
+    if name not in PURPOSES:
+        raise Invalid(f"There is no purpose {str(name)[:40]!r}; choose {', '.join(PURPOSES)}.")
+    return PURPOSES[name]
+
+
+def is_relevant(purpose: Purpose, facts: Facts) -> bool:
+    """Return True if a candidate matches the filter of a purpose."""
+    if facts.source is Source.MEMORY:
+        if facts.role in purpose.roles or find_category(facts.category) in purpose.categories:
+            return True
+        return purpose.words is not None and bool(purpose.words.search(" ".join([facts.text, *facts.tags])))
+    is_ours = facts.source is Source.AUDIT and is_bookkeeping(facts.action)
+    if purpose.by_agent and not facts.agent_id:
+        return False
+    if purpose.is_narrow and purpose.words is not None:
+        return bool(purpose.words.search(f"{facts.text} {facts.action.replace('.', ' ')}"))
+    return not is_ours
+
+
+def is_failure(facts: Facts) -> bool:
+    """Return True if a candidate reports a failure, by its category, status or words.
+
+    >>> is_failure(Facts(source=Source.WORKFLOW, text="Shipped", action="failed"))
+    True
+    >>> is_failure(Facts(source=Source.WORKFLOW, text="No error was found", action="completed"))
+    False
+    """
+    if facts.source is Source.MEMORY:
+        return find_category(facts.category) is Category.ERROR or (
+            facts.category in (None, Category.FACT) and bool(_FAILURE.search(facts.text))
+        )
+    if facts.source is Source.WORKFLOW:
+        return facts.action in FAILURES
+    return facts.action.rpartition(".")[2] in FAILURES or bool(_FAILURE.search(facts.text))
+
+
+def arrange_hits(
+    purpose: Purpose, hits: Sequence[Hit], failed: Collection[str], *, limit: int
+) -> tuple[list[Hit], Mapping[str, str]]:
+    """Order hits for a purpose; also return the ids of hits merged into another one.
+
+    `failed` holds the ids of hits that report a failure.
+    """
+    if purpose.by_agent:
+        return _by_agent(purpose, hits, failed)
+    first = hits[:limit]
+    if purpose.failures_first:
+        first = sorted(first, key=lambda hit: (is_unverified(hit), hit.id not in failed))
+    return [*first, *hits[limit:]], {}
+
+
+def _by_agent(purpose: Purpose, hits: Sequence[Hit], failed: Collection[str]) -> tuple[list[Hit], Mapping[str, str]]:
+    """Merge hits into one per agent, best track record first.
+
+    The part `importance` is the success rate with one success and one failure added (Laplace smoothing), so that ten
+    successes count more than a single one.
+    """
+    by_agent: dict[str, list[Hit]] = {}
+    for hit in hits:
+        if hit.agent_id is not None:
+            by_agent.setdefault(hit.agent_id, []).append(hit)
+    records = [_track_record(agent, agent_hits, failed, purpose.weights) for agent, agent_hits in by_agent.items()]
+    merged = {hit.id: agent_hits[0].id for agent_hits in by_agent.values() for hit in agent_hits[1:]}
+    return sorted(records, key=lambda hit: (is_unverified(hit), -hit.score)), merged
+
+
+def _track_record(agent: str, hits: Sequence[Hit], failed: Collection[str], weights: Mapping[str, float]) -> Hit:
+    best, successes = hits[0], sum(hit.id not in failed for hit in hits)
+    parts = {**best.parts, "importance": (successes + 1) / (len(hits) + 2)}
+    text = f"{agent}: {successes} of {len(hits)} went well; the most similar: {best.text}"
+    return replace(best, text=text, parts=parts, weights=weights, score=weighted_sum(parts, weights))
+
+
+def recall_block(recalled: Recalled) -> str | None:
+    """Render recalled hits for a prompt, one line each, below a heading; return None if there are no hits.
+
+    The text of a hit is data, so it is kept on a single line.
+    """
+    if not recalled:
+        return None
+    lines = map(_render_hit, sorted(recalled, key=is_unverified))
+    return "\n".join([f"## {recalled.heading or HEADING}", *lines])
+
+
+def _render_hit(hit: Hit) -> str:
+    source = f"{hit.source.value} {escape_line(hit.id)}, {hit.created_at:%Y-%m-%d}"
+    return f"- ({source}) {_origin_mark(hit)}{escape_line(hit.text)}"
+
+
+def is_unverified(hit: Hit) -> bool:
+    """Return True if a hit reads like instructions; sources without approval are judged by their words."""
+    return is_suspicious(hit.memory) if hit.memory is not None else instructions.find_instruction(hit.text) is not None
+
+
+def _origin_mark(hit: Hit) -> str:
+    if hit.memory is not None:
+        return provenance(hit.memory)
+    return f"[{UNVERIFIED}] " if is_unverified(hit) else ""
+
+
+MAX_PURPOSES = 3
+"""Maximum number of purposes for one prompt; more would crowd out the prompt itself."""
+
+_TRIGGERS: Mapping[str, re.Pattern[str]] = {
+    name: lazy_pattern(rf"\b(?:{words})\b", re.IGNORECASE)
+    for name, words in {
+        "decision_memo": (
+            r"approv(?:e|ed|al|als|ing)|authori[sz](?:e|ed|ation)|sign(?:ed)? off|permission|decid(?:e|ed|ing)|"
+            r"decisions?|should (?:we|i)|may (?:we|i)|are we allowed|am i allowed|refunds?|discounts?|reject(?:ed|ion)?"
+        ),
+        "delegation": (
+            r"delegat(?:e|ed|ing|ion)|assign(?:ed|ing)?|hand(?:ing)? (?:this |that |it )?(?:over|off)|"
+            r"who (?:should|could|can) (?!(?:i|we|it|you|they|he|she|that|this|be)\b)\w+|which agent|whom"
+        ),
+        "content": (
+            r"(?:write|draft|compose|rewrite|edit|plan|publish|post)\b.{0,40}\b(?:posts?|articles?|blog|newsletters?|"
+            r"tweets?|threads?|captions?|headlines?|campaigns?|copy|ads?|emails?|announcements?|press release|scripts?|"
+            r"landing page|videos?)"
+        ),
+        "tool_selection": (
+            r"run|build|deploy|install|fix|debug|test|migrate|upgrade|convert|fetch|download|upload|query|scrape|"
+            r"compile|set up|configure|execute|search|look up|backup|restore|restart|benchmark|profile|render"
+        ),
+    }.items()
+}
+"""Words that call for each purpose, in order of precedence."""
+
+
+def find_purposes(prompt: str, *, is_first: bool, has_tools: bool) -> Sequence[str]:
+    """Return the purposes a prompt calls for.
+
+    `is_first` marks the first prompt of a conversation, which starts a task. `has_tools` says that the agent can choose
+    a tool.
+
+    >>> find_purposes("Should we approve the refund?", is_first=False, has_tools=True)
+    ['decision_memo']
+    >>> find_purposes("Deploy the release", is_first=True, has_tools=True)
+    ['task_intake', 'tool_selection']
+    >>> find_purposes("Thank you!", is_first=False, has_tools=True)
+    []
+    """
+    names = ["task_intake"] if is_first else []
+    names += [name for name, words in _TRIGGERS.items() if words.search(prompt)]
+    if not has_tools and "tool_selection" in names:
+        names.remove("tool_selection")
+    assert set(names) <= set(PURPOSES)
+    return names[:MAX_PURPOSES]

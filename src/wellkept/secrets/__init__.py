@@ -1,0 +1,1 @@
+"""Secrets: find credentials in a text before it is written."""

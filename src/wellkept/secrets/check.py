@@ -1,0 +1,172 @@
+"""Secret detection: check texts before they are written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from wellkept.errors import Invalid, SecretRejected
+from wellkept.lazy import LazyModule
+from wellkept.memory.rules_kinds import check_metadata
+from wellkept.meter import METER
+from wellkept.model import Kind, Memory
+from wellkept.ports import AllowanceStore, Clock
+from wellkept.text_cache import cache_text
+
+if TYPE_CHECKING:
+    from wellkept.secrets import rules_scan as scan
+else:
+    scan = LazyModule("wellkept.secrets.rules_scan")
+
+REJECTED = "text appears to contain a secret — not stored"
+METADATA_REJECTED = "metadata appears to contain a secret — not stored"
+VALUE_REJECTED = "value appears to contain a secret — not stored"
+FLAG = "secret"
+RANDOM_RUN = "random-run"
+MAX_KNOWN_NAMES = 4_096
+
+
+def allowance_hash(text: str) -> str:
+    """Return the hash under which an allowed text is stored."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class SecretGuard:
+    """Guard that checks every text before it is written and rejects, redacts or flags it."""
+
+    def __init__(self, store: AllowanceStore, now: Clock, *, mode: str) -> None:
+        self._store = store
+        self._now = now
+        self._mode = mode
+
+    @property
+    def mode(self) -> str:
+        """Configured handling of a text that contains a secret."""
+        return self._mode
+
+    @property
+    def is_flagging(self) -> bool:
+        """True if secrets are stored unchanged and flagged."""
+        return self._mode == "flag"
+
+    def refuse(self, message: str, *, rule: str) -> SecretRejected:
+        """Count a refused text and return the exception to raise."""
+        METER.get().count_secret("reject")
+        return SecretRejected(message, rule=rule)
+
+    def check(self, memory: Memory) -> Memory:
+        """Return the memory unchanged, redacted, or flagged with the matching rule.
+
+        Raises: SecretRejected in mode `reject`, and in every mode for a secret in a tag, a category, an id, a key or a
+        namespace.
+        """
+        tenant = memory.owner.tenant
+        for tag in memory.tags:
+            if found := self.findings(tenant, tag):
+                raise self.refuse(REJECTED, rule=found[0].rule)
+        self.check_names(tenant, session_id=memory.session_id, category=memory.category)
+        # Joined by "/", its names would read as one long one.
+        self.check_names(tenant, namespace=(memory.namespace or "").replace("/", "\n"), key=memory.item_key)
+        metadata, rule = self.check_metadata(tenant, memory.metadata, is_item=memory.kind is Kind.ITEM)
+        found = self.findings(tenant, memory.text)
+        rule = found[0].rule if found else rule
+        if not rule:
+            return memory
+        if self._mode != "reject":
+            METER.get().count_secret(self._mode)
+        if self._mode == "redact":
+            return replace(memory, text=scan.redact(memory.text, found), metadata=metadata)
+        if self._mode == "flag":
+            return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {rule}"])))
+        raise self.refuse(REJECTED, rule=rule)
+
+    def check_metadata(
+        self, tenant: str, metadata: Mapping[str, Any], *, is_item: bool = False
+    ) -> tuple[Mapping[str, Any], str]:
+        """Return metadata unchanged (also in mode `flag`) or redacted, and the rule that found a secret in it, or "".
+
+        Raises: SecretRejected in mode `reject`, and if what is left would be no JSON.
+        """
+        text = json.dumps(metadata, ensure_ascii=False) if metadata else ""
+        if not text or not (found := self.findings(tenant, text)):
+            return metadata, ""
+        if self._mode == "redact":
+            with suppress(ValueError):
+                cleaned = json.loads(scan.redact(text, found))
+                # A mark may make it longer than metadata may be.
+                return (cleaned if is_item else check_metadata(cleaned)), found[0].rule
+        elif self._mode == "flag":
+            return metadata, found[0].rule
+        raise self.refuse(VALUE_REJECTED if is_item else METADATA_REJECTED, rule=found[0].rule)
+
+    def check_text(self, tenant: str, text: str) -> str:
+        """Return a text that cannot carry a flag: unchanged (also in mode `flag`) or redacted.
+
+        Raises: SecretRejected in mode `reject`.
+        """
+        if self._mode == "flag" or not (found := self.findings(tenant, text)):
+            return text
+        if self._mode == "redact":
+            METER.get().count_secret("redact")
+            return scan.redact(text, found)
+        raise self.refuse(REJECTED, rule=found[0].rule)
+
+    def check_names(self, tenant: str, **names: str | None) -> None:
+        """Check ids and other short texts that cannot be redacted, each given by what it is.
+
+        An id may be random, so a random run counts as a secret only if a rule knows its shape.
+
+        Raises: SecretRejected in every mode.
+        """
+        for what, name in names.items():
+            if not name or _is_clean(name):
+                continue
+            for found in self.findings(tenant, name):
+                if found.rule != RANDOM_RUN:
+                    what = what.replace("_", " ")
+                    raise self.refuse(f"{what} appears to contain a secret — not stored", rule=found.rule)
+
+    def redact(self, tenant: str, text: str) -> str:
+        """Replace every secret by a mark, in every mode. For descriptions and messages."""
+        return scan.redact(text, found) if (found := self.findings(tenant, text)) else text
+
+    def clean(self, tenant: str, text: str) -> tuple[str, tuple[str, ...]]:
+        """Return a text that must not be rejected, and the rules that found a secret in it.
+
+        The text is redacted, except in mode `flag`.
+        """
+        found = self.findings(tenant, text)
+        rules = tuple(dict.fromkeys(each.rule for each in found))
+        if found:
+            METER.get().count_secret("flag" if self.is_flagging else "redact")
+        return (text if self.is_flagging or not found else scan.redact(text, found)), rules
+
+    def findings(self, tenant: str, text: str) -> list[scan.SecretFinding]:
+        """Return the secrets found in a text that are not allowed. Queries the store only if there are any."""
+        found = scan.find_secrets(text)
+        if not found:
+            return []
+        allowed: Collection[str] = self._store.list_allowances(tenant)
+        return [each for each in found if allowance_hash(text[each.start : each.end]) not in allowed]
+
+    def allow(self, tenant: str, text: str) -> int:
+        """Allow the secrets found in `text` from now on; return their number. Only hashes are stored.
+
+        Raises: Invalid when nothing in `text` looks like a secret.
+        """
+        pieces = [text[each.start : each.end] for each in scan.find_secrets(text)]
+        if not pieces:
+            raise Invalid("Nothing in this text looks like a secret; there is nothing to allow.")
+        for piece in pieces:
+            self._store.add_allowance(tenant, allowance_hash(piece), now=self._now())
+        return len(pieces)
+
+
+@cache_text(MAX_KNOWN_NAMES)
+def _is_clean(name: str) -> bool:
+    """Return True if nothing in `name` looks like a secret. Ids are written again and again."""
+    return not scan.find_secrets(name)

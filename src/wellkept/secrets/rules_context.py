@@ -1,0 +1,277 @@
+"""Find credentials by the words around them: "the password is …", "api key: …", "PIN 4711".
+
+Such a value may be anything, so the words decide where to look and its characters decide if it is a value at all:
+`token: economics`, `password: required` and "the secret is to stir slowly" are prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from wellkept.secrets.rules_logins import LOGIN_WORDS, find_logins
+from wellkept.secrets.rules_text import TextView, fold
+from wellkept.secrets.rules_values import WEAK_WORDS, Certainty, is_name, is_uuid, is_value, trim_value
+from wellkept.secrets.rules_words import (
+    BETWEEN,
+    CHANGED,
+    FILLER,
+    IS,
+    MAYBE,
+    NEEDS_SIGN,
+    NEW,
+    OTHER_KEYS,
+    OTHER_MEANING,
+    PASSWORDS,
+    TOKENS,
+    find_words,
+    prepare_words,
+)
+
+_VALUE = r"""(?P<value>"[^"\n\ufffc]{1,80}"|'[^'\n\ufffc]{1,80}'|`[^`\n\ufffc]{1,80}`|[^\s\ufffc]{1,200})"""
+_SIGN = (
+    r"""[ \t]?["'`\]*_)]{0,3}\s?(?:=>|->|:=|[:=|>])=?\s?["'`*_]{0,3}?\s{0,3}(?:(?:it'?s|is)\s)?"""
+    r"""|[ \t]--?[ \t]|'s\s|[是は]\s?"""
+)
+_SIGN_NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?P<link>{_SIGN}){_VALUE}")
+_LINK = re.compile(
+    rf"(?P<link>[ \t](?:{IS})(?=[\s:=])|,[ \t](?:{BETWEEN})(?=[\s:=])|(?=[:=|>)]|[ \t]-){_SIGN})"
+    r"|(?P<stop>[.!?;,](?=\s|$)|[\n\ufffc])"
+)
+_AFTER_LINK = re.compile(rf"(?:[ \t](?:{FILLER})(?![^\s:=])){{0,3}}[ \t]?[:=]?\s{{0,3}}{_VALUE}")
+_UNSURE = re.compile(
+    rf"(?P<many>e?s\b)?(?:[ \t][\w'-]{{1,30}}+){{0,3}}?[ \t](?:{MAYBE})(?:[ \t](?:{FILLER})){{0,3}}[ \t]{_VALUE}"
+)
+_NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?:[,?]?[ \t](?:\([^()\n]{{1,30}}\)[ \t])?\(?|\(|(?<=[^\x00-\x7f])){_VALUE}")
+
+MIN_SHAPED_CHARS = 8
+REACH = 200
+"""Maximum distance between such a word and its value."""
+
+MAX_WORDS_BETWEEN = 8
+MAX_CHARS_BETWEEN = 90
+"""Maximum distance between such a word and the verb or sign that links it to its value."""
+
+_BEFORE = re.compile(
+    r"(?:^|[\s(\"'`])([^\s\"'`]{4,60})[\"'`]?[ \t]+(?:(?:(?:is|as|was|ist|est|es|e|als|war)[ \t]+"
+    r"(?:my|the|our|his|her|their|your|das|mein|unser|le|mon|notre|la|mi|nuestra|minha|il|mia|het|mijn)"
+    r"|(?:as|als|como|comme|come|jako|som)(?![ \t]+(?:an?|ein|une?|una|uma?)\b))[ \t]+)"
+    r"(?:(?!(?:bad|worst|weak|weakest|popular|typical|example|common|terrible)[ \t])[\w'-]{1,20}[ \t]+){0,3}$"
+)
+_CHANGED = re.compile(rf"\b(?:{CHANGED}|use(?!r)|using|with)\w*\b[^\n]{{0,40}}$")
+_NEWLY = re.compile(rf"\b(?:{CHANGED}|{NEW})")
+_CHANGED_AFTER = re.compile(rf"[^\n.]{{0,20}}?\b(?:ge|olarak )?(?:{CHANGED})")
+_GIVEN = re.compile(
+    r"(?:\b(?:with|using|mit|avec|con|com|met)|@[^\s@]{2,60})[ \t]+(?:(?:the|dem|le|la|el|a|het)[ \t]+)?$"
+    r"|\b(?:user(?:name)?|benutzer(?:name)?|utilisateur|usuario|utente|gebruiker|login|account|konto)\s?[:=]?\s?"
+    r"(?!(?:and|or|und|et|y|e|en)\b)[\w.@+-]{2,40}[\"'`]?[ ,;/]{1,3}(?:(?:and|und|et|y|e|en|with|mit)[ ])?$"
+)
+_STRONG = re.compile(
+    r"(?<![^\s\"'`(])(?=[^\s]{0,60}\d)(?=[^\s]{0,60}[A-Za-z]{3})(?![\w.]{1,40}#\d+(?!\S))"
+    r"[\w.-]{2,60}[#!&*^~$][\w.#!&*^~$-]{1,60}(?![^\s\"'`),.;:])"
+)
+"""A value by its own looks, as in `Tournesol!9`, wherever a sentence about a password has it."""
+
+_SHAPED = re.compile(
+    r"(?<![^\s\"'`(=])(?<!\buser )(?<!\bfor )(?<!\bfur )(?<!\bof )(?<!account )"
+    r"(?=[^\s]{0,60}\d)(?=[^\s]{0,60}[a-z]{3})"
+    r"[A-Za-z0-9]{2,60}(?:[_.!#$&*+~^-][A-Za-z0-9]{1,60}){0,6}[!#*]?(?![^\s\"'`),.;])"
+)
+"""A value that may be a password, in a sentence about a new one."""
+
+_FOREIGN = re.compile(r"(?<![!-~])[!-~]{4,100}")
+_FOREIGN_OBJECT = re.compile(
+    rf"(?:{fold('учетк|аккаунт|пользовател|юзер|сервер|логин|почт|user|account')})\w*\s$", re.IGNORECASE
+)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_FIRST_SYLLABLE = "\u0530"
+_COUNTED = re.compile(r"[年月日桁位个個文字]|(?:년|개|자)")
+_AND = re.compile(rf"[.,!?]?[ \t](?:to|auf|and|or|und|oder|y|o|et|ou|a|->|/|then)[ \t]{_VALUE}")
+_NAMED_BEFORE = ("key", "token", "schlussel", "sleutel")
+_VERBS_BEFORE = (" is ", " as ", " ist ", " est ", " es ", " als ", " was ", " como ", " comme ", " come ", " jako ")
+_ENDING = re.compile(r"(?:[a-z]|[^\W\d_a-zA-Z]){0,8}")
+_SIGNS = tuple(":=|>)-")
+_LISTED = re.compile(r"[,;/|][ \t]?$")
+_WORD_END = re.compile(r"(?:s|es|en|er|S)?(?![A-Za-z])")
+_GAP = re.compile(r"[ \n.-]")
+_PIECES = {
+    size: re.compile(
+        rf"[!-+\--~]{{{size}}}([ \n.-]{{1,2}})[!-+\--~]{{{size}}}(?:\1[!-+\--~]{{{size}}}){{0,12}}"
+        rf"(?:\1[!-+\--~]{{1,{size - 1}}})?(?![^\s,;.])"
+    )
+    for size in range(3, 9)
+}
+_FUNCTION_WORDS = re.compile(
+    r"\b(?:the|and|for|one|are|not|you|it|is|in|on|to|of|at|by|or|if|we|as|das|der|die|ist|les|que)\b"
+)
+
+
+_PASSWORD_WORDS, _TOKEN_WORDS = prepare_words(PASSWORDS), prepare_words(TOKENS)
+DESCRIBING_WORDS = (*_PASSWORD_WORDS, *_TOKEN_WORDS, *WEAK_WORDS, *LOGIN_WORDS)
+_NEEDS_SIGN = prepare_words(NEEDS_SIGN)
+_INFLECTED = prepare_words(" ".join(name for name in (PASSWORDS + TOKENS).split() if name.endswith("~")))
+_SHORT = ("pass", "pw", "pwd", "mdp")
+
+
+def find_described(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the rule and range, in `view`, of every value that is called a password, a key or a PIN.
+
+    `keys` are the `DESCRIBING_WORDS`, among others, that occur in the text.
+    """
+    has_weak_word = not keys.isdisjoint(WEAK_WORDS)
+    for words, rule, trust in (
+        (_PASSWORD_WORDS, "password", Certainty.PASSWORD),
+        (_TOKEN_WORDS, "token", Certainty.TOKEN),
+    ):
+        for word, at in find_words(view, words, keys):
+            if not has_weak_word and not view.has_marks(at - REACH, at + len(word) + REACH):
+                continue
+            for start, end in _find_values(view, word, at, trust):
+                yield rule, start, end
+    yield from find_logins(view, keys)
+
+
+def _find_values(view: TextView, word: str, at: int, trust: Certainty) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the values for the word at `at`."""
+    text, lower, after = view.text, view.lower, at + len(word)
+    if word in _INFLECTED:
+        after = _ENDING.match(lower, after).end()  # type: ignore[union-attr]
+    if word.isascii() and not _WORD_END.match(text, after):
+        return
+    # `user:password@host` is the concern of another rule; `new Password('r0sebud')` and `Password {` are a class.
+    following = text[after : after + 2]
+    if following[:1] == "@" or following == " {" or (following[:1] == "(" and text.endswith("new ", 0, at)):
+        return
+    if word.endswith(_NAMED_BEFORE) and lower[max(0, at - 14) : at].rstrip(" _-").endswith(OTHER_KEYS):
+        return
+    if OTHER_MEANING.match(lower, after):
+        return
+    found = False
+    for tail, certainty in _tails(view, word, at, after, trust):
+        if span := _value_in(tail, text, certainty):
+            found = True
+            yield span
+            if trust is Certainty.PASSWORD and (other := _AND.match(text, span[1])):
+                start, end = trim_value(text, *other.span("value"))
+                if is_value(text, start, end, Certainty.LOOSE, is_many=True):
+                    yield start, end
+            break
+    window_at = max(0, at - 100)
+    window = lower[window_at:at]
+    if any(verb in window for verb in _VERBS_BEFORE) and (before := _BEFORE.search(window)):
+        start, end = trim_value(text, window_at + before.start(1), window_at + before.end(1))
+        if is_value(
+            text, start, end, Certainty.PASSWORD if trust is Certainty.PASSWORD else Certainty.LOOSE, is_many=True
+        ):
+            yield start, end
+    elif not found and trust is Certainty.PASSWORD:
+        for span in _find_strong(view, at, after):
+            found = True
+            yield span
+    if not found and not word.isascii():
+        yield from _find_foreign(text, after, Certainty.LOOSEST if trust is Certainty.TOKEN else trust)
+
+
+def _find_strong(view: TextView, at: int, after: int) -> Iterator[tuple[int, int]]:
+    """Yield what looks like a password by itself near the word for one."""
+    text = view.text
+    line_at = max(text.rfind("\n", 0, at) + 1, at - 60)
+    line_end = text.find("\n", after, after + 80)
+    line_end = min(len(text), after + 80) if line_end < 0 else line_end
+    for strong in _STRONG.finditer(text, line_at, line_end):
+        start, end = trim_value(text, *strong.span())
+        if is_value(text, start, end, Certainty.LOOSE, is_many=True):
+            yield start, end
+            return
+    for shaped in _SHAPED.finditer(text, after, line_end) if _NEWLY.search(view.lower, line_at, line_end) else ():
+        start, end = trim_value(text, *shaped.span())
+        value = text[start:end]
+        is_joined = not value.isalnum() and len(value) >= MIN_SHAPED_CHARS and not is_name(value)
+        if is_joined and is_value(text, start, end, Certainty.PASSWORD, is_many=True):
+            yield start, shaped.end() if text[shaped.end() - 1] in "!#*" else end
+            return
+
+
+def _find_foreign(text: str, after: int, trust: Certainty) -> Iterator[tuple[int, int]]:
+    """Yield the value after a word of another script, in which letters and digits of ours stand out."""
+    line_end = text.find("\n", after, after + 60)
+    for run in _FOREIGN.finditer(text, after, after + 60 if line_end < 0 else line_end):
+        start, end = trim_value(text, *run.span())
+        value, is_near = text[start:end], start - after <= 5
+        if value.isdigit():
+            is_counted = not is_near or bool(_COUNTED.match(text, end) or _YEAR.fullmatch(value))
+        else:
+            is_counted = len(value) < 6 or (value.isalnum() and sum(c.isdigit() for c in value) < 2)
+        if is_counted or _FOREIGN_OBJECT.search(text, after, start):
+            continue
+        if is_value(text, start, end, trust, is_many=not is_near):
+            # Letters of that script before it, and signs of a keypad after it, are part of the value.
+            while start > after and text[start - 1].isalpha() and text[start - 1] < _FIRST_SYLLABLE:
+                start -= 1
+            yield start, end + (value.isdigit() and text[end : end + 1] in ("*", "#"))
+            return
+
+
+def _tails(
+    view: TextView, word: str, at: int, after: int, trust: Certainty
+) -> Iterator[tuple[re.Match[str], Certainty]]:
+    """Yield candidate phrases after the word, likeliest first, with the certainty of their wording."""
+    lower = view.lower
+    loose = Certainty.LOOSE if trust is Certainty.PASSWORD else Certainty.LOOSEST
+    tail = _SIGN_NEXT.match(lower, after)
+    if tail:
+        is_assigned = trust is Certainty.PASSWORD and tail["link"].strip() == "=" and view.text[at].isupper()
+        yield tail, Certainty.ASSIGNED if is_assigned else trust
+    if word in _NEEDS_SIGN:
+        trust, loose = loose, Certainty.LOOSEST
+    for link in _LINK.finditer(lower, after, after + MAX_CHARS_BETWEEN):
+        if not link["link"] or lower.count(" ", after, link.start()) > MAX_WORDS_BETWEEN:
+            break
+        if tail := _AFTER_LINK.match(lower, link.end()):
+            yield tail, trust
+        if link["link"].strip()[:1] in _SIGNS:
+            break
+    is_changed = _CHANGED.search(lower, max(0, at - 60), at) is not None
+    if tail := _UNSURE.match(lower, after):
+        is_changed = is_changed or _CHANGED_AFTER.match(lower, after, tail.start("value")) is not None
+        yield tail, trust if is_changed or _CHANGED_AFTER.match(lower, tail.end()) else loose
+    if tail := _NEXT.match(lower, after):
+        yield tail, _certainty_of_next(lower, tail, word, at, trust, loose, is_changed=is_changed)
+
+
+def _certainty_of_next(
+    lower: str, tail: re.Match[str], word: str, at: int, trust: Certainty, loose: Certainty, *, is_changed: bool
+) -> Certainty:
+    """Return the certainty of a value right after the word."""
+    value = tail["value"].rstrip(".,;)")
+    if trust is Certainty.TOKEN:
+        return trust if is_uuid(value) else loose
+    is_last = lower[tail.end() :].lstrip(" ")[:1] in ("", "\n", "(", ",", ".") and lower[tail.start()] != ","
+    if value.isdigit():
+        return trust if 4 <= len(value) <= 20 and is_last and not _YEAR.fullmatch(value) else loose
+    if not any(c.isdigit() for c in value) and is_changed:
+        return loose
+    if word in _SHORT and _LISTED.search(lower, max(0, at - 40), at) and value[0].isalnum():
+        return Certainty.PASSWORD
+    if word in _NEEDS_SIGN:
+        return loose
+    is_quoted = value[:1] in ("'", '"', "`") and any(c.isdigit() for c in value)
+    is_chosen = is_last and len(value) >= MIN_SHAPED_CHARS and not is_name(value)
+    is_given = is_quoted or is_chosen or is_changed or _GIVEN.search(lower, max(0, at - 80), at)
+    return trust if is_given or _CHANGED_AFTER.match(lower, tail.end()) else loose
+
+
+def _value_in(tail: re.Match[str], text: str, trust: Certainty) -> tuple[int, int] | None:
+    """Return the range of the value in `tail`, whole or in pieces of the same length; None if it is no value."""
+    start, end = trim_value(text, *tail.span("value"))
+    if is_value(text, start, end, trust, is_many=bool(tail.groupdict().get("many"))):
+        return start, end
+    if trust in (Certainty.LOOSE, Certainty.LOOSEST):
+        return None
+    pieces = _PIECES[end - start].match(text, start) if end - start in _PIECES else None
+    words = [piece.isalpha() for piece in _GAP.split(pieces[0])] if pieces else []
+    if pieces and 2 * sum(words) < len(words) and not _FUNCTION_WORDS.search(pieces[0].lower()):
+        joined = _GAP.sub("", pieces[0])
+        if is_value(joined, 0, len(joined), trust, is_many=True):
+            return pieces.span()
+    return None

@@ -1,0 +1,129 @@
+"""Scan everything a tenant has stored for secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from wellkept.deadline import check_deadline
+from wellkept.lazy import dataclass
+from wellkept.model import Json
+from wellkept.ports import TransferStore
+from wellkept.secrets.check import RANDOM_RUN, SecretGuard
+from wellkept.transfer.rules import CONTENTS, KEYS
+from wellkept.upkeep.walk import Progress
+
+SHELVES: Mapping[str, str] = {
+    "agents": "agents",
+    "memories": "memories",
+    "memory_versions": "memories",
+    "proposals": "proposals",
+    "chat_sessions": "transcripts",
+    "chat_messages": "transcripts",
+    "details": "details",
+    "kb_documents": "documents",
+    "kb_chunks": "documents",
+    "workflows": "workflows",
+    "workflow_steps": "workflows",
+    "context_calls": "prompts",
+    "audit_log": "audit",
+}
+"""Name of the shelf for each table with texts."""
+
+MACHINE_COLUMNS = frozenset(
+    """hash prev_hash content_hash created_at updated_at expires_at replaced_at archived_at last_retrieved_at valid_from
+    valid_to held_at at kind role scope origin state change seq""".split()
+)
+"""Columns that the program fills by itself."""
+
+ID_COLUMNS = frozenset(["id", "agent_id", "session_id", "document_id", "workflow_id", "key", "source"])
+"""Columns with ids, which may be random."""
+
+OVERLAP = 500
+"""Characters of a long text that are read again with the next piece, for a secret between two pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Record that appears to contain a secret, with the matching rules; never the secret itself."""
+
+    shelf: str
+    agent: str | None  # None: it belongs to all agents
+    id: str
+    rules: tuple[str, ...]
+
+
+class SecretScan:
+    """Scan of every text of a tenant, in any state, as of one moment."""
+
+    def __init__(self, store: TransferStore, guard: SecretGuard) -> None:
+        self._store = store
+        self._guard = guard
+
+    def __call__(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
+        """Yield each record with a secret, by shelf. `progress` is called after each row, with a total of 0."""
+        scan = _TenantScan(self._guard, tenant, progress)
+        self._store.export_rows(tenant, scan.take)
+        yield from scan.list_sightings()
+
+
+class _TenantScan:
+    """State of one scan: the rules found so far, by record."""
+
+    def __init__(self, guard: SecretGuard, tenant: str, progress: Progress | None) -> None:
+        self._guard = guard
+        self._tenant = tenant
+        self._progress = progress
+        self._found: dict[tuple[str, str | None, str], dict[str, None]] = {}
+        self._in_contents: dict[str, dict[str, None]] = {}
+        self._last_piece = ("", "")
+        self._done = 0
+
+    def take(self, table: str, row: Json) -> None:
+        check_deadline()
+        if table == CONTENTS:
+            self._take_content(row)
+        elif table in SHELVES:
+            rules = self._find_rules(row)
+            if table == "details":
+                rules |= self._in_contents.get(str(row["content_hash"]), {})
+            if rules:
+                agent = row["id"] if table == "agents" else row.get("agent_id")
+                self._found.setdefault((SHELVES[table], agent, _record_id(table, row)), {}).update(rules)
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, 0)
+
+    def list_sightings(self) -> Iterator[Sighting]:
+        shelves = list(dict.fromkeys(SHELVES.values()))
+        for shelf, agent, id in sorted(self._found, key=lambda each: shelves.index(each[0])):
+            yield Sighting(shelf, agent, id, tuple(self._found[shelf, agent, id]))
+
+    def _take_content(self, row: Json) -> None:
+        """Scan a piece of a long text; the details that refer to it come later."""
+        hash, text = str(row["content_hash"]), str(row.get("text", ""))
+        last_hash, last_text = self._last_piece
+        before = last_text[-OVERLAP:] if hash == last_hash else ""
+        self._last_piece = (hash, text)
+        rules = {each.rule: None for each in self._guard.findings(self._tenant, before + text)}
+        if rules:
+            self._in_contents.setdefault(hash, {}).update(rules)
+
+    def _find_rules(self, row: Json) -> dict[str, None]:
+        rules: dict[str, None] = {}
+        for column, value in row.items():
+            if column in MACHINE_COLUMNS or not value or isinstance(value, int | float):
+                continue
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            found = (each.rule for each in self._guard.findings(self._tenant, text))
+            rules |= {rule: None for rule in found if not (column in ID_COLUMNS and rule == RANDOM_RUN)}
+        return rules
+
+
+def _record_id(table: str, row: Json) -> str:
+    """Return the id under which people find the record."""
+    if table in ("memories", "memory_versions", "proposals"):
+        return f"{'p' if table == 'proposals' else 'm'}-{row['seq']}"
+    if table == "kb_chunks":
+        return str(row["document_id"])
+    return "/".join(str(row[column]) for column in KEYS[table] if column != "agent_id")

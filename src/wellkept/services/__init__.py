@@ -1,1 +1,0 @@
-"""Services: the operations of wellkept, independent of SQL, sockets and user interfaces."""

@@ -1,1 +1,0 @@
-"""Work done on background threads: writing, embedding, pausing after failures."""

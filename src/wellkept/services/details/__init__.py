@@ -1,1 +1,0 @@
-"""Store, describe and read long texts."""

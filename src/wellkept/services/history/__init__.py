@@ -1,1 +1,0 @@
-"""Audit events, workflows and tracing spans."""

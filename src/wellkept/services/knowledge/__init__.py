@@ -1,1 +1,0 @@
-"""Ingest and search documents; load skills."""

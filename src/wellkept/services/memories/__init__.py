@@ -1,1 +1,0 @@
-"""Write memories: drafts, secrets, loop guard, duplicates, consolidation."""

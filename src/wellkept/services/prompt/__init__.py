@@ -1,1 +1,0 @@
-"""Build prompts: gather, fold, fit the budget, log what was shown."""

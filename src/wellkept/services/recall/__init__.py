@@ -1,1 +1,0 @@
-"""Answer recalls from four sources and explain them."""

@@ -1,1 +1,0 @@
-"""Export and import of tenants, and import of other programs' memories."""

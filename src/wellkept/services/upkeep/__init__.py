@@ -1,1 +1,0 @@
-"""Maintain, check and erase."""

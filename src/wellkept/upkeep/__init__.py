@@ -1,0 +1,1 @@
+"""Upkeep: maintenance, background work, erasure and checks."""

@@ -1,0 +1,401 @@
+"""Vectors for texts, computed without delaying writes.
+
+A text is stored without its vector and found by its words, and a thread adds the vector a moment later. A recall first
+embeds what is still missing for its owner, within bounds, so that a text is found by its meaning at once, also by a
+program that did not store it. A remote embedder is registered in the store with its first vectors, so it may be
+unreachable when the store is opened.
+
+When a batch fails, a short probe distinguishes a failing embedder, which is paused, from a text it refuses. A refused
+text is located by bisection and skipped; all others get their vectors.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+from wellkept.errors import ModelError, SchemaMismatch, StoreError, WellkeptError
+from wellkept.model import BackgroundStatus, Owner, RefusedText
+from wellkept.ports import Clock, Embedder, Store, Unembedded, Vector
+from wellkept.upkeep.embedder_calls import MAX_AT_ONCE, SECONDS_AT_ONCE, EmbedderCalls
+from wellkept.upkeep.refusals import Key, Refusals, text_key
+from wellkept.upkeep.vector_queue import VectorQueue
+from wellkept.upkeep.walk import Progress
+
+BATCH = 64
+"""Number of texts per call of the embedder."""
+
+GATHER = 0.3
+"""Seconds between a write and its vectors: texts stored together are embedded together, and a command that stores one
+ends before it loads the embedder."""
+
+FIRST_RETRY = 1.0
+LONGEST_RETRY = 300.0
+"""Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
+
+PATIENCE = 30.0
+"""Seconds without progress after which maintenance stops waiting for the thread."""
+
+MAX_EXAMINED = 20
+"""Number of waiting texts that `find_refused` tries, and of refused texts that are logged."""
+
+STORE_FAILURES = 2
+"""Number of tenants that may fail in the store before a pass ends; each may have waited for a timeout."""
+
+EMBEDDER_HANGS = "The embedder has not answered for a while; waiting texts are embedded in the background once it does."
+
+CLOSE_PATIENCE = 1.0
+"""Seconds that `close` waits for a running batch; unfinished texts are embedded in the next run."""
+
+log = logging.getLogger("wellkept")
+
+
+class Embedding:
+    """Embedder of one store, if any, and the background thread that fills in missing vectors."""
+
+    def __init__(self, store: Store, embedder: Embedder | None, now: Clock) -> None:
+        """Set up; a local embedder is already registered in the store, a remote one is with its first vectors."""
+        self._store = store
+        self._embedder = embedder
+        self._calls = EmbedderCalls(embedder, now, on_answer=self._register)
+        self.is_remote = self._calls.is_remote
+        self.of_query, self.of_local, self.of_notes = self._calls.of_query, self._calls.of_local, self._calls.of_notes
+        self.may_hang = embedder is not None and not getattr(embedder, "is_builtin", False)
+        self._is_used = not self.is_remote
+        self._wakeup = threading.Event()
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        # Held while texts are embedded, so that a recall and the thread do not embed the same ones.
+        self._batch_lock = threading.Lock()
+        self._is_cold = False
+        self._use_lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        # Ends the pause after a failure.
+        self._hurry = threading.Event()
+        self._pid = os.getpid()
+        self._refusals = Refusals()
+        self.queue = VectorQueue(store, self._refusals, now)
+        # Tenants that failed in the last pass.
+        self._failed: set[str] = set()
+        # Notified after each batch and at the end of a pass.
+        self._changed = threading.Condition()
+        # Numbers of passes the thread has started and finished, and the error of the last one.
+        self._passes_started = self._passes_ended = 0
+        self._error: Exception | None = None
+        # Time of the last progress while texts are waiting; None when none are.
+        self._behind_since: float | None = None
+        self._in_hand = 0
+        self._failures = 0
+        self._last_error = ""
+        self._success_at: float | None = None
+
+    @property
+    def problem(self) -> str:
+        """Reason why the last call failed; empty if it succeeded."""
+        return self._calls.problem
+
+    def forget(self, tenant: str) -> None:
+        """Drop the latest questions of all tenants."""
+        self._calls.forget()
+
+    def is_missing(self, owner: Owner) -> bool:
+        """Return True if a recall of the owner's should first call `embed_missing`."""
+        if self._embedder is None or self.is_remote:
+            return False
+        try:
+            return bool(self._store.list_unembedded_of(owner, limit=1))
+        except StoreError as error:
+            log.debug("Texts without a vector cannot be listed: %s", error)
+            return False
+
+    def prepare(self, owner: Owner) -> None:
+        """Embed the owner's latest texts, if any have no vector, before they are searched by meaning. Never raises."""
+        if self.is_missing(owner):
+            self.embed_missing(owner)
+
+    def embed_missing(self, owner: Owner, seconds: float = SECONDS_AT_ONCE) -> None:
+        """Embed the owner's newest texts without a vector, and passages, within bounds; leave the rest to the thread.
+
+        Never raises: texts without a vector are found by their words.
+        """
+        if not self._batch_lock.acquire(timeout=seconds):
+            return
+        try:
+            queued = self._store.list_queue(owner.tenant)
+            refused = self._refusals.keys(owner.tenant)
+            found = self._store.list_unembedded_of(owner, limit=MAX_AT_ONCE)
+            texts = [each for each in found if text_key(each) not in refused]
+            vectors = self._calls.embed_within([each.text for each in texts], seconds)
+            self._store.set_vectors(owner.tenant, list(zip(texts, vectors, strict=False)))
+            if len(vectors) == len(found) < MAX_AT_ONCE:
+                self._store.settle_queue(owner.tenant, queued)
+            else:
+                self.wake()
+        except (ModelError, StoreError) as error:
+            log.debug("The latest texts have no vectors yet: %s", error)
+        finally:
+            self._batch_lock.release()
+
+    def embed_waiting(self, *, progress: Progress | None = None) -> int:
+        """Embed all waiting texts, also those refused before; return the number embedded.
+
+        `progress` is called with the number embedded and the total.
+
+        Raises: ModelError when the embedder itself fails; StoreError.
+        """
+        if self._embedder is None:
+            return 0
+        total, done = 0 if progress is None else self.queue.count(), 0
+
+        def report(more: int) -> None:
+            nonlocal done
+            done += more
+            if progress is not None:
+                # Others may store more meanwhile.
+                progress(done, max(done, total))
+
+        return self._embed_all(None, is_eager=True, report=report)
+
+    def catch_up(self, tenant: str | None = None) -> int:
+        """Have the thread embed the waiting texts, and return the number embedded.
+
+        Stops waiting after `PATIENCE` seconds without progress.
+
+        Raises: ModelError; StoreError.
+        """
+        if self._embedder is None:
+            return 0
+        if problem := self._calls.breaker.problem:
+            raise ModelError(problem)
+        before = self.queue.count(tenant)
+        with self._changed:
+            awaited = self._passes_started + 1
+        self.wake()
+        self._hurry.set()
+        with self._changed:
+            while self._passes_ended < awaited and self._changed.wait(PATIENCE):
+                pass
+            error = self._error if self._passes_ended >= awaited else ModelError(EMBEDDER_HANGS)
+        if isinstance(error, ModelError | StoreError):
+            raise error
+        return max(0, before - self.queue.count(tenant))
+
+    def find_refused(self) -> Sequence[RefusedText]:
+        """Embed some waiting texts without storing the vectors, and return all refused texts.
+
+        Raises: ModelError; StoreError.
+        """
+        left = 0 if self._embedder is None else MAX_EXAMINED
+        for tenant in self.queue.list_tenants() if left else ():
+            texts = self._store.list_unembedded(tenant, limit=left) if left else ()
+            self._try_each(texts, lambda texts, vectors: 0)
+            left -= len(texts)
+        return self._refusals.list()
+
+    def refused(self, tenant: str | None = None) -> Sequence[RefusedText]:
+        """Return the texts that the embedder has refused so far."""
+        return self._refusals.list(tenant)
+
+    def status(self) -> BackgroundStatus:
+        """Return the state of the thread; restart it if it died."""
+        with self._lock:
+            if self._thread is not None and not self._thread.is_alive() and not self._closed.is_set():
+                self._start()
+        now, refused = time.monotonic(), len(self._refusals)
+        return BackgroundStatus(
+            name="embedding",
+            is_running=self._thread is None or self._thread.is_alive() or self._closed.is_set(),
+            waiting=refused + self._in_hand,
+            oldest_seconds=0.0 if self._behind_since is None else now - self._behind_since,
+            set_aside=refused,
+            failures=self._failures,
+            given_up=0,
+            last_error=self._last_error,
+            idle_seconds=None if self._success_at is None else now - self._success_at,
+        )
+
+    def close(self) -> None:
+        """Stop the thread, without waiting long for an embedder that does not answer."""
+        self._closed.set()
+        self._wakeup.set()
+        self._hurry.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_PATIENCE)
+            self.queue.release()
+
+    def _register(self) -> None:
+        """Register the embedder in the store, once, and wake the thread for texts of an earlier run."""
+        if self._is_used:
+            return
+        embedder = cast("Embedder", self._embedder)
+        with self._use_lock:
+            if not self._is_used:
+                self._store.use_embedder(embedder.name, embedder.dimensions)
+                self._is_used = True
+                self.wake()
+
+    def _embed_all(
+        self, tenants: Sequence[str] | None, *, is_eager: bool, report: Callable[[int], None] = lambda more: None
+    ) -> int:
+        """Embed the waiting texts of each tenant; a failure in one does not stop the others.
+
+        With `is_eager`, also embed texts that are not yet due, or that another process is about to embed.
+        """
+        done, errors = 0, list[Exception]()
+        if tenants is None:
+            tenants = self.queue.begin_pass(is_eager=is_eager)
+        # Tenants that failed last time come last, so that they cannot end every pass before the others.
+        for tenant in sorted(tenants, key=self._failed.__contains__):
+            self._failed.discard(tenant)
+            try:
+                with self.queue.hold(tenant, is_eager=is_eager) as is_held:
+                    done += self._embed_tenant(tenant, is_eager=is_eager, report=report) if is_held else 0
+            except (ModelError, SchemaMismatch):
+                raise
+            except Exception as error:  # noqa: BLE001  raised again after the other tenants
+                errors.append(error)
+                self._failed.add(tenant)
+                if sum(isinstance(each, StoreError) for each in errors) == STORE_FAILURES:
+                    break
+        if errors:
+            raise errors[0]
+        return done
+
+    def _embed_tenant(self, tenant: str, *, is_eager: bool, report: Callable[[int], None]) -> int:
+        done, before, seen = 0, self._refusals.keys(tenant), set[Key]()
+
+        def store(texts: Sequence[Unembedded], vectors: Vector) -> int:
+            self._register()
+            return (
+                0 if self._closed.is_set() else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
+            )
+
+        pages = self._pages(tenant)
+        while True:
+            # A recall embeds none of the texts that are read here.
+            with self._batch_lock:
+                page = next(pages, None)
+                if page is None:
+                    break
+                count = self._try_each([text for text in page if text_key(text) not in before], store)
+            done += count
+            report(count)
+            seen.update(before.intersection(map(text_key, page)))
+            if not is_eager:
+                self.queue.renew(tenant)
+        if self._closed.is_set():
+            return done
+        self._refusals.remove(before - seen)
+        # Retry refused texts last and one by one, so that they cannot make a batch fail again.
+        for text in (text for page in (self._pages(tenant) if seen else ()) for text in page):
+            if text_key(text) in seen and (is_eager or not self._refusals.is_resting(text)):
+                done += self._try_each([text], store)
+        return done
+
+    def _pages(self, tenant: str) -> Iterator[Sequence[Unembedded]]:
+        """Yield the waiting texts of a tenant in batches, until closed."""
+        after = None
+        while not self._closed.is_set() and (page := self._store.list_unembedded(tenant, after=after, limit=BATCH)):
+            yield page
+            after = page[-1]
+
+    def _try_each(self, texts: Sequence[Unembedded], store: Callable[[Sequence[Unembedded], Vector], int]) -> int:
+        """Embed texts; if that fails though the embedder works, bisect to find the refused ones.
+
+        Raises: ModelError when the embedder itself fails; StoreError.
+        """
+        if not texts or self._closed.is_set():
+            return 0
+        self._in_hand = len(texts)
+        try:
+            done = store(texts, self._calls.embed([text.text for text in texts]))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  a foreign embedder may fail in any way
+            if self._closed.is_set():
+                return 0
+            self._calls.probe()
+            if len(texts) == 1:
+                problem = str(error) if isinstance(error, WellkeptError) else f"a fault ({type(error).__name__})"
+                if self._refusals.add(texts[0], problem) == 1 and len(self._refusals) <= MAX_EXAMINED:
+                    log.warning("The embedder refused a text; it is retried later: %s", problem)
+                return 0
+            middle = len(texts) // 2
+            return self._try_each(texts[:middle], store) + self._try_each(texts[middle:], store)
+        finally:
+            self._in_hand = 0
+            with self._changed:
+                self._changed.notify_all()
+        self._refusals.remove(map(text_key, texts))
+        self._success_at = time.monotonic()
+        self._behind_since = None if self._behind_since is None else self._success_at
+        return done
+
+    def warm_up(self) -> None:
+        """Have the thread load a local embedder, and embed what an earlier run left."""
+        self._is_cold = not self.is_remote
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the thread embed texts that were stored without a vector."""
+        if self._embedder is None:
+            return
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._start()
+        if self._behind_since is None:
+            self._behind_since = time.monotonic()
+        self._wakeup.set()
+
+    def _start(self) -> None:
+        """Start the thread. The lock must be held; a forked child cannot use the store and gets no thread."""
+        if os.getpid() == self._pid:
+            self._wakeup.set()
+            self._thread = threading.Thread(target=self._run, name="wellkept-embedding", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        pause = FIRST_RETRY
+        while True:
+            self._wakeup.wait(self.queue.seconds_to_next())
+            self._hurry.wait(GATHER)
+            self._wakeup.clear()
+            if self._closed.is_set():
+                return
+            if self._is_cold:
+                self._is_cold = False
+                self._calls.load()
+            if (error := self._run_pass()) is None:
+                pause = FIRST_RETRY
+                continue
+            if self._closed.is_set():
+                return
+            self._last_error = str(error) if isinstance(error, WellkeptError) else f"a fault ({type(error).__name__})"
+            log.warning("Embedding failed; retrying in %.0f s: %s", pause, self._last_error)
+            self._hurry.wait(pause)
+            pause = min(2 * pause, LONGEST_RETRY)
+            self._wakeup.set()
+
+    def _run_pass(self) -> Exception | None:
+        """Embed all waiting texts that are due; return the error, if any."""
+        error: Exception | None = None
+        self._hurry.clear()
+        with self._changed:
+            self._passes_started += 1
+        try:
+            if self._embed_all(None, is_eager=False):
+                self._calls.breaker.reset()
+        except Exception as failure:  # noqa: BLE001  if the thread ended, no text would get its vector
+            self._failures += 1
+            error = failure
+        with self._changed:
+            self._passes_ended, self._error = self._passes_started, error
+            if error is None:
+                self._last_error = ""
+                self._behind_since = time.monotonic() if self._wakeup.is_set() else None
+            self._changed.notify_all()
+        return error

@@ -1,0 +1,372 @@
+"""Maintenance: archive what has expired, and episodes that are no longer retrieved or exceed the quota.
+
+Nothing is deleted but items, a week after they were archived, so that a wrong clock ends nothing for good.
+
+Of decisions, finished tasks, errors and long answers that have expired, the gist stays as a fact.
+
+The work is done in small batches, each in a short transaction, so that writers never wait long. One process runs at a
+time, under a lease that it renews with every batch. If it dies, another process takes over when the lease expires and
+continues with the remaining episodes. The store keeps the counts of the last run over all tenants.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from wellkept.access.idempotency import KEPT_FOR, prune_answers
+from wellkept.errors import Cancelled, Conflict, ModelError, NotFound, StoreError, WellkeptError
+from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
+from wellkept.memory.rules_lifetime import EPISODE_QUOTA, Fate, summarise_expired
+from wellkept.memory.rules_trust import Judge
+from wellkept.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State, StoreReport
+from wellkept.ports import Aging, Clock, Store
+from wellkept.upkeep.aging import EpisodeQuota, decide_episode, find_end
+from wellkept.upkeep.embedding import Embedding
+from wellkept.upkeep.report import MaintenanceReport, describe_changes, parse_run
+from wellkept.upkeep.walk import Progress, iter_owners
+
+LEASE = "maintain"
+LAST_RUN = "last maintenance"
+MEMORY_COUNTS = "memory counts"
+RULES = "maintenance rules"
+STOPPED = "Maintenance was stopped because the program ends; the next run continues."
+LEASE_TIME = timedelta(minutes=2)
+RECHECK = timedelta(hours=1)
+"""Time after which a tenant that changed is visited again, for writes that were under way at the first visit."""
+
+LONGEST_REST = timedelta(days=7)
+"""Time after which a tenant is visited, though nothing seems to be due."""
+
+READ_BATCH = 1000
+SWEEP_GRACE = timedelta(hours=1)
+"""Age below which a text without a detail is kept, because its detail may be about to be added."""
+
+ITEMS_KEPT = timedelta(days=7)
+"""Time for which an expired item can be restored."""
+
+WRITE_BATCH = 200
+"""Rows archived in one transaction, which takes a few milliseconds."""
+
+
+IsStopped: TypeAlias = Callable[[], bool]
+
+
+class _Lease:
+    """Exclusive right to run maintenance, as long as it is renewed."""
+
+    def __init__(self, store: Store, now: Clock, name: str, is_stopped: IsStopped) -> None:
+        self._store = store
+        self._now = now
+        self._name = name
+        self._is_stopped = is_stopped
+        self._holder = uuid.uuid4().hex
+
+    def renew(self) -> None:
+        """Take or extend the lease.
+
+        Raises: Conflict; Cancelled when maintenance was stopped.
+        """
+        if self._is_stopped():
+            raise Cancelled(STOPPED)
+        now = self._now()
+        if not self._store.take_lease(self._name, self._holder, now=now, until=now + LEASE_TIME):
+            raise Conflict("Another process is running maintenance; try again later.")
+
+    def end(self) -> None:
+        """Give the lease back."""
+        self._store.end_lease(self._name, self._holder)
+
+
+class Maintain:
+    """Service that maintains the agents of every tenant, or of one."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedding: Embedding,
+        now: Clock,
+        *,
+        quota: int = EPISODE_QUOTA,
+        quota_per_user: int = 0,
+        lifetimes: Lifetimes = LIFETIMES,
+        keeps_gist: bool = True,
+        judge: Judge = lambda memory: memory,
+    ) -> None:
+        """Set up the service; `judge` flags a memory as it would be flagged today."""
+        self._judge = judge
+        self._store = store
+        self._embedding = embedding
+        self._now = now
+        self._quota = quota
+        self._quota_per_user = quota_per_user or quota
+        self._lifetimes = lifetimes
+        self._keeps_gist = keeps_gist
+
+    def __call__(
+        self,
+        tenant: str | None = None,
+        *,
+        progress: Progress | None = None,
+        is_automatic: bool = False,
+        is_stopped: IsStopped = lambda: False,
+    ) -> MaintenanceReport:
+        """Run maintenance. A run over one tenant has a separate lease and does not block runs over others.
+
+        `progress` is called after each agent. An automatic run visits the tenants that are due, and leaves no event
+        about one in which nothing changed.
+
+        Raises: Conflict while another process runs maintenance; Cancelled once `is_stopped` returns True.
+        """
+        lease = _Lease(self._store, self._now, LEASE if tenant is None else f"{LEASE} {tenant}", is_stopped)
+        report = MaintenanceReport()
+        try:
+            self._run(tenant, lease, report, progress, is_automatic=is_automatic)
+        except (Conflict, Cancelled):
+            raise
+        except WellkeptError as error:
+            with suppress(StoreError):
+                self._save_run(tenant, report, str(error))
+            raise
+        try:
+            report.embedded = self._embedding.catch_up(tenant)
+        # Everything else is done; the waiting texts are embedded later.
+        except (ModelError, StoreError) as error:
+            report.embedding_problem = str(error)
+        self._save_run(tenant, report, report.embedding_problem)
+        return report
+
+    def maintain_agent(self, owner: Owner, *, is_stopped: IsStopped = lambda: False) -> MaintenanceReport:
+        """Run maintenance on the memories of one agent or user, under a lease of the agent, if some expired or exceed
+        the quota.
+
+        Raises: Conflict while another process does; Cancelled once `is_stopped` returns True.
+        """
+        lease = _Lease(self._store, self._now, f"{LEASE} {owner.tenant} {owner.agent}", is_stopped)
+        report = MaintenanceReport()
+        live, expired = self._store.count_aging(owner, now=self._now())
+        if live <= self._find_quota(owner.user) and not expired:
+            return report
+        lease.renew()
+        try:
+            self._maintain_agent(owner, lease, report)
+        finally:
+            lease.end()
+        if any(report.changes().values()):
+            self._record(owner.tenant, report.changes(), agent=owner.agent)
+        return report
+
+    def preview(self, tenant: str, *, limit: int) -> MaintenancePreview:
+        """Return what a run over one tenant would archive; list the first `limit` memories. Changes nothing."""
+        preview, now = MaintenancePreview(), self._now()
+        for owner in iter_owners(self._store, tenant):
+            quota, reasons = EpisodeQuota(now), dict[int, str]()
+            for batch in self._batches(owner):
+                preview.examined += len(batch)
+                fates = [(episode, decide_episode(episode, now)) for episode in batch]
+                reasons |= {episode.seq: fate.name.lower() for episode, fate in fates if fate is not Fate.KEPT}
+                quota.add(episode for episode, fate in fates if fate is Fate.KEPT)
+            reasons |= dict.fromkeys(quota.find_excess(self._find_quota), "over_quota")
+            preview.counts.update(reasons.values())
+            listed = list(reasons)[: limit - len(preview.found)]
+            memories = self._store.find_memories(owner, listed) if listed else {}
+            preview.found += [(memories[seq], reasons[seq]) for seq in listed if seq in memories]
+        return preview
+
+    def find_last(self) -> MaintenanceRun | None:
+        """Return the last run over all tenants."""
+        return parse_run(self._store.find_record(LAST_RUN))
+
+    def read_totals(self) -> StoreReport:
+        """Return the size of the store, and what is in all tenants, as the last run counted it."""
+        totals = self._store.read_totals([LAST_RUN, MEMORY_COUNTS])
+        counts: Mapping[str, int] = json.loads(totals.records.get(MEMORY_COUNTS, ("{}",))[0])
+        pairs = [(kind, state) for kind in Kind for state in State] if counts else []
+        return StoreReport(
+            bytes=totals.bytes,
+            waiting=totals.waiting,
+            memories={(kind, state): counts.get(f"{kind.value} {state.value}", 0) for kind, state in pairs},
+            last=parse_run(totals.records.get(LAST_RUN)),
+        )
+
+    def _count_states(self, owner: Owner) -> Mapping[str, int]:
+        counts = self._store.count_states(owner, now=self._now())
+        return {f"{kind.value} {state.value}": count for (kind, state), count in counts.items()}
+
+    def _save_run(self, tenant: str | None, report: MaintenanceReport, error: str) -> None:
+        if tenant is None:
+            counts = {name: count for name, count in asdict(report).items() if isinstance(count, int)}
+            value = {"archived": report.archived, **counts, "error": error}
+            self._store.put_record(LAST_RUN, json.dumps(value), at=self._now())
+
+    def _run(
+        self,
+        tenant: str | None,
+        lease: _Lease,
+        report: MaintenanceReport,
+        progress: Progress | None,
+        *,
+        is_automatic: bool,
+    ) -> None:
+        lease.renew()
+        try:
+            tenants = [tenant] if tenant else self._choose_tenants(is_automatic)
+            total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
+            for each in tenants:
+                before = report.changes()
+                try:
+                    for _ in self._visit(each, lease, report):
+                        if progress is not None:
+                            progress(report.agents, total)
+                # Record also a run that was interrupted: its finished batches are committed.
+                finally:
+                    changes = {name: count - before[name] for name, count in report.changes().items()}
+                    if not is_automatic or any(changes.values()):
+                        self._record(each, changes)
+            if tenant is None:
+                self._store.end_old_leases(before=self._now() - LEASE_TIME)
+                if tenants:
+                    self._store.put_record(MEMORY_COUNTS, json.dumps(self._store.sum_counts()), at=self._now())
+        finally:
+            lease.end()
+
+    def _choose_tenants(self, is_automatic: bool) -> Sequence[str]:
+        # Somebody who asks for a run expects it to be complete; due dates only spare the runs that nobody asked for.
+        self._apply_rules()
+        return self._store.list_due_tenants(self._now()) if is_automatic else self._store.list_tenants()
+
+    def _apply_rules(self) -> None:
+        """Have every tenant visited if the due dates were computed with other settings, or by a clock far ahead."""
+        lifetimes = {
+            each.value: None if time is None else time.total_seconds() for each, time in self._lifetimes.items()
+        }
+        rules = json.dumps([self._quota, self._quota_per_user, self._keeps_gist, lifetimes], sort_keys=True)
+        known, last = self._store.find_record(RULES), self._store.find_record(LAST_RUN)
+        was_ahead = last is not None and last[1] > self._now() + RECHECK
+        if known is None or known[0] != rules or was_ahead:
+            self._store.mark_all_due()
+            self._store.put_record(RULES, rules, at=self._now())
+
+    def _visit(self, tenant: str, lease: _Lease, report: MaintenanceReport) -> Iterator[Owner]:
+        """Maintain all agents of a tenant, yield each, and compute when something will be due again."""
+        has_changed, due_before = self._store.begin_visit(tenant)
+        now, states = self._now(), Counter[str]()
+        # All tenants that nobody uses would come at once otherwise.
+        due_at = now + (RECHECK if has_changed else LONGEST_REST * random.uniform(0.5, 1))
+        for owner in iter_owners(self._store, tenant):
+            due_at = min(due_at, self._maintain_agent(owner, lease, report) or due_at)
+            states.update(self._count_states(owner))
+            yield owner
+        lease.renew()
+        report.swept += self._store.sweep_contents(tenant, stored_before=now - SWEEP_GRACE)
+        prune_answers(self._store, tenant, now)
+        if has_changed:
+            # A process that died may have left events outside the chain, and an older version texts outside the queue.
+            self._store.audit_head(tenant)
+            self._store.settle_queue(tenant, self._store.list_queue(tenant))
+        item_end, answered_at = self._store.find_first_ends(tenant)
+        ends = [item_end, None if answered_at is None else answered_at + KEPT_FOR]
+        due_at = min([due_at, *(end for end in ends if end is not None)])
+        self._store.end_visit(tenant, due_before, due_at=due_at, counts=states)
+
+    def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> datetime | None:
+        """Maintain the memories of an agent; return when one of those that are kept will expire or fade."""
+        report.agents += 1
+        now, due_at = self._now(), None
+        quota = EpisodeQuota(now)
+        for batch in self._batches(owner, lease):
+            report.examined += len(batch)
+            fates = [(episode, decide_episode(episode, now)) for episode in batch]
+            expired = [episode.seq for episode, fate in fates if fate is Fate.EXPIRED]
+            gisted = self._keep_gists(owner, lease, expired, now) if self._keeps_gist else set()
+            report.gisted += len(gisted)
+            for part in self._archive(owner, lease, [seq for seq in expired if seq not in gisted], now):
+                report.expired += part
+            for part in self._archive(owner, lease, [e.seq for e, f in fates if f is Fate.FADED], now):
+                report.faded += part
+            quota.live.update(episode.user for episode in batch if episode.seq in gisted)
+            kept = [episode for episode, fate in fates if fate is Fate.KEPT]
+            quota.add(kept)
+            ends = [end for episode in kept if (end := find_end(episode, now)) is not None]
+            due_at = min([*ends, *([] if due_at is None else [due_at])], default=None)
+        self._end_items(owner, lease, report, now)
+        for part in self._archive(owner, lease, quota.find_excess(self._find_quota), now):
+            report.over_quota += part
+        return due_at
+
+    def _end_items(self, owner: Owner, lease: _Lease, report: MaintenanceReport, now: datetime) -> None:
+        """Archive expired items, and delete those that two runs find archived for long enough.
+
+        The last run before this one may have had another clock. The earlier of both counts.
+        """
+        while archived := self._store.archive_expired_items(owner, now=now, limit=WRITE_BATCH):
+            report.items += archived
+            lease.renew()
+        last = self._store.find_record(LAST_RUN)
+        before = min(now, now if last is None else last[1]) - ITEMS_KEPT
+        while deleted := self._store.delete_ended_items(owner, before=before, limit=WRITE_BATCH):
+            report.deleted += deleted
+            lease.renew()
+
+    def _find_quota(self, user: str | None) -> int:
+        return self._quota_per_user if user else self._quota
+
+    def _keep_gists(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> set[int]:
+        """Replace expired episodes by their gist where the rules say so; return the numbers of these."""
+        kept: set[int] = set()
+        for start in range(0, len(seqs), WRITE_BATCH):
+            memories = self._store.find_memories(owner, seqs[start : start + WRITE_BATCH])
+            gists = {
+                seq: (gist, memory.text)
+                for seq, memory in memories.items()
+                # A gist is a later version, which is not judged again when it is shown.
+                if (gist := summarise_expired(self._judge(memory), now, self._lifetimes)) is not None
+            }
+            if gists:
+                lease.renew()
+                self._write_gists(owner, list(gists.values()), now)
+            kept |= gists.keys()
+        return kept
+
+    def _write_gists(self, owner: Owner, gists: Sequence[tuple[Memory, str]], now: datetime) -> None:
+        def write() -> None:
+            for gist, whole in gists:
+                self._store.update_memory(gist, replaced_at=now, whole=whole)
+
+        try:
+            self._store.transaction(owner.tenant, write)
+        # One of them was edited or deleted meanwhile: write the others one by one.
+        except (Conflict, NotFound):
+            for gist, whole in gists:
+                with suppress(Conflict, NotFound):
+                    self._store.update_memory(gist, replaced_at=now, whole=whole)
+
+    def _batches(self, owner: Owner, lease: _Lease | None = None) -> Iterator[Sequence[Aging]]:
+        after = 0
+        while batch := self._store.list_aging(owner, after=after, limit=READ_BATCH):
+            if lease is not None:
+                lease.renew()
+            yield batch
+            after = batch[-1].seq
+
+    def _archive(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> Iterator[int]:
+        """Archive memories in batches; yield the number archived by each."""
+        for start in range(0, len(seqs), WRITE_BATCH):
+            lease.renew()
+            yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
+
+    def _record(self, tenant: str, changes: Mapping[str, int], *, agent: str | None = None) -> None:
+        meta = {name: count for name, count in changes.items() if count or name == "archived"}
+        message = describe_changes(changes)
+        self._store.add_event(
+            AuditEvent(
+                tenant=tenant, at=self._now(), action="maintenance.run", agent_id=agent, message=message, meta=meta
+            )
+        )
