@@ -19,11 +19,10 @@ import pytest
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import START, Clock, Place
 from tests.waiting import eventually
-from wellkept import Settings, Wellkept
+from wellkept import Settings, Wellkept, importers
 from wellkept.api.wellkept import TenantMemory
 from wellkept.errors import Conflict, Invalid
 from wellkept.model import ForeignItem, ForeignMemory, ForeignTurn, RefusedItem
-from wellkept.providers import importers
 from wellkept.transfer import foreign
 
 pytestmark = pytest.mark.proves("X6")
