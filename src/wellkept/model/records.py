@@ -20,7 +20,7 @@ HEADING_SEPARATOR = " > "
 
 
 class Kind(StrEnum):
-    """Kind of a memory; `memory.rules_kinds` has the rules of each."""
+    """Kind of a memory, which decides how long it is kept and where a prompt shows it."""
 
     CORE = "core"
     JOURNAL = "journal"
