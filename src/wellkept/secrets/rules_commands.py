@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from wellkept.secrets.rules_shapes import count_class_changes, is_random, is_stated_password, shape_rule
 
 _WORD = r"[^\s\"']{4,100}"
+
+
+_SYMBOL_INSIDE = re.compile(r"[A-Za-z0-9][!#$%&*+^~?]")
+
+
+def _is_symbolic(value: str) -> bool:
+    """Return True for `Kiwi!Latch51`, but not for `agent-forwarding` or `id_ed25519`."""
+    return (
+        is_stated_password(value)
+        and any(c.isdigit() for c in value)
+        and any(c.isalpha() for c in value)
+        and _SYMBOL_INSIDE.search(value) is not None
+    )
 
 
 def _is_option_value(value: str) -> bool:
@@ -40,6 +55,15 @@ COMMANDS = (
         check=is_stated_password,
         hits=("sshpass -p '{12}' ssh ann@10.1.2.3", "htpasswd -b .htpasswd ann {12}", "wpa_passphrase home {14}"),
         misses=('sshpass -p "$SSHPASS" ssh ann@host', "sshpass -p <password> ssh", "htpasswd -c .htpasswd ann"),
+    ),
+    shape_rule(
+        "command-password",
+        "ssh ",
+        r"(?i:ssh)\s(?:-\w\s?\S{0,60}\s){0,4}[\w.-]{1,40}@[\w.-]{1,80}[,:]?\s"
+        r"(?i:with|using|mit|avec|con|com|met|and|und|et|y|e)\s[\"'`(]?([^\s\"'`()]{6,100})",
+        check=_is_symbolic,
+        hits=("ssh deploy@10.0.0.4 with {8}!{8}7", "ssh -p 2222 ann@nas.local mit {6}#{6}4"),
+        misses=("ssh deploy@10.0.0.4 with id_ed25519", "ssh ann@nas with agent-forwarding", "ssh a@b and C#"),
     ),
     shape_rule(
         "command-password",

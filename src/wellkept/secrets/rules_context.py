@@ -42,6 +42,11 @@ _AFTER_LINK = re.compile(rf"(?:[ \t](?:{FILLER})(?![^\s:=])){{0,3}}[ \t]?[:=]?\s
 _UNSURE = re.compile(
     rf"(?P<many>e?s\b)?(?:[ \t][\w'-]{{1,30}}+){{0,3}}?[ \t](?:{MAYBE})(?:[ \t](?:{FILLER})){{0,3}}[ \t]{_VALUE}"
 )
+_CHANGED_TO = re.compile(
+    rf"[^\n.;:]{{0,60}}?[ \t](?:ge)?(?:{CHANGED})[^\W\d_]{{0,8}}[ \t](?:to|into|{MAYBE})[ \t]{_VALUE}"
+)
+_STILL = re.compile(rf"[^\n.,;:=]{{0,40}}?[ \t](?:{FILLER})[ \t]{_VALUE}")
+_FOR = re.compile(rf"[ \t](?:for|fur|pour|para|per|voor|dla|od|ot)(?:[ \t][\w-]{{1,30}}){{1,3}}?,?[ \t]{_VALUE}")
 _NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?:[,?]?[ \t](?:\([^()\n]{{1,30}}\)[ \t])?\(?|\(|(?<=[^\x00-\x7f])){_VALUE}")
 
 MIN_SHAPED_CHARS = 8
@@ -68,7 +73,7 @@ _GIVEN = re.compile(
 )
 _STRONG = re.compile(
     r"(?<![^\s\"'`(])(?=[^\s]{0,60}\d)(?=[^\s]{0,60}[A-Za-z]{3})(?![\w.]{1,40}#\d+(?!\S))"
-    r"[\w.-]{2,60}[#!&*^~$][\w.#!&*^~$-]{1,60}(?![^\s\"'`),.;:])"
+    r"[\w.-]{2,60}(?:[#!&*^~$]|%(?![0-9A-F]{2}))[\w.#!&*^~$%-]{1,60}(?![^\s\"'`),.;:])"
 )
 """A value by its own looks, as in `Tournesol!9`, wherever a sentence about a password has it."""
 
@@ -85,6 +90,7 @@ _FOREIGN_OBJECT = re.compile(
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _FIRST_SYLLABLE = "\u0530"
+_GUARDED = re.compile(r"wi-?fi|wlan|router|netflix|e-?mail|correo|correio|posta\b|banco|banca|laptop|server|vpn")
 _COUNTED = re.compile(r"[年月日桁位个個文字]|(?:년|개|자)")
 _AND = re.compile(rf"[.,!?]?[ \t](?:to|auf|and|or|und|oder|y|o|et|ou|a|->|/|then)[ \t]{_VALUE}")
 _NAMED_BEFORE = ("key", "token", "schlussel", "sleutel")
@@ -225,7 +231,9 @@ def _tails(
     if word in _NEEDS_SIGN:
         trust, loose = loose, Certainty.LOOSEST
     for link in _LINK.finditer(lower, after, after + MAX_CHARS_BETWEEN):
-        if not link["link"] or lower.count(" ", after, link.start()) > MAX_WORDS_BETWEEN:
+        # In "passwords with argon2id m=65536" the sign belongs to another word.
+        is_of_other = link["link"] and link["link"][0] == "=" and " " in lower[after : link.start()]
+        if not link["link"] or is_of_other or lower.count(" ", after, link.start()) > MAX_WORDS_BETWEEN:
             break
         if tail := _AFTER_LINK.match(lower, link.end()):
             yield tail, trust
@@ -235,8 +243,26 @@ def _tails(
     if tail := _UNSURE.match(lower, after):
         is_changed = is_changed or _CHANGED_AFTER.match(lower, after, tail.start("value")) is not None
         yield tail, trust if is_changed or _CHANGED_AFTER.match(lower, tail.end()) else loose
+    if tail := _CHANGED_TO.match(lower, after):
+        yield tail, trust
+    if trust is Certainty.PASSWORD and (tail := _STILL.match(lower, after)) and _is_shaped_end(lower, tail):
+        yield tail, trust
+    if trust is not Certainty.PASSWORD and (tail := _FOR.match(lower, after)):
+        yield tail, loose
     if tail := _NEXT.match(lower, after):
         yield tail, _certainty_of_next(lower, tail, word, at, trust, loose, is_changed=is_changed)
+
+
+def _is_shaped_end(lower: str, tail: re.Match[str]) -> bool:
+    """Return True if a clause ends with a value of letters and a digit, as in "the password is still blue-kettle-9"."""
+    value = tail["value"].rstrip(".,;)!?")
+    return (
+        len(value) >= MIN_SHAPED_CHARS
+        and any(c.isdigit() for c in value)
+        and any(c.isalpha() for c in value)
+        and not is_name(value)
+        and lower[tail.end() :].lstrip(" ")[:1] in ("", "\n", "(", ",", ".")
+    )
 
 
 def _certainty_of_next(
@@ -253,7 +279,7 @@ def _certainty_of_next(
         return loose
     if word in _SHORT and _LISTED.search(lower, max(0, at - 40), at) and value[0].isalnum():
         return Certainty.PASSWORD
-    if word in _NEEDS_SIGN:
+    if word in _NEEDS_SIGN and not (is_last and _GUARDED.search(lower, max(0, at - 40), at)):
         return loose
     is_quoted = value[:1] in ("'", '"', "`") and any(c.isdigit() for c in value)
     is_chosen = is_last and len(value) >= MIN_SHAPED_CHARS and not is_name(value)

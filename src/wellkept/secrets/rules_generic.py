@@ -83,7 +83,15 @@ _CODE = (
     r"|(?=[A-Za-z-]{0,12}\d)[0-9A-Za-z]{4,6}(?:-[0-9A-Za-z]{4,6}){1,5}|[a-z]{5}-[a-z]{5}|[0-9a-f]{64}"
     r"|(?=[A-Za-z]{0,9}\d)(?:[0-9a-z]{8,12}|[0-9A-Za-z]{16})))(?!\.?[\w-])"
 )
-_CODES = rf"{_CODE}(?:(?:[\s,;、/|]|(?i:and|und|et|y|e)\s|[-*]\s|\d{{1,2}}[.):]\s){{1,8}}{_CODE}){{0,30}}"
+# Further codes of a list may be letters alone.
+_NEXT_CODE = (
+    rf"(?:{_CODE}|(?:[a-z]{{4,6}}(?:-[a-z]{{4,6}}){{1,3}}|[A-Z]{{4,6}}(?:-[A-Z]{{4,6}}){{1,3}}|[A-Z]{{8,10}})"
+    r"(?!\.?[\w-]))"
+)
+_CODES = (
+    rf"{_CODE}(?:(?:[\s,;、/|~`\"'_()+&•·–→]|(?i:and|und|et|y|e|or|oder|ou|o|и)\s|[-*]\s|\d{{1,2}}[.):]\s"
+    rf"|\[[ x]\]\s){{1,8}}{_NEXT_CODE}){{0,30}}"
+)
 
 _BLOCK = r"-\s?BEGIN [A-Z0-9 ]{0,30}?PRIVATE KEY(?: BLOCK)?\s?-{2,}"
 _BLOCK_HEAD = r"(?:\s|\\[nr])*(?:[A-Z][\w-]{2,20}: [^\n]{0,80}(?:\n|\\n)\s*)*"
@@ -210,7 +218,8 @@ GENERIC = (
     shape_rule(
         "recovery-code",
         _CODE_WORDS,
-        rf"(?i:{_CODE_WORDS})(?:[^\n]{{0,40}}?|[^\n]{{0,40}}\n\s{{0,4}}(?:(?:[-*]|\d{{1,2}}[.):])\s)?)(?<![\w-])({_CODES})(?![\w-])",
+        rf"(?i:{_CODE_WORDS})(?:[^\n]{{0,40}}?|[^\n]{{0,40}}\n\s{{0,4}}"
+        rf"(?:(?:[-*]|\d{{1,2}}[.):])\s)?(?:\[[ xX]\]\s)?)(?<![\w-])({_CODES})(?![\w-])",
         check=_is_code_list,
         hits=(
             "GitHub recovery codes: 3f9a2-{low:5}",

@@ -30,6 +30,10 @@ _DOOR = re.compile(
     r"door|gate\b|alarm|\bsafe\b|tresor|garage|keypad|\block\b|entr(?:y|ance)|\btur\b|haustur|\btor\b|\bporte\b|portail|digicode"
     r"|\bporta\b|portao|cancello|puerta|porton|deur|kluis|poort|\bdor\b|drzwi|bram[ay]|dver|kapi|phone|kart|card|tarjeta|cart[ae]o?\b"
 )
+_CARD = re.compile(
+    r"^\s(?:of|for|to|on|fur|von|zu[rm]?|de|du|della|del|van|voor)\b.*"
+    r"(?:card|karte|carte|carta|tarjeta|phone|handy|bank|safe|locker)$"
+)
 _OTHER_CODE = re.compile(
     r"(?:zip|post(?:al)?|area|country|error|status|exit|dress|discount|promo|voucher|booking|colou?r|source|qr|bar|http"
     r"|ean|swift|iata|icao|icd|boarding|tax|product|course|class|error)[ -]?$"
@@ -45,7 +49,7 @@ _LOGIN = re.compile(
     r"|zugangsdaten|anmeldedaten|identifiants?|credenciales|credenciais|credenziali|inloggegevens|ssh in|default login)"
     r"(?:[ \t](?!user\b)[\w.'-]{1,24}){0,5}?"
     r"\s?(?:[:=]|[ \t](?i:is|are|with|as|using|mit|avec|con|com|met|sind|sont|son))?\s{1,2}[\"'`(]?"
-    r"(?:(?i:user(?:name)?)\s?[:=]?\s?)?([\w.@+-]{2,40})[\"'`]?"
+    r"(?:(?i:user(?:name)?)\s?[:=]?\s?|(?i:my|the|our|his|her|meine?|mon|mi)\s)?([\w.@+-]{2,40})[\"'`]?"
     r"(?:\s?/\s?|:(?!\s)|\s\|\s|[ \t]+(?i:and|with|und|et|y|e)[ \t]+|,[ \t]+)"
     r"(?:(?i:pass(?:word)?|pw)\s?[:=]?\s?)?[\"'`]?((?![\w.+-]{1,64}@[\w-]{1,40}\.\w)[^\s\"'`]{4,100})"
 )
@@ -79,7 +83,9 @@ def _is_year_of(tail: re.Match[str], word: str) -> bool:
     """Return True for a year as in `pin from 2019` or `building code 2021`, where nothing says that it is the code."""
     if tail["link"].strip():
         return False
-    return bool(tail["between"].strip()) if word == "pin" else _YEAR.fullmatch(tail["value"]) is not None
+    if word == "pin" and tail["between"].strip():
+        return not _CARD.search(tail["between"].lower())
+    return _YEAR.fullmatch(tail["value"]) is not None
 
 
 def find_logins(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, int, int]]:

@@ -31,7 +31,7 @@ _PUBLIC = re.compile(
     rf"""(?x)
     (?i:sha-?(?:1|224|256|384|512))[-_/]{_DIGEST}$                     # subresource integrity, Nix, npm
     |AAAA[BCEGI](?:3NzaC1|2VjZHNh|nNrL)                               # a public key of SSH
-    |(?:pk_(?:live|test|prod)_|sb_publishable_|phc_)                   # publishable keys of Stripe, Clerk and others
+    |(?:pk_(?:live|test)_|sb_publishable_|phc_)                   # publishable keys of Stripe, Clerk and others
     |nonce-|RW[QRST][A-Za-z0-9+/]{{53}}$|RU[QRST][A-Za-z0-9+/]{{97}}  # a nonce, a key and a signature of minisign
     |AQ[IE]CAH|Ag[A-D][A-Za-z0-9+/]{{160}}                             # a ciphertext of AWS KMS, a sealed secret
     |[A-Za-z0-9+/]{{20,}}--[A-Za-z0-9+/]{{16}}--[A-Za-z0-9+/]{{22}}    # the credentials of Rails

@@ -15,7 +15,9 @@ MIN_SUFFIX_CHARS = 5
 
 PASSWORDS = """
 password passwort passwd pwd passphrase passcode pass-phrase passw0rd pa$$word p@ssword p@ssw0rd p4ssword p4ssw0rd pw
-psk pass login|password wifi|key wpa|key kennwort wlan-schlüssel netzwerkschlüssel mot|de|passe mots|de|passe mdp
+psk pass login|password code|wifi code|wi-fi code|du|wifi wifi|code wifi-code
+wlan-code codice|wifi código|wifi wifi|key wpa|key kennwort wlan-schlüssel netzwerkschlüssel
+mot|de|passe mots|de|passe mdp
 contraseña contrasena contrasenya contrasinal clave contra|del|wifi senha palavra-passe palavra|passe parola|d'ordine
 wachtwoord ww|van passord~ lösenord~ adgangskode~ salasana~ hasł~ heslo heslem şifre~ parola~ parolas~ parolam~
 jelsz~ пароль~ парол~ κωδικό~ 密码 密碼 口令 パスワード 비밀번호 비번 패스워드 암호 पासवर्ड كلمة|السر كلمة|المرور
@@ -45,11 +47,45 @@ OTHER_KEYS = tuple(
     """public publishable site websocket idempotency cache partition primary foreign sort object request redis recv
     offentlicher openbare next page continuation pub sync cancellation memory price""".split()
 )
+
+
+def _fold_words(words: str) -> str:
+    """Return alternatives of a pattern as the text they are matched against is folded. "|" itself looks like an l."""
+    return "|".join(map(fold, words.split("|")))
+
+
+IS = _fold_words(
+    r"is|was|are|remains|equals|becomes|became|ist|war|wurde|lautet|sind|heisst|est|etait|es|era|sao|zijn|jest|brzmi|je"
+    r"|er|ar|olan|este|la|adalah|should be|will be|has been|being|reads|это|такой|e'"
+)
+MAYBE = _fold_words(
+    r"to|of|as|auf|a|en|naar|op|su|para|por|on|in|e|at|con|mit|with|from|von|de|til|till|na|doi thanh|thanh|menjadi"
+    r"|be|cu|par|by|durch|door|przez|на"
+)
+FILLER = _fold_words(
+    r"now|currently|still|just|again|literally|simply|set|changed|reset|updated|rotated|to|be|back|always|jetzt|nun"
+    r"|aktuell|maintenant|désormais|ahora|agora|adesso|ora|nu|also|the same|equal|as follows|as|new one|exactly|called"
+    r"|ficou|quedó|artık|şimdi|teraz|już|nyní|acum|sekarang|nyt|теперь|сейчас"
+)
+CHANGED = _fold_words(
+    r"set|chang|reset|updat|rotat|mak|made|switch|chose|ändert|setzt|umgestellt|wechs|cambi|mud|alter|troqu|redefin"
+    r"|modific|restablec|reinitialis|bytt|byt|ändr|skift|endr|vaih|valtozt|schimb|zmien|změn|ustaw|verander|gewijzig"
+    r"|değiş|yapt|oldu|doi|đoi|ganti|replac|remplac|reemplaz|substitu|sostitu|vervang|zastąp|zmieni|pick|genomm|wähl"
+    r"|смени|поменя|замени|постави|установи"
+)
+NEW = _fold_words(
+    r"new|neu|nuev|nouv|nov[aeyo]|nuov|nieuw|nya?\b|nytt|yeni|uusi|baru|moi\b|uj\b|noua|mój|moje|nowe|nowy|новы|новое|новая"
+)
+BETWEEN = r"(?:c'est|it'?s|it is|now|new (?:one )?is|neu(?:es)? ist|ist jetzt|use|try|ficou|es|e')(?:[ \t]now)?"
+"""Words that continue a sentence about a password after a comma."""
+
+
 OTHER_MEANING = re.compile(
     r"[\s_-]*(?:s\s+)?(?:manager|managers|polic|reset|hash|length|field|form\b|rotat|strength|generat|vault|protect|less"
     r"|prompt|hint|expir|rules?\b|requirement|recover|limit|count|budget|usage|price|pricing|bucket|type|ring|ttl"
     r"|lifetime|endpoint|window|name|economic|santa|sauce|store|stores\b|path|ref\b|format|prefix|style|based|auth"
-    r"|entropy|audit|check|input|box|screen|page|link|email|mail|table|column|version|size|cost|per\b|stream|id\b|ids\b"
+    r"|entropy|audit|check|input|box|screen|page|link|(?:e-?)?mail(?!(?:[ \t][\w'-]{1,20}){0,4}?(?:[ \t](?:"
+    rf"{IS})[\s:]|\s?[:=]))|table|column|version|size|cost|per\b|stream|id\b|ids\b"
     r"|scanning|scanner|detection|leak|sharing|service\b|issuer|verif|validat|complexity|spray|stuff|crack|dump|login\b"
     r"|value|pair|space|schema|order|board|stone|point|takeaway|result|idea|insight|player|feature|word|facts?\b"
     r"|ceremony|derivation|exchange|file|fob|chain|card|layout|binding|signature|map|press|stroke|metric|performance"
@@ -57,25 +93,11 @@ OTHER_MEANING = re.compile(
     r"|env\b|publi|pubbl|regex|pattern)"
 )
 
-IS = (
-    r"is|was|are|remains|equals|becomes|ist|war|lautet|sind|heisst|est|etait|es|era|sao|zijn|jest|brzmi|je|er|ar|olan|este"
-    r"|la|adalah|should be|will be|has been|being|reads|это|такой|e'"
-)
-MAYBE = (
-    r"to|of|as|auf|a|en|naar|op|su|para|por|on|in|e|at|con|mit|with|from|von|de|til|till|na|doi thanh|thanh|menjadi"
-    r"|be|cu"
-)
-FILLER = (
-    r"now|currently|still|just|again|literally|simply|set|changed|reset|updated|rotated|to|be|back|always|jetzt|nun"
-    r"|aktuell|maintenant|ahora|agora|adesso|nu|also|the same|equal|as follows|as|new one|exactly|called"
-)
-CHANGED = (
-    r"set|chang|reset|updat|rotat|mak|made|switch|chose|andert|setzt|umgestellt|wechs|cambi|mud|alter|troqu|redefin"
-    r"|modific|restablec|reinitialis|bytt|byt|andr|skift|endr|vaih|valtozt|schimb|zmien|zmen|ustaw|verander|gewijzig|degist|yapt|oldu|doi|đoi|ganti"
-)
-NEW = r"new|neu|nuev|nouv|nov[aeyo]|nuov|nieuw|nya?\b|nytt|yeni|uusi|baru|moi\b|uj\b|noua|mój|moje"
-BETWEEN = r"(?:c'est|it'?s|it is|now|new (?:one )?is|neu(?:es)? ist|ist jetzt|use|try|ficou|es|e')(?:[ \t]now)?"
-"""Words that continue a sentence about a password after a comma."""
+
+COMPOUNDED = tuple("passwort kennwort wachtwoord losenord passord adgangskode".split())
+"""Words that end compounds, as in "Bankpasswort"."""
+
+_PARAMETER = re.compile(r"[?&][A-Za-z_]{1,10}$")
 
 
 def prepare_words(names: str) -> dict[str, None]:
@@ -106,6 +128,8 @@ def find_words(view: TextView, words: dict[str, None], keys: frozenset[str]) -> 
                     and before.isupper()
                     and text[at + len(word) : at + len(word) + 1] == "="
                 )
+                or (word in COMPOUNDED and before.isalpha())
+                or (text.startswith("=", at + len(word)) and _PARAMETER.search(text, max(0, at - 12), at))
             ):
                 yield word, at
             at = lower.find(word, at + len(word))
