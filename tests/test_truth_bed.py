@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.truth.data import Person, read_people
+from benchmarks.truth.__main__ import STATEMENTS
+from benchmarks.truth.data import Person, is_held_out, read_people, read_rows
 
 KINDS = {"changed", "unchanged", "past", "unknown", "forgotten"}
 CHANGES = {"cue", "no cue", "partial", "reversal", "also", "forget"}
@@ -71,6 +72,25 @@ def test_conversations_are_long_and_in_order(person: Person) -> None:
     assert times == sorted(times)
     assert len({turn.session for turn in person.turns}) >= 7
     assert {change for turn in person.turns for change in turn.changes} <= CHANGES
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize("held_out", [False, True], ids=["tuned on", "held out"])
+def test_every_line_is_in_its_half(name: str, held_out: bool) -> None:
+    firsts = [next(iter(row.values())) for row in read_rows(name, held_out=held_out)]
+
+    assert len(firsts) == len(set(firsts))
+    assert {is_held_out(first) for first in firsts} == {held_out}
+
+
+@pytest.mark.parametrize("held_out", [False, True], ids=["tuned on", "held out"])
+def test_sentences_and_requests_have_what_is_measured(held_out: bool) -> None:
+    sentences, requests = (read_rows(name, held_out=held_out) for name in ("sentences", "forget"))
+
+    assert {row["label"] for row in sentences} == {"user", "other", "nothing"}
+    assert all(("who" in row) == (row["label"] == "other") for row in sentences)
+    assert all(row["maybe"] or row["stay"] for row in requests)
+    assert not any(row["go"] and row["maybe"] for row in requests)
 
 
 def _words(text: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Measure current truth at the public verb: what prompts show after people changed, corrected and withdrew facts.
 
-`--people` names some of them; `--held-out` measures those that nobody tunes on; `--misses` prints what went wrong, of
-the others only. `--set capture_turns=true` measures with another setting than the default.
+`--people` and `--statements` measure one part; `--held-out` the half that nobody tunes on; `--misses` prints what went
+wrong, of the other half only. `--set capture_turns=true` measures with another setting than the default.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 
-from benchmarks.truth.data import read_people
+from benchmarks.truth.data import read_people, read_rows
 from benchmarks.truth.people import HEADERS, measure_person, render_people
+from benchmarks.truth.statements import measure_statements
 from wellkept import Settings
+
+STATEMENTS = ("pairs_en", "pairs_de", "pairs_fr", "pairs_es", "keep", "sentences", "forget", "never")
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
-    parser.add_argument("--people", nargs="*", metavar="NAME", help="only those with these names")
+    parser.add_argument("--people", nargs="*", metavar="NAME", help="only people: all, or those with these names")
+    parser.add_argument("--statements", action="store_true", help="only pairs, sentences and requests to forget")
     parser.add_argument("--held-out", action="store_true", help="the half that rules must not be tuned on")
     parser.add_argument("--misses", action="store_true", help="print every miss; refused with --held-out")
     parser.add_argument("--set", dest="changed", action="append", default=[], metavar="NAME=VALUE", help="a setting")
@@ -27,7 +31,11 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("Misses of the held-out half are not shown, so that nobody tunes on them.")
     misses: list[str] = []
     settings = _settings(given.changed)
-    _print_table(HEADERS, _measure_people(given.people or (), settings, misses, held_out=given.held_out))
+    if not given.statements:
+        _print_table(HEADERS, _measure_people(given.people or (), settings, misses, held_out=given.held_out))
+    if given.people is None:
+        rows = {name: read_rows(name, held_out=given.held_out) for name in STATEMENTS}
+        _print_table(("statements", "figure"), measure_statements(rows, settings, misses))
     if given.misses:
         print("", *misses, sep="\n")
     return 0
