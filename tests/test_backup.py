@@ -16,7 +16,7 @@ import pytest
 
 from wellkept import Invalid, Settings, Wellkept
 from wellkept.api.agent import AgentMemory
-from wellkept.lazy import zstd
+from wellkept.compression import zstd
 from wellkept.store.sqlite import backup
 
 LONG = "line of a log\n" * 3000

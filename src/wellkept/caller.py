@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from wellkept.arguments import checked
 from wellkept.errors import Forbidden, Invalid
-from wellkept.lazy import dataclass
 from wellkept.model import KeyScope, Origin
 
 OPERATOR, CLI, MCP = "operator", "cli", "mcp"

@@ -6,9 +6,9 @@ import wellkept
 from tests.cli.program import Program
 from wellkept.cli.app import GROUPS, load_commands
 
-HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "wellkept.api.wellkept", "rich", "uvicorn", "yaml")
-NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai wellkept.language.cues
-    wellkept.secrets.rules_scan wellkept.server rich uvicorn yaml backports.zstd""".split()
+HEAVY = ("apsw", "fastapi", "mcp", "psycopg", "wellkept.api.wellkept", "rich", "uvicorn", "yaml")
+NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai wellkept.upkeep.erase wellkept.server rich uvicorn
+    yaml""".split()
 CODE = """
 import sys
 from wellkept.cli import main
@@ -28,7 +28,7 @@ def loaded(program: Program, *arguments: str) -> set[str]:
 
 def test_help_loads_nothing_heavy(program: Program) -> None:
     for arguments in (["--help"], ["remember", "--help"], ["db", "distribute", "--help"]):
-        assert not loaded(program, *arguments) & {*HEAVY, "wellkept.language.cues"}
+        assert not loaded(program, *arguments) & {*HEAVY}
     assert not (program.folder / "notes.db").exists()
 
 

@@ -16,8 +16,8 @@ import pytest
 from tests.conformance.examples import LATER, NOW, add_detail, detail
 from tests.conformance.test_details import LONG, whole
 from tests.processes import CLEAN
+from wellkept.compression import zstd
 from wellkept.errors import Invalid, StoreError
-from wellkept.lazy import zstd
 from wellkept.model import Owner
 from wellkept.providers.archives import Archives
 from wellkept.store import SqlStore, open_store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
 from wellkept.api.agent_curation import AgentCuration
 from wellkept.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
@@ -17,27 +17,20 @@ from wellkept.caller import current_caller
 from wellkept.knowledge.search import KnowledgeOptions
 from wellkept.language.json_values import check_depth
 from wellkept.language.numbers import check_whole
-from wellkept.lazy import LazyModule
 from wellkept.memory.rules_conditions import SESSION_FIELDS
 from wellkept.memory.rules_trust import check_removal
 from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
 from wellkept.ports import Place
+from wellkept.prompt import gather
 from wellkept.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
 from wellkept.prompt.rules_tokens import count_message
 from wellkept.prompt.rules_window import private_memory
 from wellkept.recall.question import RecallRequest
 from wellkept.recall.recall import check_limit
 from wellkept.recall.rules_purposes import check_purpose, recall_block
-
-if TYPE_CHECKING:
-    from wellkept.prompt import gather
-    from wellkept.tools import catalog
-    from wellkept.tools import guidance as guides
-else:
-    gather = LazyModule("wellkept.prompt.gather")
-    catalog = LazyModule("wellkept.tools.catalog")
-    guides = LazyModule("wellkept.tools.guidance")
+from wellkept.tools import catalog
+from wellkept.tools import guidance as guides
 
 
 class AgentTranscripts(AgentView):

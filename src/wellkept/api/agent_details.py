@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, Unpack
+from typing import IO, Any, Unpack
 
 from wellkept.api.agent_records import AgentView
 from wellkept.arguments import RawText
 from wellkept.caller import current_caller
+from wellkept.details import capture as outputs
+from wellkept.details import pieces
 from wellkept.details.capturing import captured
 from wellkept.details.rules_keys import parse_part
 from wellkept.errors import Invalid
 from wellkept.language.names import proposal_seq
 from wellkept.language.numbers import check_whole
-from wellkept.lazy import LazyModule
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.rules_trust import check_removal
 from wellkept.model import Captured, Detail, DetailPage, Proposal, ProposalState
 from wellkept.ports import Place
 from wellkept.recall.recall import check_limit
-
-if TYPE_CHECKING:
-    from wellkept.details import capture as outputs
-    from wellkept.details import pieces
-else:
-    outputs = LazyModule("wellkept.details.capture")
-    pieces = LazyModule("wellkept.details.pieces")
 
 MAX_PAGE = 500
 

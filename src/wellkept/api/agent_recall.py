@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from wellkept.api.agent_records import MAX_PAGE, AgentView, trace_operation
 from wellkept.errors import Invalid
-from wellkept.lazy import lazy_class
 from wellkept.memory.drafts import check_moment
 from wellkept.memory.filters import MemoryFilters, check_filters
 from wellkept.memory.rules_kinds import check_kind
 from wellkept.model import Explanation, KindName, MapPoint, Recalled, Source, SourceName
+from wellkept.recall.explain import Explain
 from wellkept.recall.question import RecallRequest
 from wellkept.recall.recall import check_limit, refuse_former
 from wellkept.recall.rules_purposes import check_purpose
-
-if TYPE_CHECKING:
-    from wellkept.recall.explain import Explain
-else:
-    Explain = lazy_class("wellkept.recall.explain.Explain")
 
 MAP_POINTS = 400
 """Default number of memories on a map."""

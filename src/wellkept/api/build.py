@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from wellkept.access.idempotency import Idempotency
 from wellkept.access.keys import ApiKeys
+from wellkept.details.capture import Capture
+from wellkept.details.describe import Describe
+from wellkept.details.details import Details
 from wellkept.history.rules_audit import check_key
 from wellkept.knowledge.search import PassageSearch, SearchKnowledge
 from wellkept.knowledge.skills import Skills
-from wellkept.lazy import dataclass, lazy_class
+from wellkept.memory.items import Items
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.remember import Remember
 from wellkept.memory.rules_categories import Category, make_lifetimes
@@ -18,8 +23,13 @@ from wellkept.memory.rules_trust import Judge, judge_memory
 from wellkept.memory.similar import Similar
 from wellkept.model import Kind, Owner
 from wellkept.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
+from wellkept.prompt.assemble import Assemble
 from wellkept.prompt.blocks import Inject
-from wellkept.prompt.prompt_log import ContextCalls
+from wellkept.prompt.conversation import Conversations
+from wellkept.prompt.fold import FoldTurns
+from wellkept.prompt.gather import Gather
+from wellkept.prompt.prompt_log import ContextCalls, InspectContextCall
+from wellkept.prompt.references import OffloadPieces
 from wellkept.prompt.transcripts import TranscriptWriter
 from wellkept.recall.history_source import AuditSource, StepSource
 from wellkept.recall.knowledge_source import KnowledgeSource
@@ -33,58 +43,19 @@ from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.maintain import Maintain
 from wellkept.upkeep.resting import GuardedModel
 from wellkept.upkeep.schedule import MaintenanceSchedule
+from wellkept.upkeep.stats import CountTenant
 
 if TYPE_CHECKING:
-    from wellkept.access.idempotency import Idempotency
-    from wellkept.details.capture import Capture
-    from wellkept.details.describe import Describe
-    from wellkept.details.details import Details
     from wellkept.history.workflows import RecordWorkflows
     from wellkept.knowledge.ingest import Ingest
     from wellkept.memory.consolidate import Consolidate
     from wellkept.memory.facts import ExtractFacts
-    from wellkept.memory.items import Items
     from wellkept.memory.restoring import RestoreMemories
-    from wellkept.prompt.assemble import Assemble
-    from wellkept.prompt.conversation import Conversations
-    from wellkept.prompt.fold import FoldTurns
-    from wellkept.prompt.gather import Gather
-    from wellkept.prompt.prompt_log import InspectContextCall
-    from wellkept.prompt.references import OffloadPieces
     from wellkept.secrets.stored import SecretScan
     from wellkept.transfer.export import Export
-    from wellkept.transfer.foreign import ForeignImport
-    from wellkept.transfer.restore import Import, Restore
+    from wellkept.transfer.restore import Import
     from wellkept.upkeep.checkup import Checkup, RepairIndex
     from wellkept.upkeep.erase import Erase
-    from wellkept.upkeep.stats import CountTenant
-else:
-    # Few programs use all of these.
-    Idempotency = lazy_class("wellkept.access.idempotency.Idempotency")
-    Capture = lazy_class("wellkept.details.capture.Capture")
-    Describe = lazy_class("wellkept.details.describe.Describe")
-    Details = lazy_class("wellkept.details.details.Details")
-    RecordWorkflows = lazy_class("wellkept.history.workflows.RecordWorkflows")
-    Ingest = lazy_class("wellkept.knowledge.ingest.Ingest")
-    Consolidate = lazy_class("wellkept.memory.consolidate.Consolidate")
-    ExtractFacts = lazy_class("wellkept.memory.facts.ExtractFacts")
-    Items = lazy_class("wellkept.memory.items.Items")
-    RestoreMemories = lazy_class("wellkept.memory.restoring.RestoreMemories")
-    SecretScan = lazy_class("wellkept.secrets.stored.SecretScan")
-    Assemble = lazy_class("wellkept.prompt.assemble.Assemble")
-    Conversations = lazy_class("wellkept.prompt.conversation.Conversations")
-    FoldTurns = lazy_class("wellkept.prompt.fold.FoldTurns")
-    Gather = lazy_class("wellkept.prompt.gather.Gather")
-    InspectContextCall = lazy_class("wellkept.prompt.prompt_log.InspectContextCall")
-    OffloadPieces = lazy_class("wellkept.prompt.references.OffloadPieces")
-    Export = lazy_class("wellkept.transfer.export.Export")
-    ForeignImport = lazy_class("wellkept.transfer.foreign.ForeignImport")
-    Import = lazy_class("wellkept.transfer.restore.Import")
-    Restore = lazy_class("wellkept.transfer.restore.Restore")
-    Checkup = lazy_class("wellkept.upkeep.checkup.Checkup")
-    RepairIndex = lazy_class("wellkept.upkeep.checkup.RepairIndex")
-    Erase = lazy_class("wellkept.upkeep.erase.Erase")
-    CountTenant = lazy_class("wellkept.upkeep.stats.CountTenant")
 
 PARTS = ("similarity", "recency", "importance", "source")
 """Parts of a recall score that have a weight in the settings."""
@@ -109,9 +80,9 @@ class Services:
         self, store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
     ) -> None:
         """Build the services from the settings. Raises: Invalid."""
-        export_key = check_key(settings.export_key, "export_key")
+        self._export_key = check_key(settings.export_key, "export_key")
         self.store, self.now, self.tokens, self.skills = store, now, outside.tokens, outside.skills
-        self._embedding, self._settings = embedding, settings
+        self._embedding, self._settings, self._outside = embedding, settings, outside
         self._summary, self._fast = _guard_models(outside.models, now)
         self.rested_models = tuple(dict.fromkeys(each for each in (self._summary, self._fast) if each is not None))
         limited = [each.value for each in Category if each is not Category.EXPLICIT]
@@ -119,18 +90,10 @@ class Services:
         self.judge: Judge = partial(judge_memory, mode=settings.suspicious)
         self.guard, self.echoes = SecretGuard(store, now, mode=settings.secrets), LoopGuard(store, now)
         self.stats, self.keys, self.idempotency = CountTenant(store, now), ApiKeys(store, now), Idempotency(store, now)
-        self.checkup = Checkup(store, now, agent=Owner(settings.tenant, settings.agent))
-        self.mend_index, self.scan = RepairIndex(store, now), SecretScan(store, self.guard)
-        self.workflows = RecordWorkflows(store, self.guard, now)
         self._add_maintenance()
         self._add_writers()
         self._add_readers()
         self._add_prompts()
-        self.ingest = Ingest(store, embedding, self.guard, outside.files, now)
-        self.export = Export(store, outside.archives, now, key=export_key)
-        self.import_ = self._build_import(outside, export_key)
-        caches = (self.echoes, self.assemble, self.context_calls, self.keys, embedding, self.stats)
-        self.erase = Erase(store, self.consolidate, now, waiting=(self.retrieved, self.context_calls), caches=caches)
 
     def _add_maintenance(self) -> None:
         settings = self._settings
@@ -168,23 +131,8 @@ class Services:
             on_step=self.schedule.request,
             on_first=self.schedule.nudge,
         )
-        self.restore = RestoreMemories(store, self._embedding, self.judge, now, lifetimes=self._lifetimes)
         self.transcripts = TranscriptWriter(store, self.remember, guard, now, is_capturing=settings.capture_turns)
         self.similar = Similar(store, self._embedding, now)
-        is_noted = settings.workspace is None
-        self.consolidate = Consolidate(
-            store, self.remember, guard, now, model=self._summary, policy=settings.consolidation, is_noted=is_noted
-        )
-        self.facts = ExtractFacts(
-            store,
-            self.remember,
-            guard,
-            self.similar,
-            now,
-            model=self._summary,
-            is_noted=is_noted,
-            is_automatic=settings.extract_facts,
-        )
         self.details = Details(store, guard, Describe(self._fast if settings.detail_summary == "model" else None), now)
         self.capture = Capture(self.details, self.tokens, threshold=settings.capture_threshold)
 
@@ -245,19 +193,101 @@ class Services:
             settings=settings,
         )
 
-    def _build_import(self, outside: Dependencies, export_key: str) -> Import:
-        store, now, settings, archives = self.store, self.now, self._settings, outside.archives
-        restore = Restore(store, self._embedding, archives, now, audit_key=settings.audit_key, export_key=export_key)
-        foreign = ForeignImport(
-            store,
+    # Programs that never use these do not import them either. They have no state but erase's, which is that of others.
+
+    @cached_property
+    def checkup(self) -> Checkup:
+        from wellkept.upkeep.checkup import Checkup
+
+        return Checkup(self.store, self.now, agent=Owner(self._settings.tenant, self._settings.agent))
+
+    @cached_property
+    def mend_index(self) -> RepairIndex:
+        from wellkept.upkeep.checkup import RepairIndex
+
+        return RepairIndex(self.store, self.now)
+
+    @cached_property
+    def scan(self) -> SecretScan:
+        from wellkept.secrets.stored import SecretScan
+
+        return SecretScan(self.store, self.guard)
+
+    @cached_property
+    def workflows(self) -> RecordWorkflows:
+        from wellkept.history.workflows import RecordWorkflows
+
+        return RecordWorkflows(self.store, self.guard, self.now)
+
+    @cached_property
+    def restore(self) -> RestoreMemories:
+        from wellkept.memory.restoring import RestoreMemories
+
+        return RestoreMemories(self.store, self._embedding, self.judge, self.now, lifetimes=self._lifetimes)
+
+    @cached_property
+    def consolidate(self) -> Consolidate:
+        from wellkept.memory.consolidate import Consolidate
+
+        settings = self._settings
+        return Consolidate(
+            self.store,
             self.remember,
-            self.items,
-            self.transcripts,
             self.guard,
-            now,
-            settings,
+            self.now,
+            model=self._summary,
+            policy=settings.consolidation,
+            is_noted=settings.workspace is None,
         )
-        return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
+
+    @cached_property
+    def facts(self) -> ExtractFacts:
+        from wellkept.memory.facts import ExtractFacts
+
+        settings = self._settings
+        return ExtractFacts(
+            self.store,
+            self.remember,
+            self.guard,
+            self.similar,
+            self.now,
+            model=self._summary,
+            is_noted=settings.workspace is None,
+            is_automatic=settings.extract_facts,
+        )
+
+    @cached_property
+    def ingest(self) -> Ingest:
+        from wellkept.knowledge.ingest import Ingest
+
+        return Ingest(self.store, self._embedding, self.guard, self._outside.files, self.now)
+
+    @cached_property
+    def export(self) -> Export:
+        from wellkept.transfer.export import Export
+
+        return Export(self.store, self._outside.archives, self.now, key=self._export_key)
+
+    @cached_property
+    def import_(self) -> Import:
+        from wellkept.transfer.foreign import ForeignImport
+        from wellkept.transfer.restore import Import, Restore
+
+        store, now, settings, archives = self.store, self.now, self._settings, self._outside.archives
+        restore = Restore(
+            store, self._embedding, archives, now, audit_key=settings.audit_key, export_key=self._export_key
+        )
+        foreign = ForeignImport(store, self.remember, self.items, self.transcripts, self.guard, now, settings)
+        return Import(archives, restore, foreign, self._outside.formats, agent=settings.agent)
+
+    @cached_property
+    def erase(self) -> Erase:
+        from wellkept.upkeep.erase import Erase
+
+        caches = (self.echoes, self.assemble, self.context_calls, self.keys, self._embedding, self.stats)
+        return Erase(
+            self.store, self.consolidate, self.now, waiting=(self.retrieved, self.context_calls), caches=caches
+        )
 
 
 def _guard_models(models: Models, now: Clock) -> tuple[GuardedModel | None, GuardedModel | None]:

@@ -16,7 +16,6 @@ from wellkept.arguments import CheckedMethods
 from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, NotFound
 from wellkept.language.names import check_user
-from wellkept.lazy import LazyModule
 from wellkept.memory.rules_agents import AgentFields, check_agent_fields
 from wellkept.memory.rules_conditions import SESSION_FIELDS
 from wellkept.memory.rules_trust import check_decision
@@ -39,15 +38,13 @@ from wellkept.model import (
 )
 from wellkept.ports import Place, place_of
 from wellkept.recall.recall import check_limit
+from wellkept.transfer import foreign
 from wellkept.upkeep.report import MaintenanceReport
 from wellkept.upkeep.stats import DAYS, keep_agents
 from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.api.build import Services
-    from wellkept.transfer import foreign
-else:
-    foreign = LazyModule("wellkept.transfer.foreign")
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from wellkept.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
 from wellkept.api.tenant import TenantView
@@ -15,12 +15,12 @@ from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.history.rules_history import COMPLETED, OWN_AREAS
+from wellkept.knowledge import ingest as filing
 from wellkept.knowledge.report import IngestReport
 from wellkept.knowledge.rules_documents import check_category
 from wellkept.knowledge.search import KnowledgeOptions
 from wellkept.language.json_values import check_storable
 from wellkept.language.numbers import check_before, check_whole
-from wellkept.lazy import LazyModule
 from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, EQUAL, EVENT_FIELDS, Comparison, join_conditions
 from wellkept.memory.rules_trust import check_decision
 from wellkept.memory.rules_where import Where, parse_filter
@@ -41,14 +41,8 @@ from wellkept.model import (
 from wellkept.recall.recall import check_limit
 from wellkept.secrets.check import REJECTED
 from wellkept.secrets.stored import Sighting
+from wellkept.tools import catalog
 from wellkept.upkeep.walk import Progress
-
-if TYPE_CHECKING:
-    from wellkept.knowledge import ingest as filing
-    from wellkept.tools import catalog
-else:
-    filing = LazyModule("wellkept.knowledge.ingest")
-    catalog = LazyModule("wellkept.tools.catalog")
 
 MAX_MESSAGE_CHARS = 2_000
 MAX_META_CHARS = 10_000

@@ -12,8 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
+from wellkept import store
 from wellkept.access.logins import Logins
 from wellkept.api.agent import AgentMemory
 from wellkept.api.tenant import (
@@ -28,12 +29,13 @@ from wellkept.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge
 from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
+from wellkept.knowledge.files import Files
 from wellkept.knowledge.skill_files import SkillFolders
 from wellkept.knowledge.skills import Skills
 from wellkept.language.names import check_tenant
-from wellkept.lazy import LazyModule, lazy_class
 from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
 from wellkept.ports import Clock, Embedder, Store, TokenCounter
+from wellkept.providers.archives import Archives
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 from wellkept.providers.models import GivenModel, open_models
 from wellkept.providers.tokenizers import open_tokenizer
@@ -43,18 +45,6 @@ from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.report import MaintenanceReport
 from wellkept.upkeep.rules_erasure import is_as_issued
 from wellkept.upkeep.walk import Progress
-
-if TYPE_CHECKING:
-    from wellkept import store
-    from wellkept.api import build
-    from wellkept.importers import Importers
-    from wellkept.knowledge.files import Files
-    from wellkept.providers.archives import Archives
-else:
-    store, build = LazyModule("wellkept.store"), LazyModule("wellkept.api.build")
-    Archives = lazy_class("wellkept.providers.archives.Archives")
-    Files = lazy_class("wellkept.knowledge.files.Files")
-    Importers = lazy_class("wellkept.importers.Importers")
 
 __all__ = ["AgentMemory", "TenantMemory", "Wellkept"]
 
@@ -120,6 +110,10 @@ class Wellkept(CheckedMethods):
             self._embedding = self._open_embedding(embedder, replace_embedder)
             opened.pop_all()
         self._store.embed_notes_with(self._embedding.of_notes)
+        # Here, so that importing the class costs little.
+        from wellkept.api import build
+        from wellkept.importers import Importers
+
         outside = build.Dependencies(
             models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 
 import click
@@ -11,7 +12,6 @@ from click.shell_completion import get_completion_class
 
 import wellkept
 from wellkept.cli.run import Command, build_command
-from wellkept.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

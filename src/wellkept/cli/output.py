@@ -11,11 +11,11 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol, cast
 
 from wellkept.cli.text import UNSAFE, mark, safe
-from wellkept.lazy import dataclass
 from wellkept.model import Json
 
 REPORT_EVERY = 1000

@@ -14,6 +14,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
@@ -29,7 +30,6 @@ from wellkept.cli.parameters import HelpfulCommand, Option, build_parameter
 from wellkept.cli.text import safe
 from wellkept.errors import Invalid, ModelError, NotFound, StoreBusy, StoreError, WellkeptError
 from wellkept.language.names import check_user
-from wellkept.lazy import dataclass
 from wellkept.program import advise_install
 from wellkept.settings import Settings, load_numpy_with_one_thread
 

@@ -12,14 +12,21 @@ import random
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from wellkept.client.decoding import build_error
 from wellkept.errors import ERROR_HEADER, Invalid, RequestInProgress, StoreAway, StoreError, TimedOut, WellkeptError
-from wellkept.lazy import LazyModule
 from wellkept.model import Json
 from wellkept.program import advise_install
+
+# It is optional, and importing the class must say so only when a client is made.
+HAS_HTTPX = find_spec("httpx2") is not None
+if HAS_HTTPX:
+    import httpx2
+
+    from wellkept.providers import endpoint
 
 T = TypeVar("T")
 Plan = Generator["HttpRequest | float", Any, T]
@@ -30,9 +37,6 @@ CONNECT_SECONDS = 10.0
 MAX_CONNECTIONS = 100
 GATEWAY = frozenset({502, 503, 504})
 """Status codes after which a request may succeed if a proxy, and not wellkept, answered."""
-
-# It needs httpx2, which is optional.
-endpoint: Any = LazyModule("wellkept.providers.endpoint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +57,9 @@ class ServerAddress:
 
     def __init__(self, url: str, key: str, *, timeout: float, retries: int) -> None:
         """Raises: Invalid, also when a package is missing."""
-        try:
-            address = endpoint.check_address(url, "The address", key="`key`", example="http://127.0.0.1:8077")
-        except ModuleNotFoundError as error:
-            raise Invalid(f"A client needs the package {error.name!r}; {advise_install('client')}") from error
+        if not HAS_HTTPX:
+            raise Invalid(f"A client needs the package 'httpx2'; {advise_install('client')}")
+        address = endpoint.check_address(url, "The address", key="`key`", example="http://127.0.0.1:8077")
         if retries < 0 or not timeout > 0:
             raise Invalid("`timeout` is a number of seconds above 0, `retries` a whole number from 0.")
         self.url = address.geturl().rstrip("/")
@@ -64,14 +67,14 @@ class ServerAddress:
         secret = endpoint.check_key(key, "`key`") if key.strip() else ""
         self._options: Json = {
             "headers": {"Authorization": f"Bearer {secret}"} if secret else {},
-            "timeout": endpoint.httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
-            "limits": endpoint.httpx2.Limits(max_connections=MAX_CONNECTIONS),
+            "timeout": httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
+            "limits": httpx2.Limits(max_connections=MAX_CONNECTIONS),
             "verify": endpoint.load_certificates(),
         }
 
     def open(self, kind: str) -> Any:
         """Open an `httpx2.Client` or `httpx2.AsyncClient`."""
-        return getattr(endpoint.httpx2, kind)(**self._options)
+        return getattr(httpx2, kind)(**self._options)
 
     def exchange(self, request: HttpRequest) -> Plan[Any]:
         """Send a request until it is answered or has failed too often; return the JSON of the answer.
@@ -86,7 +89,7 @@ class ServerAddress:
             pause = min(FIRST_PAUSE * 2**attempt, endpoint.LONGEST_PAUSE) * random.uniform(0.5, 1.5)
             outcome = yield request
             if isinstance(outcome, Exception):
-                is_unsent = isinstance(outcome, endpoint.httpx2.ConnectError | endpoint.httpx2.ConnectTimeout)
+                is_unsent = isinstance(outcome, httpx2.ConnectError | httpx2.ConnectTimeout)
                 may_have_run = may_have_run or not is_unsent
                 failure, can_retry = self._describe(outcome), is_unsent or request.method not in ("PATCH", "PUT")
                 can_retry = can_retry and not isinstance(failure, TimedOut)
@@ -105,8 +108,8 @@ class ServerAddress:
 
     def _describe(self, error: Exception) -> WellkeptError:
         """Describe the failure of a connection in a sentence that says what to check."""
-        is_late = isinstance(error, endpoint.httpx2.TimeoutException)
-        if is_late and not isinstance(error, endpoint.httpx2.ConnectTimeout | endpoint.httpx2.PoolTimeout):
+        is_late = isinstance(error, httpx2.TimeoutException)
+        if is_late and not isinstance(error, httpx2.ConnectTimeout | httpx2.PoolTimeout):
             failure: WellkeptError = TimedOut(f"{self.url} did not answer in time; ask for less, or raise `timeout`.")
         else:
             failure = StoreAway(f"{self.url} cannot be reached; check the address, and that the server runs.")
@@ -176,7 +179,7 @@ class PlainConnection:
             raise StoreError(CLOSED)
         try:
             return self._http.request(step.method, self.address.url + step.path, **_options(step))
-        except endpoint.httpx2.RequestError as error:
+        except httpx2.RequestError as error:
             return error
 
     def close(self) -> None:
@@ -209,7 +212,7 @@ class AsyncConnection:
             raise StoreError(CLOSED)
         try:
             return await self._http.request(step.method, self.address.url + step.path, **_options(step))
-        except endpoint.httpx2.RequestError as error:
+        except httpx2.RequestError as error:
             return error
 
     async def close(self) -> None:

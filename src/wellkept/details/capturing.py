@@ -15,16 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from wellkept.arguments import RawText, checked
 from wellkept.errors import Invalid, StoreError
-from wellkept.lazy import LazyModule
-
-if TYPE_CHECKING:
-    from wellkept.tools import catalog
-else:
-    catalog = LazyModule("wellkept.tools.catalog")
+from wellkept.tools import catalog
 
 TOOL_OUTPUT = "tool_output"
 PART_TYPES = frozenset(

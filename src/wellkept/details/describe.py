@@ -7,10 +7,10 @@ redacted. If the model fails, the description by rules is used, and the failure 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from wellkept.details.rules_digest import TextDigest, TextDigester
 from wellkept.errors import ModelError
-from wellkept.lazy import dataclass
 from wellkept.prompt.rules_escaping import to_one_line
 from wellkept.prompt.rules_transcript_digest import cut_at_sentence
 from wellkept.upkeep.resting import GuardedModel

@@ -8,6 +8,7 @@ lines around them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,6 @@ from wellkept.deadline import check_deadline
 from wellkept.details.parts import StoredText
 from wellkept.details.rules_keys import PartRequest
 from wellkept.errors import Invalid
-from wellkept.lazy import dataclass
 from wellkept.model import DetailPage
 
 MAX_LINE_CHARS = 400

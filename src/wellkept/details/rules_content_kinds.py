@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from wellkept.lazy import lazy_pattern
-
 MAX_NAME_CHARS = 40
 SAMPLE_LINES = 60
 
@@ -29,33 +27,33 @@ class ContentKind(StrEnum):
     TEXT = "text"
 
 
-ANSI = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """ANSI escape sequences."""
 
-STAMP = lazy_pattern(
+STAMP = re.compile(
     r"[\[(<\"']{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T_ ,]|\d\d[-/.]\d\d[-/.]\d{4} |\d\d:\d\d:\d\d"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:|\d{10}[.\d ]|[\d.]{7,15} \S+ \S+ \[\d\d/)"
 )
-LEVEL = lazy_pattern(
+LEVEL = re.compile(
     r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE|VERBOSE)\b"
     r"|^(?:npm|yarn|pip|cargo|info|warn|warning|error|debug)(?:[:!\]]| (?:ERR!|WARN|warn|error|notice)\b)"
     r"|\blevel=\w+|\"level\":"
 )
-_DIFF_START = lazy_pattern(r"diff --git |diff -|Index: |--- \S|From [0-9a-f]{40} |commit [0-9a-f]{40}")
-_HUNK = lazy_pattern(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
-_TRACE_HEAD = lazy_pattern(
+_DIFF_START = re.compile(r"diff --git |diff -|Index: |--- \S|From [0-9a-f]{40} |commit [0-9a-f]{40}")
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
+_TRACE_HEAD = re.compile(
     r"\s*(?:Traceback \(most recent call last\):|Exception in thread |panic: |goroutine \d+ \["
     r"|thread '.*' panicked at|(?:Uncaught )?[\w.$]+(?:Error|Exception)\b(?::|$))"
 )
-_FRAME = lazy_pattern(r"\s+(?:at \S|File \".*\", line \d+|from \S+:\d+:in |\d+: +0x|in \S+ \()")
-_MARKUP = lazy_pattern(r"<[A-Za-z_][\w:.-]*[\s/>]|<\?xml |<!--|<!doctype ", re.IGNORECASE)
-_HTML = lazy_pattern(r"<!doctype html|<html[\s>]", re.IGNORECASE)
-_CODE = lazy_pattern(
+_FRAME = re.compile(r"\s+(?:at \S|File \".*\", line \d+|from \S+:\d+:in |\d+: +0x|in \S+ \()")
+_MARKUP = re.compile(r"<[A-Za-z_][\w:.-]*[\s/>]|<\?xml |<!--|<!doctype ", re.IGNORECASE)
+_HTML = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
+_CODE = re.compile(
     r"(?:import \w|from [\w.]+ import |def \w+\(|class \w+[:({ ]|async def |#include [<\"]|#!/|package [\w.]+;?$"
     r"|func \w*\(|fn \w+[<(]|(?:pub |use |impl |struct |enum |interface |namespace |using )\w"
     r"|(?:export )?(?:const|let|var|function) \w|(?:public|private|protected|static) \w|<\?php)"
 )
-_ALIGNED = lazy_pattern(r"\s{2,}")
+_ALIGNED = re.compile(r"\s{2,}")
 _DELIMITERS = (",", "\t", ";", "|")
 
 

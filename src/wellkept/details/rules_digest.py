@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from wellkept.details.rules_content_kinds import ANSI, ContentKind, detect_kind, find_columns
 from wellkept.details.rules_error_lines import ErrorLines, LineSample
 from wellkept.details.rules_json_shape import JsonShape
-from wellkept.lazy import LazyModule, dataclass
 from wellkept.prompt.rules_tokens import byte_size
-
-if TYPE_CHECKING:
-    from wellkept.secrets import rules_scan as scan
-else:
-    scan = LazyModule("wellkept.secrets.rules_scan")
+from wellkept.secrets import rules_scan as scan
 
 PIECE_CHARS = 128 * 1024
 HEAD_CHARS = 32 * 1024

@@ -10,8 +10,6 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from wellkept.lazy import lazy_pattern
-
 KEPT_FIRST = 3
 KEPT_LAST = 2
 MAX_EXAMINED_CHARS = 1000
@@ -19,18 +17,18 @@ MAX_EXAMINED_CHARS = 1000
 
 WORDS = ("error", "fail", "exception", "fatal", "panic", "critical", "err!", "warn", "deprecat")
 
-_ERROR = lazy_pattern(
+_ERROR = re.compile(
     r"(?:errors?|exceptions?|err!)(?![a-z_])|(?<![a-z])(?:fatal|panic(?:ked)?|critical|fail(?:ed|ures?|s)?)(?![a-z_])"
 )
-_WARNING = lazy_pattern(r"(?:warn(?:ings?)?|deprecat(?:ed|ion))(?![a-z_])")
-_NEGATED_BEFORE = lazy_pattern(r"\b(?:0|no|zero|without|without any) (?:[a-z]+ )?$")
-_NEGATED_AFTER = lazy_pattern(r"[\"']?\s*[:=]\s*[\"']?(?:0\b|none|null|false|\[\])")
-_CALM = lazy_pattern(
+_WARNING = re.compile(r"(?:warn(?:ings?)?|deprecat(?:ed|ion))(?![a-z_])")
+_NEGATED_BEFORE = re.compile(r"\b(?:0|no|zero|without|without any) (?:[a-z]+ )?$")
+_NEGATED_AFTER = re.compile(r"[\"']?\s*[:=]\s*[\"']?(?:0\b|none|null|false|\[\])")
+_CALM = re.compile(
     r"(?:^|[\s\[<(|])(?:TRACE|DEBUG|INFO|NOTICE|VERBOSE)(?=[\s\]>):|]|$)|[\[<](?:trace|debug|info|notice)[\]>]"
     r"|\blevel[\"']?\s*[=:]\s*[\"']?(?:trace|debug|info|notice)\b"
 )
-_FRAME = lazy_pattern(r"\s+(?:raise |throw |at |File \"|except |catch )|\s*\"?(?:error|fail)\w*\"?: *\w*[\[{]")
-_EXCEPTION = lazy_pattern(
+_FRAME = re.compile(r"\s+(?:raise |throw |at |File \"|except |catch )|\s*\"?(?:error|fail)\w*\"?: *\w*[\[{]")
+_EXCEPTION = re.compile(
     r"(?:Exception in thread \"[^\"]*\" |Caused by: |Uncaught )?"
     r"[A-Za-z_][\w.$]*(?:Error|Exception|Interrupt)\b(?:: .*)?$"
     r"|panic: .*|thread '.*' panicked at .*"

@@ -6,12 +6,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from wellkept.errors import Invalid
 from wellkept.language.json_values import check_storable
 from wellkept.language.numbers import check_whole
-from wellkept.lazy import dataclass
 
 MAX_DESCRIPTION_CHARS = 500
 MAX_METADATA_CHARS = 10_000

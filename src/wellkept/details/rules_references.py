@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from wellkept.lazy import dataclass
 from wellkept.prompt.rules_escaping import to_one_line
 
 PREFIX = "[MemoryRef:"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import zipfile as _zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,11 +17,8 @@ from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
 from wellkept.language.json_values import count_json_parts
 from wellkept.language.names import is_session_id
-from wellkept.lazy import LazyModule, lazy_pattern
 from wellkept.memory.rules_kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
 from wellkept.model import ForeignItem, Kind, RefusedItem
-
-_zipfile = LazyModule("zipfile")
 
 HEAD_CHARS = 64 * 1024
 CHUNK_CHARS = 256 * 1024
@@ -38,9 +36,9 @@ NOTE_CHARS = RULES[Kind.NOTE].max_chars
 MILLISECONDS = 100_000_000_000
 """Times above this are milliseconds: as seconds they would be more than a thousand years away."""
 
-_SENTENCE_END = lazy_pattern(r"(?<=[.!?。！？])\s+|\n+")
-_INVALID_ID_CHARS = lazy_pattern(r"[^\w.@:+-]+")
-_GAP = lazy_pattern(r"[\s,\x1e\ufeff]*")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_INVALID_ID_CHARS = re.compile(r"[^\w.@:+-]+")
+_GAP = re.compile(r"[\s,\x1e\ufeff]*")
 
 
 class DamagedFile(Exception):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
-from wellkept.lazy import dataclass
 from wellkept.model import ForeignItem, ForeignTurn, RefusedItem
 
 NO_ANSWER = "It has no answer; only answered prompts are imported."

@@ -10,6 +10,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import agents
+from agents import run_config
+
 from wellkept.errors import Invalid, NotFound, WellkeptError
 from wellkept.integrations.own_items import DETAIL, OwnItems, drop_texts, is_long, read_text
 from wellkept.integrations.plans import (
@@ -22,18 +25,13 @@ from wellkept.integrations.plans import (
     run_plan_async,
 )
 from wellkept.language.text import clean_text
-from wellkept.lazy import LazyModule
 from wellkept.model import Item, Json
 from wellkept.secrets.rules_scan import find_secrets
 
 if TYPE_CHECKING:
-    import agents
-    from agents import run_config
     from agents.run_config import CallModelData, ModelInputData
 
     from wellkept.integrations.plans import AnyMemory
-else:
-    agents, run_config = LazyModule("agents"), LazyModule("agents.run_config")
 
 NAMESPACE = "openai-agents"
 MAX_MISSES = 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypedDict
 
@@ -29,7 +29,6 @@ from wellkept.knowledge.rules_documents import (
     document_id,
 )
 from wellkept.language.text import check_text
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_kinds import check_metadata
 from wellkept.memory.rules_trust import check_decision, check_document_change
 from wellkept.meter import METER

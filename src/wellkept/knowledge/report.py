@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from wellkept.lazy import dataclass
 from wellkept.model import Document
 
 

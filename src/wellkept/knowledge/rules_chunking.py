@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from wellkept.lazy import dataclass
 from wellkept.model.records import HEADING_SEPARATOR
 
 VERSION = "2"

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import isnan, log1p
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from wellkept.language.text import terms
-from wellkept.lazy import LazyModule, dataclass
 from wellkept.recall.rules_calibration import BestMatch, Relevance
 from wellkept.recall.rules_ranking import BM25_B, BM25_K1
 from wellkept.recall.rules_similarity import Evidence
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    np = LazyModule("numpy")
 
 MAX_TERMS = 64
 """Maximum number of terms searched; a long pasted text is searched by its first words."""

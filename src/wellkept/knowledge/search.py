@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from wellkept.knowledge.rules_documents import check_categories
 from wellkept.knowledge.rules_passages import find_best_passages, query_terms
-from wellkept.lazy import dataclass
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, Condition
 from wellkept.memory.rules_importance import is_small_talk

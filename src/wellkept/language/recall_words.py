@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
-
-from wellkept.lazy import lazy_pattern
 
 _SOURCE = tomllib.loads(Path(__file__).with_name("recall.toml").read_text("utf-8"))
 
@@ -17,5 +16,5 @@ TIME_WORDS = frozenset(_SOURCE["time_words"].split())
 NUMBER_WORDS = frozenset(_SOURCE["number_words"].split())
 NOUN_LANGUAGE_WORDS = frozenset(_SOURCE["noun_language_words"].split())
 LIGHT_WORDS: str = _SOURCE["light_words"]
-ASKS_TIME = lazy_pattern(_SOURCE["asks_time"])
-ASKS_NUMBER = lazy_pattern(_SOURCE["asks_number"])
+ASKS_TIME = re.compile(_SOURCE["asks_time"])
+ASKS_NUMBER = re.compile(_SOURCE["asks_number"])

@@ -19,7 +19,6 @@ import Stemmer
 
 from wellkept.errors import Invalid
 from wellkept.language.recall_words import NUMBER_WORDS, SELF_WORDS, TIME_WORDS
-from wellkept.lazy import lazy_pattern
 from wellkept.text_cache import cache_text
 
 MAX_TERM_CHARS = 64
@@ -38,9 +37,9 @@ CONTRACTIONS = frozenset(["s", "t", "d", "ll", "m", "re", "ve"])
 
 # Scripts written without spaces are split into overlapping pairs of characters, all others at word boundaries.
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
-_PIECE = lazy_pattern(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W_]+)?")
-_SURROGATES = lazy_pattern("[\ud800-\udfff]")
-_UNSPACED_START = lazy_pattern(rf"[{UNSPACED}]")
+_PIECE = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W_]+)?")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_UNSPACED_START = re.compile(rf"[{UNSPACED}]")
 
 
 QUESTION = "trait:question"
@@ -75,12 +74,12 @@ HALF = 0.5
 MAX_ANSWER_CHARS = 400
 """Length above which a text with a list or a heading reads like an answer."""
 
-_SPEAKER = lazy_pattern(r"\s*([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
-_SENTENCE_END = lazy_pattern(r"(?<=[.!?。！？])\s*(?=[^\s.!?。！？])|\n+")
-_YEAR = lazy_pattern(r"\b(?:19|20)\d\d\b")
-_DIGIT = lazy_pattern(r"\d")
-_LIST = lazy_pattern(r"^\s*(?:[-*•] |\d{1,2}[.)] |#{1,4} |\*\*)", re.MULTILINE)
-_OFFER = lazy_pattern(
+_SPEAKER = re.compile(r"\s*([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=[^\s.!?。！？])|\n+")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_DIGIT = re.compile(r"\d")
+_LIST = re.compile(r"^\s*(?:[-*•] |\d{1,2}[.)] |#{1,4} |\*\*)", re.MULTILINE)
+_OFFER = re.compile(
     r"(?:sure|certainly|of course|absolutely|great (?:question|idea|choice)|here(?:'s| is| are)\b|i'm (?:sorry|glad)"
     r"|you're welcome|as an ai|congratulations|natürlich|gerne|gern geschehen|bien sûr|avec plaisir|voici|claro"
     r"|por supuesto|aquí (?:tienes|está)|certo|certamente|ecco|com certeza|aqui está)"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Conflict, Invalid, ModelError, NotFound, SecretRejected
 from wellkept.language.names import memory_seq
-from wellkept.lazy import LazyModule
 from wellkept.memory import rules_consolidation as consolidation
+from wellkept.memory import rules_duplicates as duplicates
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import Draft, check_draft, check_own
 from wellkept.memory.remember import Remember
@@ -24,11 +24,6 @@ from wellkept.model import AuditEvent, FoldedMemory, Kind, Memory, Owner, Propos
 from wellkept.ports import Clock, Store
 from wellkept.secrets.check import SecretGuard
 from wellkept.upkeep.resting import GuardedModel
-
-if TYPE_CHECKING:
-    from wellkept.memory import rules_duplicates as duplicates
-else:
-    duplicates = LazyModule("wellkept.memory.rules_duplicates")
 
 MAX_EXAMINED: Mapping[Kind, int] = {Kind.NOTE: 500, Kind.JOURNAL: 200, Kind.EPISODE: 500}
 """Number of newest memories of each kind that one run examines."""

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, Invalid, WellkeptError
 from wellkept.language.names import check_user, memory_seq
 from wellkept.language.text import check_text, content_hash, is_question
-from wellkept.lazy import LazyModule, dataclass
+from wellkept.memory import rules_importance as importance
 from wellkept.memory import rules_kinds as kinds
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes, find_category
 from wellkept.memory.rules_lifetime import find_lifetime
 from wellkept.model import NO_USER, Kind, Memory, Origin, Owner, Role, Scope
 from wellkept.ports import MemoryStore, Store, TranscriptStore
-
-if TYPE_CHECKING:
-    from wellkept.memory import rules_importance as importance
-else:
-    importance = LazyModule("wellkept.memory.rules_importance")
 
 MAX_NAME_CHARS = 200
 MAX_NAMED_CHARS = 16

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wellkept.errors import Invalid
 from wellkept.language.names import check_session, memory_seq
 from wellkept.language.numbers import check_whole
 from wellkept.language.text import check_text
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_kinds import check_metadata
 from wellkept.model import AddedFacts, FactStep, Role
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from wellkept.caller import current_caller
 from wellkept.language.text import content_hash
-from wellkept.lazy import LazyModule
+from wellkept.memory import rules_duplicates as duplicates
+from wellkept.memory import rules_fact_answers as fact_answers
+from wellkept.memory import rules_fact_slots as fact_slots
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import Draft
 from wellkept.memory.fact_requests import MAX_FACTS, FactsRequest
@@ -17,14 +19,7 @@ from wellkept.memory.rules_categories import Category
 from wellkept.model import AddedFacts, DroppedFact, Fact, FactStep, Kind, Memory, Origin, Role
 
 if TYPE_CHECKING:
-    from wellkept.memory import rules_duplicates as duplicates
-    from wellkept.memory import rules_fact_answers as fact_answers
-    from wellkept.memory import rules_fact_slots as fact_slots
     from wellkept.memory.rules_fact_answers import FactChange
-else:
-    duplicates = LazyModule("wellkept.memory.rules_duplicates")
-    fact_answers = LazyModule("wellkept.memory.rules_fact_answers")
-    fact_slots = LazyModule("wellkept.memory.rules_fact_slots")
 
 ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.AGENT}
 REPLACED = "replaced later in this conversation"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wellkept.caller import current_caller
@@ -18,7 +18,9 @@ from wellkept.errors import Conflict, Forbidden, Invalid, ModelError, NotFound, 
 from wellkept.history.noting import record_event
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
-from wellkept.lazy import LazyModule, dataclass
+from wellkept.memory import rules_fact_answers as fact_answers
+from wellkept.memory import rules_fact_slots as fact_slots
+from wellkept.memory import rules_facts as facts
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import check_own, find_session_user
 from wellkept.memory.fact_requests import FactsRequest
@@ -42,16 +44,7 @@ from wellkept.secrets.check import SecretGuard
 from wellkept.upkeep.resting import GuardedModel
 
 if TYPE_CHECKING:
-    from wellkept.memory import rules_duplicates as duplicates
-    from wellkept.memory import rules_fact_answers as fact_answers
-    from wellkept.memory import rules_fact_slots as fact_slots
-    from wellkept.memory import rules_facts as facts
     from wellkept.memory.rules_fact_answers import FactChange
-else:
-    duplicates = LazyModule("wellkept.memory.rules_duplicates")
-    fact_answers = LazyModule("wellkept.memory.rules_fact_answers")
-    fact_slots = LazyModule("wellkept.memory.rules_fact_slots")
-    facts = LazyModule("wellkept.memory.rules_facts")
 
 MAX_QUERY_CHARS = 2_000
 """Characters of the conversation by which related memories are searched; the newest."""

@@ -7,7 +7,7 @@ memory; the former one stays in its history.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,7 +15,6 @@ from wellkept.caller import current_caller
 from wellkept.errors import Conflict, StoreTimeout
 from wellkept.language.names import memory_seq
 from wellkept.language.numbers import check_whole
-from wellkept.lazy import dataclass
 from wellkept.memory import rules_items as rules
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import check_choice, check_moment, naming_item

@@ -8,18 +8,12 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from wellkept.errors import ReadOnly
-from wellkept.lazy import LazyModule, lazy_pattern
+from wellkept.memory import rules_loop_guard as loop_guard
 from wellkept.model import BackgroundStatus, Memory, Origin, Owner
 from wellkept.ports import Clock, Store
 from wellkept.upkeep.writer import BackgroundWriter
-
-if TYPE_CHECKING:
-    from wellkept.memory import rules_loop_guard as loop_guard
-else:
-    loop_guard = LazyModule("wellkept.memory.rules_loop_guard")
 
 TEXTS_PER_OWNER = 200
 OWNERS = 1_000
@@ -38,7 +32,7 @@ FORGOTTEN = "shown texts forgotten"
 GUARDED_ORIGINS = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
 """Origins the guard applies to: a person may repeat a statement, a program would only store its own output again."""
 
-BLOCK_MARK = lazy_pattern(
+BLOCK_MARK = re.compile(
     r"\[(?:recalled )?memories\]|\[knowledge\]|private memory|core memories|journal entries|\"(?:memories|results)\""
     r"|^[ \t>|]*[-*+•–]\s*\((?:m-\d|memory|audit|workflow|knowledge)",
     re.IGNORECASE | re.MULTILINE,

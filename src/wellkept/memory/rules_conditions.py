@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeAlias
 
 from wellkept.language.text import fold
-from wellkept.lazy import dataclass
 from wellkept.model import Kind, Origin, Scope, State
 
 Scalar: TypeAlias = str | int | float | bool | datetime | None

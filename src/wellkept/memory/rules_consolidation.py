@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from wellkept.errors import Invalid
 from wellkept.language.text import terms
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_kinds import MAX_TAGS, RULES, check_content
 from wellkept.memory.rules_trust import TRUST
 from wellkept.model import Json, Kind, Memory, Origin

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from wellkept.lazy import lazy_pattern
 from wellkept.model import Role
 
 MAX_GIST_CHARS = 300
@@ -22,13 +21,13 @@ CUT = "…"
 ANSWERING = frozenset({Role.ASSISTANT, Role.TOOL_RESULT})
 """Roles whose long texts are never facts."""
 
-_STRUCTURE = lazy_pattern(r"^\s{0,6}(?:#{1,6} |```|~~~|[-*•+] |\d{1,3}[.)] |\|.+\|)", re.MULTILINE)
-_ITEM = lazy_pattern(r"\s*(?:#{1,6}|[-*•+]|\d{1,3}[.)])\s+(.+)")
-_FENCE = lazy_pattern(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+")
-_HEAD_END = lazy_pattern(r"(?<=[^\s]):(?=\s|$)|\s[–—-]\s|(?<=[.!?])\s")
-_EMPHASIS = lazy_pattern(r"\*\*|__|`")
-_FIRST_PERSON = lazy_pattern(r"\b(?:I|my|our)\b")
+_STRUCTURE = re.compile(r"^\s{0,6}(?:#{1,6} |```|~~~|[-*•+] |\d{1,3}[.)] |\|.+\|)", re.MULTILINE)
+_ITEM = re.compile(r"\s*(?:#{1,6}|[-*•+]|\d{1,3}[.)])\s+(.+)")
+_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_HEAD_END = re.compile(r"(?<=[^\s]):(?=\s|$)|\s[–—-]\s|(?<=[.!?])\s")
+_EMPHASIS = re.compile(r"\*\*|__|`")
+_FIRST_PERSON = re.compile(r"\b(?:I|my|our)\b")
 
 
 def is_long_answer(text: str) -> bool:

@@ -10,18 +10,14 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from wellkept.lazy import LazyModule, lazy_pattern
+from wellkept.language import cues
+from wellkept.memory import rules_chatter as chatter
 from wellkept.memory.rules_categories import Category
 from wellkept.memory.rules_gist import ANSWERING, is_long_answer
 from wellkept.model import Role
 
 if TYPE_CHECKING:
-    from wellkept.language import cues
     from wellkept.language.entries import CueTable
-    from wellkept.memory import rules_chatter as chatter
-else:
-    chatter = LazyModule("wellkept.memory.rules_chatter")
-    cues = LazyModule("wellkept.language.cues")
 
 LOW = 0.2
 """Importance below which an episode is evicted first."""
@@ -54,13 +50,13 @@ MAX_CHARS = 2_000
 MAX_ANSWER_CHARS = 300
 """The same for a long answer, whose beginning tells if it reports a decision, a finished task or an error."""
 
-_DIGIT = lazy_pattern(r"[0-9]")
+_DIGIT = re.compile(r"[0-9]")
 # Of a normalised text. Alternatives that start with a character are found seven times as fast as one with lookbehind.
-_SENTENCE_END = lazy_pattern(r"[ \n](?<=[.!?].)\s*|;\s|\n", re.DOTALL)
-_WORD = lazy_pattern(r"[^\W_]+(?:'[^\W_]+)*")
-_CLAUSE_END = lazy_pattern(r"[,;:–—(]| but | and then | although | though ")
-_LINE_SPACE = lazy_pattern(r"[^\S\n]+")
-_LONG_SPACE = lazy_pattern(r"  |[^\S\n ]")
+_SENTENCE_END = re.compile(r"[ \n](?<=[.!?].)\s*|;\s|\n", re.DOTALL)
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_CLAUSE_END = re.compile(r"[,;:–—(]| but | and then | although | though ")
+_LINE_SPACE = re.compile(r"[^\S\n]+")
+_LONG_SPACE = re.compile(r"  |[^\S\n ]")
 # Everything in ASCII that is no part of a word, and the apostrophe, becomes a space.
 _BREAKS = bytes(code if chr(code).isalnum() or chr(code) == "'" else ord(" ") for code in range(128)) + bytes(128)
 _APPROVAL_SIGNS = ("approv", "sign", "authori", "go-ahead")

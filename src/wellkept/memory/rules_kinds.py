@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from wellkept.errors import Invalid
 from wellkept.language.json_values import check_storable
 from wellkept.language.text import check_text
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_lifetime import JOURNAL_WINDOW
 from wellkept.model import Kind
 

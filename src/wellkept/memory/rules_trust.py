@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from wellkept.errors import Forbidden
-from wellkept.lazy import LazyModule
+from wellkept.memory import rules_instructions as instructions
 from wellkept.model import Kind, Memory, Origin
-
-if TYPE_CHECKING:
-    from wellkept.memory import rules_instructions as instructions
-else:
-    instructions = LazyModule("wellkept.memory.rules_instructions")
 
 Judge: TypeAlias = Callable[[Memory], Memory]
 """Function that returns a memory with its current flag: `judge_memory` with the setting `suspicious`."""

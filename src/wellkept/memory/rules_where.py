@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, NoReturn, TypeAlias
 
 from wellkept.errors import Invalid
 from wellkept.language.text import check_text, fold
-from wellkept.lazy import dataclass, lazy_pattern
 from wellkept.memory.rules_conditions import (
     ALIASES,
     EQUAL,
@@ -47,15 +47,15 @@ MAX_NAMED_CHARS = 24
 
 WRONG = "The filter is wrong at {}: {}."
 
-_TOKEN = lazy_pattern(
+_TOKEN = re.compile(
     r"""\s*(?:(?P<sign><=|>=|!=|=|<|>|\(|\)|,)
     |(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")
     |(?P<field>(?:metadata|value)(?:\.(?:[^\s.()=<>!,'"]+|'(?:[^']|'')*'|"(?:[^"]|"")*"))+(?=[\s()=<>!,]|$))
     |(?P<word>[^\s()=<>!,'"]+))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_KEY = lazy_pattern(r"""\.(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|([^.'"]+))""")
-_NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_KEY = re.compile(r"""\.(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|([^.'"]+))""")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LITERALS: Mapping[str, Scalar] = {"true": True, "false": False, "null": None}
 _KEYWORDS = frozenset({"and", "or", "not", "in", EXISTS})
 _SIGNS = (EQUAL, "!=", *ORDERINGS)

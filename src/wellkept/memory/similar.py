@@ -8,22 +8,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from wellkept.errors import WellkeptError
 from wellkept.language.names import memory_seq
-from wellkept.lazy import LazyModule
+from wellkept.memory import rules_duplicates as duplicates
 from wellkept.memory.rules_kinds import UNIQUE
 from wellkept.model import Kind, MapPoint, Match, Memory, Owner, State
 from wellkept.ports import Clock, MemoryStore
+from wellkept.recall import rules_similarity as similarity
 from wellkept.upkeep.embedding import Embedding
-
-if TYPE_CHECKING:
-    from wellkept.memory import rules_duplicates as duplicates
-    from wellkept.recall import rules_similarity as similarity
-else:
-    duplicates = LazyModule("wellkept.memory.rules_duplicates")
-    similarity = LazyModule("wellkept.recall.rules_similarity")
 
 CANDIDATES = 10
 """Candidates to compare; a near-duplicate ranks among the very nearest by its words."""

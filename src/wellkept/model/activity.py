@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
-from wellkept.lazy import dataclass
 from wellkept.model.records import Json, Memory, Origin, Owner, Role
 
 SUMMARY_HEADING = "Summary of the conversation so far (background, not instructions):\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from wellkept.lazy import dataclass
 from wellkept.model.records import HEADING_SEPARATOR, Document, Memory, Source
 
 _PAGES = re.compile(r" \(pages? ([0-9]{1,9})(?:–[0-9]{1,9})?\)$")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from wellkept.lazy import dataclass
 from wellkept.model.hits import Hit
 from wellkept.model.records import Json, Memory, Owner
 

@@ -8,12 +8,10 @@ database.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
-
-from wellkept.lazy import dataclass
 
 HEADING_SEPARATOR = " > "
 """Separator of the headings in the first line of a passage."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from wellkept.lazy import dataclass
 from wellkept.model.activity import AuditHead
 from wellkept.model.records import Kind, Memory, Origin, Owner, State
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from wellkept.knowledge.rules_chunking import DocumentPart
-from wellkept.lazy import dataclass
 from wellkept.model import Chunk, Detail, Document, DocumentSize, Owner, Skill
 from wellkept.ports.history import Place
 from wellkept.ports.providers import Vector

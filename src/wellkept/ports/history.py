@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from wellkept.lazy import dataclass
 from wellkept.model import (
     ApiKey,
     AuditEvent,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.model import (
     NO_USER,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from wellkept.lazy import dataclass
 from wellkept.model import Json
 
 if TYPE_CHECKING:

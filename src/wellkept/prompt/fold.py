@@ -10,12 +10,12 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from wellkept.deadline import iter_with_deadline
 from wellkept.errors import ModelError
 from wellkept.history.noting import record_event
-from wellkept.lazy import dataclass
 from wellkept.model import AuditEvent, Owner
 from wellkept.ports import AuditStore, Clock
 from wellkept.prompt import rules_summaries as summaries

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
 from wellkept.errors import Invalid
 from wellkept.knowledge.skills import Skills
 from wellkept.language.text import check_text, fold
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_conditions import Condition
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.meter import METER

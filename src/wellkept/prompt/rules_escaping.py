@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from wellkept.lazy import lazy_pattern
 from wellkept.secrets.rules_text import look_up_shape
 
 CONTINUED = "\n  "
@@ -24,13 +23,13 @@ END_MARKS = {
 }
 
 # White space and control characters that can break a line or a column.
-_BREAKS = lazy_pattern("[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
-_CONTROLS = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_BREAKS = re.compile("[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _EMOJI = "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _JOINING = "\u0620-\u07ff\u0840-\u0dff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff\u1820-\u18aa\ufb50-\ufdff\ufe70-\ufefc"
 # The groups are what has to stay: joiners inside emoji and inside words of scripts that need them, and the selector
 # that draws a sign as an emoji. Of Unicode's format characters only those that are drawn are not listed here.
-_INVISIBLE = lazy_pattern(
+_INVISIBLE = re.compile(
     f"(?<=[{_EMOJI}\ufe0f])(\u200d)(?=[{_EMOJI}])"
     f"|(?<=[{_JOINING}])([\u200c\u200d])(?=[{_JOINING}])"
     f"|(?<=[{_EMOJI}])(\ufe0f)|(?<=[0-9#*])(\ufe0f)(?=\u20e3)"
@@ -38,27 +37,27 @@ _INVISIBLE = lazy_pattern(
     "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-_JOINERS = lazy_pattern("[\u200c\u200d\ufe0f]")
+_JOINERS = re.compile("[\u200c\u200d\ufe0f]")
 
 # Chat templates mark roles and turns with these; inside stored text they must stay text.
-_ROLE_TOKEN = lazy_pattern(
+_ROLE_TOKEN = re.compile(
     r"<([|｜][^|｜<>\n]{1,40}[|｜])>"
     r"|<(/?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|tool_call|tool_response|function_calls?|think))>"
     r"|<(</?SYS>)>|\[(/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS))\]",
     re.IGNORECASE,
 )
 # Marks that wellkept itself writes in square brackets.
-_OWN_MARK = lazy_pattern(
+_OWN_MARK = re.compile(
     r"\[\s*(?:(?:the\s+message|memories|recalled\s+memories|knowledge|skills|tool\s+result|unverified)(?=\s*\])|"
     r"end\s+of\b|what\s+memory\s+holds\b|moved\s+out\s+of\b|from\s+(?:user|agent|tool|import|model)\b)"
     r"[^\[\]\n]{0,100}(\]?)",
     re.IGNORECASE,
 )
-_HEADING_MARK = lazy_pattern(r"([ \t]*)(#{1,6}(?:[ \t]|$))")
+_HEADING_MARK = re.compile(r"([ \t]*)(#{1,6}(?:[ \t]|$))")
 # Spans line breaks as well, because notes are written on one line.
-_REFERENCE = lazy_pattern(r"\[\s*Memory\s*Ref\s*:\s*([^\s\[\]]*)[^\[\]]*(\]?)", re.IGNORECASE)
+_REFERENCE = re.compile(r"\[\s*Memory\s*Ref\s*:\s*([^\s\[\]]*)[^\[\]]*(\]?)", re.IGNORECASE)
 # Lookalike brackets; NFKD already folds the full-width ones.
-_OPENING = lazy_pattern("[\\[\uff3b\ufe47【〔〖⟦⁅❲⦗]")
+_OPENING = re.compile("[\\[\uff3b\ufe47【〔〖⟦⁅❲⦗]")
 _BRACKETS = str.maketrans("【〔〖⟦⁅❲⦗】〕〗⟧⁆❳⦘", "[" * 7 + "]" * 7)
 
 

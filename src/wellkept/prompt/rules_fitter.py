@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, takewhile
 
 from wellkept.details.rules_references import reference
-from wellkept.lazy import dataclass
 from wellkept.model import Truncation
 from wellkept.prompt.rules_rendering import Renderer, find_all_mentions, find_mentions
 from wellkept.prompt.rules_window import MOVED_HEADING, NO_ROOM, Form, Layout, Piece, PromptPart, Window

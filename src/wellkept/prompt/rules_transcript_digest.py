@@ -10,21 +10,20 @@ import re
 from collections.abc import Iterable, Sequence
 
 from wellkept.details.rules_references import REFERENCE, safe_cut
-from wellkept.lazy import lazy_pattern
 
 MAX_CHARS = 4_000
 MAX_SENTENCE_CHARS = 300
 CUT = "…"
 
-_SENTENCE_END = lazy_pattern(r"(?<=[.!?…])\s+|(?<=[。！？])|\s*\n+\s*")
-_DECISION = lazy_pattern(
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\s*\n+\s*")
+_DECISION = re.compile(
     r"\b(?:decid|agree|approv|reject|refus|choos|chose|promis|prefer|remember|deadline|must|never|always|will|need|want|"
     r"because|fail|error|fix|deploy|deliver|pay|paid|cost|budget|sign|cancel|plan|name|call|live|birthday|allerg)\w*",
     re.IGNORECASE,
 )
-_NUMBER = lazy_pattern(r"\d")
-_NAME = lazy_pattern(r"(?<=[^\s.!?…:])\s+[A-ZÀ-ÖØ-Þ][\w'’-]+")
-_LINE = lazy_pattern(r"- (\w+): ")
+_NUMBER = re.compile(r"\d")
+_NAME = re.compile(r"(?<=[^\s.!?…:])\s+[A-ZÀ-ÖØ-Þ][\w'’-]+")
+_LINE = re.compile(r"- (\w+): ")
 
 REFERENCE_WEIGHT, DECISION_WEIGHT, NUMBER_WEIGHT, NAME_WEIGHT, FIRST_WEIGHT, USER_WEIGHT = 10.0, 2.0, 1.5, 1.0, 0.5, 0.5
 """Weights of a sentence that holds a reference, a word of decision, a number or a name, starts a turn, or is a user's.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from wellkept.errors import Invalid
 from wellkept.language.text import check_text, fold
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_trust import UNVERIFIED, provenance
 from wellkept.model import Json, Memory
 from wellkept.prompt.rules_escaping import CONTINUED, escape_item, escape_line, to_one_line, wrap_block

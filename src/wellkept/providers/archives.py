@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
+from wellkept.compression import zstd, zstd_options
 from wellkept.errors import Invalid
-from wellkept.lazy import zstd, zstd_options
 
 GZIP_MARK = b"\x1f\x8b"
 ZSTD_MARK = b"\x28\xb5\x2f\xfd"
@@ -93,7 +93,7 @@ def open_compressed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
             yield cast(IO[bytes], compressed)
     elif suffix == ".zst":
         with zstd.ZstdFile(file, mode="wb", options=zstd_options()) as compressed:
-            yield compressed
+            yield cast(IO[bytes], compressed)
     else:
         yield file
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from wellkept.knowledge.search import Passage, PassageSearch
-from wellkept.lazy import LazyModule
+from wellkept.memory import rules_instructions as instructions
 from wellkept.model import Source
 from wellkept.recall.question import Candidate, Question, SourceAnswer
-
-if TYPE_CHECKING:
-    from wellkept.memory import rules_instructions as instructions
-else:
-    instructions = LazyModule("wellkept.memory.rules_instructions")
 
 CANDIDATES = 10
 """Minimum number of passages to read."""

@@ -9,11 +9,10 @@ of the last second, and those memories fade a little sooner.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from wellkept.language.names import memory_seq
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_items import end_of
 from wellkept.model import BackgroundStatus, Kind, Memory, Owner

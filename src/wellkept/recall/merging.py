@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import compress
 from typing import NamedTuple
 
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.memory.rules_trust import Judge
 from wellkept.model import Hit, Source, Unanswered

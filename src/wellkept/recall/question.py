@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from wellkept.errors import Forbidden
 from wellkept.language.text import content_hash
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Document, HeldWord, Kind, Memory, Owner, Source
 from wellkept.ports import Vector

@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wellkept.lazy import LazyModule, dataclass
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    np = LazyModule("numpy")
 
 
 WEIGHTS_FILE = "weights.json"

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
-from wellkept.lazy import LazyModule, dataclass
+import numpy as np
+
 from wellkept.recall.rules_date_words import (
     DAYS,
     HOLIDAYS,
@@ -28,10 +30,7 @@ from wellkept.recall.rules_date_words import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    np = LazyModule("numpy")
 
 FADE_DAYS = 3.0
 """Half-life in days outside a span. People mention an event on the day or soon after it."""

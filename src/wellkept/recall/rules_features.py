@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wellkept.language.text import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
-from wellkept.lazy import LazyModule, dataclass
 from wellkept.model import Role
 from wellkept.recall.rules_dates import Span
 from wellkept.recall.rules_question import ParsedQuery
@@ -19,10 +21,7 @@ from wellkept.recall.rules_ranking import BM25_K1
 from wellkept.recall.rules_similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, length_norms, rarity
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    np = LazyModule("numpy")
 
 WORD_COSINE = 0.6
 """Cosine that a record without a vector would have if it held every word of the question."""

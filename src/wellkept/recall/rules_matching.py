@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log1p
 from typing import TYPE_CHECKING
 
-from wellkept.lazy import LazyModule
+import numpy as np
+
 from wellkept.recall import rules_calibration as calibration
 from wellkept.recall.rules_calibration import BestMatch, FamilyWeights
 from wellkept.recall.rules_features import compute_features, count_holders, merge_forms, shortness
@@ -14,10 +15,7 @@ from wellkept.recall.rules_question import ParsedQuery
 from wellkept.recall.rules_similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    np = LazyModule("numpy")
 
 NO_MATCH = -1e6
 """Score of a record without a vector that, like its neighbours, shares no word with the question."""

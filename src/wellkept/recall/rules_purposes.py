@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 from wellkept.errors import Invalid
 from wellkept.history.rules_history import FAILURES, is_bookkeeping
-from wellkept.lazy import LazyModule, dataclass, lazy_pattern
+from wellkept.memory import rules_instructions as instructions
 from wellkept.memory.rules_categories import Category, find_category
 from wellkept.memory.rules_trust import UNVERIFIED, is_suspicious, provenance
 from wellkept.model import Hit, Recalled, Role, Source
 from wellkept.prompt.rules_escaping import escape_line
 from wellkept.recall.rules_ranking import weighted_sum
-
-if TYPE_CHECKING:
-    from wellkept.memory import rules_instructions as instructions
-else:
-    instructions = LazyModule("wellkept.memory.rules_instructions")
 
 DEPTH = 4
 """Factor on the number of candidates, because the filter of a purpose rejects most of them."""
@@ -27,21 +21,21 @@ DEPTH = 4
 HEADING = "What you remember about this"
 """Heading of a recall without a purpose."""
 
-_FAILURE = lazy_pattern(
+_FAILURE = re.compile(
     r"\b(fail(s|ed|ure|ing)?|error|crash(ed|es)?|broke|broken|could ?n[o']t|unable|timed out|timeout|rejected|refused|"
     r"went wrong|did ?n[o']t work|rolled back|rollback|aborted)\b",
     re.IGNORECASE,
 )
-_TASK = lazy_pattern(
+_TASK = re.compile(
     r"\b(task|done|finished|completed|deployed|shipped|fixed|implemented|delivered|tried)\b", re.IGNORECASE
 )
-_TOOL = lazy_pattern(r"\b(tool|command|script|api|cli|called|ran|query|exit code|stderr)\b", re.IGNORECASE)
-_DECISION = lazy_pattern(
+_TOOL = re.compile(r"\b(tool|command|script|api|cli|called|ran|query|exit code|stderr)\b", re.IGNORECASE)
+_DECISION = re.compile(
     r"\b(approv(e|ed|al|als)|reject(ed|ion)?|refus(ed|al)|den(ied|ial)|declined|authori[sz](ed|ation)|sign(ed)? off|"
     r"veto(ed)?|permission|granted|decision|decided|turned down|agreed)\b",
     re.IGNORECASE,
 )
-_RESULTS = lazy_pattern(
+_RESULTS = re.compile(
     r"\b(views?|clicks?|click.through|likes?|shares?|comments?|engagement|impressions?|conversions?|subscribers?|"
     r"sign.?ups?|reach|open rate|opens|downloads?|readers?|followers?|viral|performed|published|posted|reposts?|"
     r"retweets?|audience|traffic|bounce)\b",
@@ -95,7 +89,7 @@ PURPOSES: Mapping[str, Purpose] = {
             sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
             weights=_weights(0.6, 0.1, 0.2, 0.1),
             categories=(Category.TASK_COMPLETION, Category.ERROR, Category.DECISION),
-            words=lazy_pattern(f"{_FAILURE.pattern}|{_TASK.pattern}", re.IGNORECASE),
+            words=re.compile(f"{_FAILURE.pattern}|{_TASK.pattern}", re.IGNORECASE),
             failures_first=True,
         ),
         Purpose(
@@ -250,7 +244,7 @@ MAX_PURPOSES = 3
 """Maximum number of purposes for one prompt; more would crowd out the prompt itself."""
 
 _TRIGGERS: Mapping[str, re.Pattern[str]] = {
-    name: lazy_pattern(rf"\b(?:{words})\b", re.IGNORECASE)
+    name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
     for name, words in {
         "decision_memo": (
             r"approv(?:e|ed|al|als|ing)|authori[sz](?:e|ed|ation)|sign(?:ed)? off|permission|decid(?:e|ed|ing)|"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
 from wellkept.language.recall_words import ASKS_NUMBER, ASKS_TIME, NOUN_LANGUAGE_WORDS
 from wellkept.language.recall_words import LIGHT_WORDS as OTHER_LIGHT_WORDS
 from wellkept.language.text import fold, speaker_trait, terms
-from wellkept.lazy import dataclass, lazy_pattern
 from wellkept.model import Role
 from wellkept.recall.rules_dates import Span, spans
 
@@ -63,25 +64,25 @@ _SPEECH_VERBS = (
     r"(?:told|said|mention(?:ed)?|ask(?:ed)?|shared|wrote|gave|talked|explained|described|brought|recommended|suggested"
     r"|provided|listed|created|made|showed|advised|proposed|offered|named|used|called|included|calculated|came up)"
 )
-_I_SAID = lazy_pattern(
+_I_SAID = re.compile(
     rf"\b(?:i|we)(?:'ve| have| had|'d)? (?:just |already |previously |once )?{_SPEECH_VERBS}\b"
     r"|\bdid i (?:say|tell|mention|ask)\b"
 )
-_YOU_SAID = lazy_pattern(
+_YOU_SAID = re.compile(
     rf"\byou(?:'ve| have| had|'d)? (?:just |already |previously |once |also )?{_SPEECH_VERBS}\b"
     r"|\b(?:did|have|had) you\b|\byour (?:recommend|suggest|answer|advice|explanation|response|repl|list)"
     r"|\b(?:our|the) (?:previous|last|earlier|past|prior) (?:chat|conversation|discussion|session|talk)|\bremind me\b"
 )
-_HISTORY = lazy_pattern(
+_HISTORY = re.compile(
     r"\b(?:audit|history|logs?|logged|journal|activity|verlauf|protokoll\w*|historique|journaux|historial|registros?"
     r"|cronologia|histórico)\b|\bwho (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|added|created|approved"
     r"|corrected|archived|exported|imported) (?:it|this|that|the|m-)\b"
     r"|\b(?:was|were|been|got) (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|corrected|archived|exported"
     r"|imported)\b|\b[a-z]-\d+\b"
 )
-_WITH_CAPITAL = lazy_pattern(r"\b[^\W\d_a-zß-öø-ÿ]\w+")
-_CAPITALISED = lazy_pattern(r"(?<=[^.?!:\s] )[^\W\d_a-zß-öø-ÿ]\w+")
-_FIRST_PERSON = lazy_pattern(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
+_WITH_CAPITAL = re.compile(r"\b[^\W\d_a-zß-öø-ÿ]\w+")
+_CAPITALISED = re.compile(r"(?<=[^.?!:\s] )[^\W\d_a-zß-öø-ÿ]\w+")
+_FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
 
 
 @dataclass(frozen=True, slots=True)

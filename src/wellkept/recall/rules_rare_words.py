@@ -13,25 +13,22 @@ An ordinary word is not rare, however few records of a small store hold it: "sty
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from wellkept.language import languages
 from wellkept.language.recall_words import NOUN_LANGUAGE_WORDS
 from wellkept.language.text import UNSPACED, fold, terms
-from wellkept.lazy import LazyModule, lazy_pattern
 from wellkept.model import HeldWord
 from wellkept.text_cache import cache_text
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from wellkept.language import languages
     from wellkept.recall.rules_similarity import Evidence, Numbers
-else:
-    np = LazyModule("numpy")
-    languages = LazyModule("wellkept.language.languages")
 
 FEW = 5
 """Distinct texts that may hold an identifier for all of them to come first; any other rare word must be held by one."""
@@ -57,17 +54,17 @@ Of those that alone held a name of the question, about every second answered it 
 
 _WORD = rf"[^\W{UNSPACED}]+"
 _JOINERS = r"-./:@+&#\\'’"
-_TOKEN = lazy_pattern(rf"{_WORD}(?:[{_JOINERS}]{{1,3}}{_WORD})*")
-_POSSESSIVE = lazy_pattern(r"['’]s$")
-_QUANTITY = lazy_pattern(
+_TOKEN = re.compile(rf"{_WORD}(?:[{_JOINERS}]{{1,3}}{_WORD})*")
+_POSSESSIVE = re.compile(r"['’]s$")
+_QUANTITY = re.compile(
     r"(?i:\d{1,4}(?:st|nd|rd|th|er|e|è|º|ª|s|[ap]m|h|min|sec|k|m|x|kg|g|km|cm|mm|mi|lbs?|oz|ft|mb|gb|tb|kb|ms|px|d|w|y)"
     r"|\d{1,2}[:/h-]\d{1,2})"
 )
-_ROUND_OR_YEAR = lazy_pattern(r"[1-9]0{1,3}|(?:19|20)\d\d")
-_DIGIT = lazy_pattern(r"\d")
-_SENTENCE_START = lazy_pattern(r"(?:^|[.?!:;\n(\"“„«])\s*$")
-_UNSPACED_RUN = lazy_pattern(rf"[{UNSPACED}々]{{2,20}}")
-_CALLED = lazy_pattern(
+_ROUND_OR_YEAR = re.compile(r"[1-9]0{1,3}|(?:19|20)\d\d")
+_DIGIT = re.compile(r"\d")
+_SENTENCE_START = re.compile(r"(?:^|[.?!:;\n(\"“„«])\s*$")
+_UNSPACED_RUN = re.compile(rf"[{UNSPACED}々]{{2,20}}")
+_CALLED = re.compile(
     r"([\u4e00-\u9fff々]{2,6}|[\u30a1-\u30fa・ー]{2,16})(?:さん|さま|様|くん|君|ちゃん|氏|先生|部長|課長|社長|女士|小姐|经理)"
     r"|([\uac00-\ud7af]{2,5}?)(?: ?씨|님)"
 )

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wellkept.language.text import FIXED, SPOKEN
-from wellkept.lazy import LazyModule
 from wellkept.recall.rules_calibration import DEFAULT_WORDS_SHARE, FamilyWeights, load_weights
 from wellkept.recall.rules_features import DOUBT, shortness
 from wellkept.recall.rules_similarity import (
@@ -26,10 +27,7 @@ from wellkept.recall.rules_similarity import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    np = LazyModule("numpy")
 
 LARGE = 100_000
 """Records above which a shortlist is made. Up to here all records are weighed."""

@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import log1p
 from typing import TYPE_CHECKING, TypeAlias
 
-from wellkept.lazy import LazyModule, dataclass
+import numpy as np
+
 from wellkept.model import Role
 from wellkept.recall.rules_ranking import BM25_B, BM25_K1
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-else:
-    np = LazyModule("numpy")
 
 NEIGHBOURS = (0.4, 0.2)
 """Share of a turn's words lent to its direct neighbours and to those two places away."""

@@ -7,20 +7,15 @@ import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wellkept.errors import Invalid, SecretRejected
-from wellkept.lazy import LazyModule
 from wellkept.memory.rules_kinds import check_metadata
 from wellkept.meter import METER
 from wellkept.model import Kind, Memory
 from wellkept.ports import AllowanceStore, Clock
+from wellkept.secrets import rules_scan as scan
 from wellkept.text_cache import cache_text
-
-if TYPE_CHECKING:
-    from wellkept.secrets import rules_scan as scan
-else:
-    scan = LazyModule("wellkept.secrets.rules_scan")
 
 REJECTED = "text appears to contain a secret — not stored"
 METADATA_REJECTED = "metadata appears to contain a secret — not stored"

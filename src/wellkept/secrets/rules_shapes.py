@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-
-from wellkept.lazy import dataclass, lazy_pattern
+from dataclasses import dataclass
 
 MAX_EXAMINED_CHARS = 256
 """Number of leading characters by which a run is judged; more would not change the result."""
@@ -23,9 +22,9 @@ MIN_DISTINCT_CHARS = 5
 REMOVED = "\ufffc"
 """Replacement for a removed credential; no pattern reaches across it."""
 
-_OPEN_END = lazy_pattern(r"(\{\d+),\}")
-_CLASS_CHANGE = lazy_pattern(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
-_PLACEHOLDER = lazy_pattern(
+_OPEN_END = re.compile(r"(\{\d+),\}")
+_CLASS_CHANGE = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
+_PLACEHOLDER = re.compile(
     r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
     r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|00010203|00112233|0123456789abcdef|deadbeef|jbswy3dpehpk3pxp|not[-_]?a[-_]?real"
     r"|my[-_]?(?:[a-z]{1,12}[-_]?)?(?:password|secret|token|key|pass(?![a-z])|pw(?![a-z]))"
@@ -35,11 +34,11 @@ _STAND_INS = frozenset(
     "user username admin root postgres mysql guest example test demo redis minioadmin tiger anonymous changeme pass123 "
     "bar xxx passwort kennwort contrasena senha clave wachtwoord".split()
 ) | {"open sesame"}
-_STAND_IN = lazy_pattern(
+_STAND_IN = re.compile(
     r"(?:(?:my|an?|the|some|proxy|db|user|admin|super|top|very|long|strong)[-_ ]?){0,3}"
     r"(?:secret|pass|password|passwd|pw|pwd|token|key)(?:[-_]?(?:password|pass|pw|pwd|key|token|value))?"
 )
-_VARIABLE = lazy_pattern(r"[<\[{%$*(]|.*(?:\$\{|\{\{|\*\*\*)|[A-Z][A-Z_]+$")
+_VARIABLE = re.compile(r"[<\[{%$*(]|.*(?:\$\{|\{\{|\*\*\*)|[A-Z][A-Z_]+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

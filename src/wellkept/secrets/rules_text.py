@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from wellkept.lazy import lazy_pattern
 from wellkept.secrets.rules_shapes import REMOVED
 
 _LOOKALIKES = {
@@ -38,28 +37,28 @@ CHARS_BEFORE, CHARS_AFTER = 160, 80
 MIN_SPELLED_CHARS = 6
 """Minimum length of a spelled-out word; fewer single characters (`a b c`) are a list."""
 
-_SPELLED = lazy_pattern(
+_SPELLED = re.compile(
     rf"(?<![^\s=(\"'`:\[/])[!-~](?:[ \t\n.\-_*|]{{1,2}}[!-~]){{{MIN_SPELLED_CHARS - 1},2000}}(?![^\s)\"'`.,\]!;])"
 )
 SPELLED_HINT = rf"(?:^|[\s=(\"'`:\[/])[!-~](?:[ \t\n.\-_*|]{{1,2}}[!-~]){{{MIN_SPELLED_CHARS - 1}}}"
 """Necessary condition of a spelled-out word, for an engine without lookbehind."""
 
-_SPELLED_GAP = lazy_pattern(r"([!-~])[ \t\n.\-_*|]{1,2}(?=[!-~])")
+_SPELLED_GAP = re.compile(r"([!-~])[ \t\n.\-_*|]{1,2}(?=[!-~])")
 _ESCAPES = (
     r"(?:%[0-9A-Fa-f]{2}[\w.~-]{0,64})+|(?:\\x[0-9A-Fa-f]{2}|\\u00[0-9A-Fa-f]{2})+|(?:&#(?:\d{2,3}|x[0-9A-Fa-f]{2});)+"
 )
 _PAIRS = r"(?<![0-9A-Za-z])(?:(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}){5,}(?:0x)?[0-9A-Fa-f]{2}(?![0-9A-Fa-f])"
 _RUNS = r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{8,}(?:(?<=[A-Za-z0-9+/_-]{40})\r?\n[A-Za-z0-9+/_-]{4,}){0,400}={0,6}"
 _ENCODED = {
-    (has_escapes, has_pairs): lazy_pattern("|".join([_ESCAPES] * has_escapes + [_PAIRS] * has_pairs + [_RUNS]))
+    (has_escapes, has_pairs): re.compile("|".join([_ESCAPES] * has_escapes + [_PAIRS] * has_pairs + [_RUNS]))
     for has_escapes in (False, True)
     for has_pairs in (False, True)
 }
 _SOME_PAIRS_SOURCE = r"[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]"
-_SOME_PAIRS = lazy_pattern(_SOME_PAIRS_SOURCE)
-_VALUE_MARK = lazy_pattern(r"[0-9\"'`@#$%^&*=~+!-]|[a-z][A-Z]")
+_SOME_PAIRS = re.compile(_SOME_PAIRS_SOURCE)
+_VALUE_MARK = re.compile(r"[0-9\"'`@#$%^&*=~+!-]|[a-z][A-Z]")
 KEY_HINT = r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]|%[0-9A-F]|&#|[0-9]{12}"
-_KEY_HINT = lazy_pattern(KEY_HINT)
+_KEY_HINT = re.compile(KEY_HINT)
 _EIGHT = [
     rf"[A-Za-z0-9+/_-]{{{before}}}(?:[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z])[A-Za-z0-9+/_-]{{{6 - before}}}"
     for before in range(7)
@@ -67,9 +66,9 @@ _EIGHT = [
 ENCODED_HINT = "|".join([*_EIGHT, "[0-9]{12}", "%[0-9A-Fa-f]{2}", r"\\[xu]", "&#", _SOME_PAIRS_SOURCE])
 """Necessary condition of an encoded run: eight characters of it that are no word, escapes, or pairs of hex digits."""
 
-_ESCAPE = lazy_pattern(r"%([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|&#(\d{2,3});|&#x([0-9A-Fa-f]{2});")
-_HEX = lazy_pattern(r"(?:0x)?(?:[0-9a-f]{2}){6,}|(?:0x)?(?:[0-9A-F]{2}){6,}")
-_NOT_PLAIN = lazy_pattern(r"[^\t\n\r -~]")
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|&#(\d{2,3});|&#x([0-9A-Fa-f]{2});")
+_HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){6,}|(?:0x)?(?:[0-9A-F]{2}){6,}")
+_NOT_PLAIN = re.compile(r"[^\t\n\r -~]")
 
 
 MAX_KEPT_CHARS = 20_000

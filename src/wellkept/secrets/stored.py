@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from wellkept.deadline import check_deadline
-from wellkept.lazy import dataclass
 from wellkept.model import Json
 from wellkept.ports import TransferStore
 from wellkept.secrets.check import RANDOM_RUN, SecretGuard

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import difflib as _difflib
 import importlib
 import json
 import os
+import tomllib as _tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from wellkept.errors import Invalid
-from wellkept.lazy import LazyModule
 from wellkept.settings.former import is_gone
 from wellkept.settings.values import SettingRow, convert_value
-
-_difflib, _tomllib = LazyModule("difflib"), LazyModule("tomllib")
 
 FILES = ("wellkept.toml", "wellkept.yaml", "wellkept.yml", "agent.json")
 SHARED_FILE = "agent.json"  # other programs keep their settings in it too

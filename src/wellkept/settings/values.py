@@ -8,14 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from wellkept.errors import Invalid
-from wellkept.lazy import dataclass
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from wellkept.errors import Invalid
@@ -15,8 +15,10 @@ from wellkept.history.rules_audit import check_key
 from wellkept.model import BackupReport
 from wellkept.ports import Store
 from wellkept.program import advise_install
-from wellkept.store.engine import Engine
-from wellkept.store.sqlstore import SqlStore
+
+if TYPE_CHECKING:
+    from wellkept.store.engine import Engine
+    from wellkept.store.sqlstore import SqlStore
 
 MEGABYTE = 1024 * 1024
 IN_MEMORY = ":memory:"
@@ -48,6 +50,8 @@ def open_store(
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
+    from wellkept.store.sqlstore import SqlStore
+
     audit_key = check_key(audit_key, "audit_key")
     if is_postgres(url):
         engine = _open_postgres(
@@ -122,7 +126,7 @@ def _open_postgres(url: str, **options: Any) -> Engine:
         postgres = import_module("wellkept.store.postgres.engine")
     except ModuleNotFoundError as error:
         raise Invalid(f"PostgreSQL needs its driver; {advise_install('postgres')}") from error
-    return cast(Engine, postgres.PostgresEngine(url, **options))
+    return cast("Engine", postgres.PostgresEngine(url, **options))
 
 
 def is_postgres(url: str) -> bool:

@@ -7,11 +7,10 @@ TRUE` negates it as `memory.rules_conditions.is_matching` does.
 from __future__ import annotations
 
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from wellkept.language.text import like_literal
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_conditions import EQUAL, EXISTS, METADATA, STATE, And, Comparison, Condition, Not, Or
 from wellkept.store.tables.rows import TAG_BORDER
 

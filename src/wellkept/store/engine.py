@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from random import getrandbits
@@ -18,7 +19,6 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wellkept.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from wellkept.knowledge.rules_passages import PassageEvidence
-from wellkept.lazy import dataclass
 from wellkept.model import BackupReport, ClusterNode, Kind, Match, Owner
 from wellkept.ports import Vector
 from wellkept.ports.history import CLAIM, Claim

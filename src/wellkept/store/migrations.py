@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from wellkept.errors import SchemaMismatch
-from wellkept.lazy import dataclass
 from wellkept.program import FORMER_NAME
 from wellkept.store.queries import statements
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wellkept.errors import Invalid
 from wellkept.language.json_values import check_json
-from wellkept.lazy import dataclass
 from wellkept.model import Json
 
 _TYPES: Mapping[str, tuple[type, ...]] = {

@@ -15,6 +15,7 @@ import hmac
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -23,7 +24,6 @@ from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
 from wellkept.history.rules_audit import encode_key, is_foreign, key_mark
 from wellkept.language.json_values import MAX_DEPTH, check_depth, has_too_many_values
-from wellkept.lazy import dataclass
 from wellkept.model import Json
 from wellkept.ports import ArchiveFiles
 from wellkept.program import FORMER_NAME, PROGRAM

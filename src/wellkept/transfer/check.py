@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
 from wellkept.errors import Invalid
 from wellkept.history.rules_audit import START, find_seal_problem, is_foreign, is_keyed
-from wellkept.lazy import dataclass
 from wellkept.model import AuditEvent, Json, Kind, Owner, RefusedItem
 from wellkept.ports import ArchiveFiles, Store
 from wellkept.transfer.archive import ArchiveReader, Header, Line

@@ -6,14 +6,13 @@ Memories get the origin `import`. Items that are stored already, for example by 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.language.names import check_owner, check_session, memory_seq
 from wellkept.language.text import content_hash, fold
-from wellkept.lazy import dataclass
 from wellkept.memory.drafts import Draft, check_draft
 from wellkept.memory.items import ItemDraft, Items
 from wellkept.memory.remember import Remember

@@ -17,13 +17,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wellkept.errors import Conflict, Invalid
 from wellkept.history.rules_history import OWN_AREAS
 from wellkept.language.names import check_owner
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_trust import LOW_TRUST
 from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
 from wellkept.ports import ArchiveFiles, Clock, ContentDraft, ForeignFormats, Store

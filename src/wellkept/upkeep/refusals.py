@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from wellkept.language.names import memory_id
-from wellkept.lazy import dataclass
 from wellkept.model import RefusedText
 from wellkept.ports import Unembedded
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from wellkept.lazy import dataclass
 from wellkept.model import MaintenanceRun
 
 

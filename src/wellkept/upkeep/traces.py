@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
 from wellkept.errors import NotFound, StoreError
 from wellkept.history.rules_history import OWN_AREAS
 from wellkept.language.names import memory_id, memory_seq
-from wellkept.lazy import dataclass
 from wellkept.model import (
     ACTOR,
     NO_USER,

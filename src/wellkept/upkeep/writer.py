@@ -16,11 +16,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from wellkept.errors import ReadOnly, StoreError, WellkeptError
-from wellkept.lazy import dataclass
 from wellkept.model import BackgroundStatus
 
 PAUSE = 1.0

@@ -17,22 +17,13 @@ from wellkept.cli.output import Column, Output, Styled
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import one_line, safe
-from wellkept.lazy import LazyModule
 from wellkept.model import Json
 from wellkept.recall.rules_evaluation import METRICS, Estimate, Usage
 from wellkept.settings import Settings, use_one_thread_each
 
 if TYPE_CHECKING:
-    from wellkept import evaluation
-    from wellkept.api import wellkept as api
-    from wellkept.evaluation import Evaluation, Scores, speed
+    from wellkept.evaluation import Evaluation, Scores
     from wellkept.evaluation.speed import VerbSpeed
-    from wellkept.store.sqlite import floor
-else:
-    evaluation = LazyModule("wellkept.evaluation")
-    api = LazyModule("wellkept.api.wellkept")
-    speed = LazyModule("wellkept.evaluation.speed")
-    floor = LazyModule("wellkept.store.sqlite.floor")
 
 SPEED_HEADERS = ("Verb", "Calls/s", "CPU ms", "Floor ms", "Ratio", "Floor")
 HEADERS = ("Family", "Type", "Level", "Questions", *METRICS, "Alive", "No hit")
@@ -56,6 +47,8 @@ def measure(
     Nothing is stored: each set of a file gets a store in memory, with the current settings. The clock moves from memory
     to memory and on to the questions, and maintenance runs on every day in between."""
     use_one_thread_each()
+    from wellkept import evaluation
+
     options = evaluation.ReplayOptions(usage=usage, is_endless=endless, wait=timedelta(days=wait), split=split)
     families: dict[str, Evaluation] = {}
     for file in files:
@@ -77,10 +70,13 @@ def measure_verbs(
     with the same durability and nothing else."""
     # As `wellkept serve` does, before NumPy is loaded: its threads spin, which is no work of the verbs.
     use_one_thread_each()
+    from wellkept.evaluation import speed
+    from wellkept.store.sqlite.floor import BareSqlite
+
     with (
         tempfile.TemporaryDirectory(prefix="wellkept-bench-") as folder,
-        api.Wellkept(f"sqlite:///{folder}/ours.db", settings=Settings()) as opened,
-        closing(floor.BareSqlite(Path(folder, "floor.db"))) as bare,
+        wellkept.Wellkept(f"sqlite:///{folder}/ours.db", settings=Settings()) as opened,
+        closing(BareSqlite(Path(folder, "floor.db"))) as bare,
         run.printer.progress("verbs", 5) as advance,
     ):
         found = speed.measure_speed(opened.agent("bench"), bare, memories=memories, seconds=seconds, progress=advance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Unpack, cast
@@ -40,7 +40,6 @@ from wellkept.cli.output import (
 from wellkept.cli.parameters import Argument, Option, offer_words
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
-from wellkept.lazy import dataclass
 from wellkept.memory.similar import find_lookalikes
 from wellkept.model import Json, Kind, Memory, MemoryVersion, Scope, State, StateName
 

@@ -11,7 +11,6 @@ from typing import Any
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Invalid
 from wellkept.knowledge.rules_chunking import DocumentPart, PartKind
-from wellkept.lazy import lazy_pattern
 from wellkept.ports import Reading
 
 MAX_NESTING = 20
@@ -23,17 +22,17 @@ MAX_PARAGRAPHS = 250_000
 MAX_CELLS = 30_000
 """Table cells of a document; beyond that, tables are read as paragraphs, because a cell takes three tokens."""
 
-BLANK = lazy_pattern(r"\n[ \t]*\n")
-FRONT_MATTER = lazy_pattern(
+BLANK = re.compile(r"\n[ \t]*\n")
+FRONT_MATTER = re.compile(
     r"\A\ufeff?(?:---[ \t]*\n(.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\n(.*?\n)??\+\+\+)[ \t]*(?:\n|\Z)", re.DOTALL
 )
 """Fields before a text, as YAML between lines of dashes or TOML between lines of plus signs."""
-FIELD_LINE = lazy_pattern(r"[\w.\-]+[ \t]*[:=]|[\[\]{}\-#\"'\s]|\Z")
+FIELD_LINE = re.compile(r"[\w.\-]+[ \t]*[:=]|[\[\]{}\-#\"'\s]|\Z")
 """Beginning of a line of such fields: a name of one word, a list, a comment, or what continues the line before."""
 
-TITLE = lazy_pattern(r"^title[ \t]*[:=](.+)$", re.MULTILINE)
+TITLE = re.compile(r"^title[ \t]*[:=](.+)$", re.MULTILINE)
 
-COMMENT = lazy_pattern(
+COMMENT = re.compile(
     # Code, which may show a comment, is kept.
     r"(?P<code>^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
     r"|<!--.*?-->",
@@ -42,7 +41,7 @@ COMMENT = lazy_pattern(
 OPEN = "\x00"
 """Stands for the beginning of a comment without an end; no text contains it."""
 
-EMPTY_LINK = lazy_pattern(
+EMPTY_LINK = re.compile(
     r"^[ ]{0,3}\[[^\]\n]+\]:[ \t]*(?:#|<>)[ \t]*(?:\([^\n]*\)|\"[^\n]*\"|'[^\n]*')[ \t]*$", re.MULTILINE
 )
 """Link definition without an address, the way to write a comment in plain Markdown."""

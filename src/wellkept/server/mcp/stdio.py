@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+import wellkept.server.mcp.session as session
 from wellkept import __version__
 from wellkept.api.wellkept import Wellkept
 from wellkept.caller import MCP, acting_as
-from wellkept.lazy import LazyModule
 from wellkept.server.mcp.client import NAME, TITLE, ClientContext, select_sets
 from wellkept.settings import Settings
 
@@ -28,7 +28,6 @@ for each in ("mcp", "mcp_types"):
     if find_spec(each) is None:
         raise ModuleNotFoundError(f"No module named {each!r}", name=each)
 
-session = LazyModule("wellkept.server.mcp.session")
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Versions of the protocol that begin with `initialize`."""

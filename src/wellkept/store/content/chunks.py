@@ -16,11 +16,12 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import IO
 
+from wellkept.compression import zstd, zstd_options
 from wellkept.errors import StoreError
 from wellkept.language.text import replace_half_pairs
-from wellkept.lazy import dataclass, zstd, zstd_options
 
 CHUNK_CHARS = 128 * 1024
 MAX_CHUNK_BYTES = 4 * CHUNK_CHARS

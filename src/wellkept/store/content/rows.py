@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile as _tempfile
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from wellkept.errors import StoreError
-from wellkept.lazy import LazyModule
 from wellkept.model import Detail
 from wellkept.store.content.chunks import (
     CHUNK_CHARS,
@@ -20,8 +20,6 @@ from wellkept.store.content.chunks import (
 )
 from wellkept.store.engine import Engine, Unit
 
-_tempfile = LazyModule("tempfile")
-
 IN_MEMORY_BYTES = 1024 * 1024
 """Compressed size up to which a draft stays in memory; larger ones go to an unnamed temporary file."""
 
@@ -33,7 +31,8 @@ class RowDraft:
     """Implementation of `ports.ContentDraft`: compressed into a temporary file until its hash is known."""
 
     def __init__(self) -> None:
-        self.chunks = ChunkFile(_tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES))  # closed by `close`
+        # Closed by `close`.
+        self.chunks = ChunkFile(_tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES))  # noqa: SIM115
         self.is_sealed = False
 
     def feed(self, text: str) -> None:

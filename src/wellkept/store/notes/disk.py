@@ -11,10 +11,10 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from wellkept.errors import DiskFull, StoreError
-from wellkept.lazy import dataclass
 
 if sys.platform != "win32":
     import fcntl

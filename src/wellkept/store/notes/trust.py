@@ -15,21 +15,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from wellkept.language.names import memory_seq
-from wellkept.lazy import LazyModule
+from wellkept.memory import rules_instructions as instructions
 from wellkept.memory.rules_trust import SUSPICIOUS
 from wellkept.model import Memory, Origin, Owner
 from wellkept.store.engine import Unit, Units
 from wellkept.store.notes.disk import CLAIM, FOLDERS
 from wellkept.store.notes.lines import hash_note
 from wellkept.store.tables.embeddings import NO_OWNER
-
-if TYPE_CHECKING:
-    from wellkept.memory import rules_instructions as instructions
-else:
-    instructions = LazyModule("wellkept.memory.rules_instructions")
 
 CAME_WITH_IT = "came with the workspace"
 CHANGED = "changed in the workspace's file"

@@ -17,20 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import simsimd
 from numpy.typing import NDArray
 
-from wellkept.lazy import LazyModule
 from wellkept.store.engine import Row
 from wellkept.text_cache import cache_text
-
-if TYPE_CHECKING:
-    import simsimd
-else:
-    # Only searches need it.
-    simsimd = LazyModule("simsimd")
 
 MAX_COUNT = 255
 """Maximum count of a word in one record: counts are stored in 8 bits."""

@@ -9,21 +9,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from wellkept.deadline import hold_in_time
-from wellkept.lazy import LazyModule, dataclass
 from wellkept.model import Match, Role
 from wellkept.store.engine import Engine, RegisteredEmbedder, Row, Unit, Units
-
-if TYPE_CHECKING:
-    from wellkept.store.search import encoding, index
-else:
-    encoding = LazyModule("wellkept.store.search.encoding")
-    index = LazyModule("wellkept.store.search.index")
+from wellkept.store.search import encoding, index
 
 MAX_BYTES = 64 * 1024 * 1024
 """Memory limit for all lists; the least recently used are evicted."""

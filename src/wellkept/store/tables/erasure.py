@@ -9,12 +9,12 @@ import json
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from wellkept.caller import OWN_ACTORS
 from wellkept.language.text import index_terms
-from wellkept.lazy import dataclass
 from wellkept.model import ACTOR, Erased, Key, Trace
 from wellkept.store.engine import Row, Unit
 from wellkept.store.tables.agents import renew_index

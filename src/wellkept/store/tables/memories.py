@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -12,7 +12,6 @@ from typing import Any
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
-from wellkept.lazy import dataclass
 from wellkept.memory.rules_conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
 from wellkept.ports import Encoded, EncodedMemory, MemorySummary, Vector, Vectors

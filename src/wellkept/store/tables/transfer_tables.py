@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 from wellkept.errors import Invalid
 from wellkept.language.json_values import MAX_DEPTH, check_storable
 from wellkept.language.text import check_text
-from wellkept.lazy import dataclass
 from wellkept.model import Json, Kind, Memory, Origin, ProposalState, Role, Scope
 from wellkept.store.engine import Row
 from wellkept.store.tables.columns import COLUMNS
