@@ -8,7 +8,8 @@ from collections import Counter
 import pytest
 
 from benchmarks.truth.__main__ import STATEMENTS
-from benchmarks.truth.data import Person, is_held_out, read_people, read_rows
+from benchmarks.truth.data import Person, Question, is_held_out, read_people, read_rows
+from benchmarks.truth.people import count
 
 KINDS = {"changed", "unchanged", "past", "unknown", "forgotten"}
 CHANGES = {"cue", "no cue", "partial", "reversal", "also", "forget"}
@@ -91,6 +92,35 @@ def test_sentences_and_requests_have_what_is_measured(held_out: bool) -> None:
     assert all(("who" in row) == (row["label"] == "other") for row in sentences)
     assert all(row["maybe"] or row["stay"] for row in requests)
     assert not any(row["go"] and row["maybe"] for row in requests)
+
+
+OLD, NEW, OTHER = "- I live in Leeds", "- I moved to York", "- I like tea"
+
+
+@pytest.mark.parametrize(
+    ("lines", "current", "outdated", "alone", "noise"),
+    [
+        ([NEW, OTHER], 1, 0, 1, 0),
+        ([NEW, OLD, OTHER], 1, 1, 0, len(OLD)),
+        ([NEW, f"{OLD} (until 2026-09-01)"], 1, 0, 1, len(f"{OLD} (until 2026-09-01)")),
+        ([OTHER], 0, 0, 0, 0),
+    ],
+    ids=["new", "both", "old one marked", "neither"],
+)
+def test_what_a_prompt_shows_is_counted(lines: list[str], current: int, outdated: int, alone: int, noise: int) -> None:
+    question = Question("changed", "Where do I live?", "Which town?", ["moved to york"], ["live in leeds"])
+
+    tally = count([question], "hard", [lines], stable_lines={OTHER})
+
+    assert (tally.current["changed"], tally.outdated["changed"]) == (current, outdated)
+    assert (tally.alone["changed"], tally.noise) == (alone, noise)
+
+
+def test_the_forgotten_may_not_be_shown_even_marked() -> None:
+    question = Question("forgotten", "Where did I live?", "Which town?", [], ["live in leeds"])
+
+    assert count([question], "natural", [[f"{OLD} (until 2026-09-01)"]], stable_lines=set()).shown_anyway == 1
+    assert count([question], "natural", [[NEW]], stable_lines=set()).shown_anyway == 0
 
 
 def _words(text: str) -> set[str]:

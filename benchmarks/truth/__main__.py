@@ -54,9 +54,11 @@ def _measure_people(
     for person in read_people(held_out=held_out):
         if not names or person.name in names:
             print(f"{person.name}: {len(person.turns)} turns", file=sys.stderr)
-            results.append(measure_person(person, settings))
-            misses.extend(results[-1].misses)
-            misses.extend(f"{person.name}: wrongly ended: {each.text}" for each in results[-1].wrongly_ended)
+            result = measure_person(person, settings)
+            results.append(result)
+            found = [miss for tally in result.tallies.values() for miss in tally.misses]
+            found += [f"wrongly ended: {each.text}" for each in result.wrongly_ended]
+            misses.extend(f"{person.name}, {each}" for each in found)
     yield from render_people(results)
 
 

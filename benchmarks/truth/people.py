@@ -21,7 +21,7 @@ Row = Sequence[str]
 
 @dataclass
 class Tally:
-    """Counts of one wording over any number of people; `asked` and the others are keyed by kind of question."""
+    """Counts of one wording over any number of people, by kind of question; and characters beyond the stable block."""
 
     asked: Counter[str] = field(default_factory=Counter)
     current: Counter[str] = field(default_factory=Counter)
@@ -29,14 +29,15 @@ class Tally:
     can_be_outdated: Counter[str] = field(default_factory=Counter)
     alone: Counter[str] = field(default_factory=Counter)
     shown_anyway: int = 0
-    tokens: int = 0
+    characters: int = 0
     noise: int = 0
+    misses: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         for name in ("asked", "current", "outdated", "can_be_outdated", "alone"):
             getattr(self, name).update(getattr(other, name))
         self.shown_anyway += other.shown_anyway
-        self.tokens += other.tokens
+        self.characters += other.characters
         self.noise += other.noise
 
 
@@ -49,7 +50,6 @@ class Result:
     ended: Sequence[Memory]
     wrongly_ended: Sequence[Memory]
     milliseconds: float
-    misses: Sequence[str]
 
 
 def measure_person(person: Person, settings: Settings) -> Result:
@@ -61,15 +61,11 @@ def measure_person(person: Person, settings: Settings) -> Result:
         moment[0] = person.turns[-1].at + ASKED_AFTER
         prompts = {wording: _ask(agent, person, wording) for wording in WORDINGS}
         ended = [each for each in list_all(agent) if has_ended(each)]
-    every = [lines for asked in prompts.values() for lines in asked]
-    stable = set.intersection(*map(set, every)) if every else set()
-    misses: list[str] = []
-    tallies = {
-        wording: _count(person.questions, prompts[wording], stable, f"{person.name}, {wording}", misses)
-        for wording in WORDINGS
-    }
+    every = [set(lines) for asked in prompts.values() for lines in asked]
+    stable = set.intersection(*every)
+    tallies = {wording: count(person.questions, wording, prompts[wording], stable_lines=stable) for wording in WORDINGS}
     wrong = [each for each in ended if _is_still_true(each.text, person.questions)]
-    return Result(person, tallies, ended, wrong, milliseconds, misses)
+    return Result(person, tallies, ended, wrong, milliseconds)
 
 
 def _tell(agent: AgentMemory, person: Person, moment: list[datetime]) -> float:
@@ -98,14 +94,13 @@ def prompt_lines(agent: AgentMemory, question: str, session: str) -> list[str]:
     return [line for content in contents for line in content.splitlines() if line.strip()]
 
 
-def _count(
-    questions: Sequence[Question], prompts: Sequence[Sequence[str]], stable: set[str], who: str, misses: list[str]
+def count(
+    questions: Sequence[Question], wording: str, prompts: Sequence[Sequence[str]], *, stable_lines: set[str]
 ) -> Tally:
-    """Count what the prompts of one wording show. Lines that are in every prompt are the stable block."""
+    """Count what the prompts of one wording show, each given by its lines."""
     tally = Tally()
     for question, lines in zip(questions, prompts, strict=True):
-        kind = question.kind
-        asked = question.natural if who.endswith("natural") else question.hard
+        kind, asked = question.kind, f"{wording}: {getattr(question, wording)}"
         has_current = any(question.is_current(line) for line in lines)
         old = [line for line in lines if question.is_outdated(line)]
         unmarked = [line for line in old if MARK not in line]
@@ -115,12 +110,12 @@ def _count(
         tally.outdated[kind] += bool(unmarked)
         tally.alone[kind] += has_current and not unmarked
         tally.shown_anyway += kind == "forgotten" and bool(old)
-        beyond = [line for line in lines if line not in stable]
-        tally.tokens += sum(map(len, beyond)) // CHARS_PER_TOKEN
-        tally.noise += sum(len(line) for line in beyond if not question.is_current(line)) // CHARS_PER_TOKEN
+        beyond = [line for line in lines if line not in stable_lines]
+        tally.characters += sum(map(len, beyond))
+        tally.noise += sum(len(line) for line in beyond if not question.is_current(line))
         if question.current and not has_current:
-            misses.append(f"{who}: {asked} — not shown: {question.current[0]}")
-        misses.extend(f"{who}: {asked} — outdated: {line.strip()}" for line in unmarked)
+            tally.misses.append(f"{asked} — not shown: {question.current[0]}")
+        tally.misses.extend(f"{asked} — outdated: {line.strip()}" for line in unmarked)
     return tally
 
 
@@ -155,7 +150,7 @@ def _render(name: str, wording: str, tally: Tally, results: Sequence[Result]) ->
         f"{tally.alone['changed']} of {tally.asked['changed']}",
         f"{tally.current['past']} of {tally.asked['past']}",
         f"{tally.shown_anyway} of {tally.asked['forgotten']}",
-        f"{tally.tokens / asked:.0f} / {tally.noise / asked:.0f}",
+        f"{tally.characters / CHARS_PER_TOKEN / asked:.0f} / {tally.noise / CHARS_PER_TOKEN / asked:.0f}",
         f"{wrong} of {ended}",
         f"{milliseconds:.1f}",
     )

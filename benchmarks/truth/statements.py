@@ -16,6 +16,8 @@ from wellkept import AgentMemory, Memory, Settings, Wellkept
 START = datetime(2026, 9, 7, 9, tzinfo=UTC)
 LATER = timedelta(days=3)
 ANSWER = "All right."
+MIN_WORDS = 3
+"""Shorter sentences say nothing by themselves: "Juni." of "am 4. Juni."."""
 
 Line = tuple[str, str]
 """What was measured, and the figure."""
@@ -211,8 +213,8 @@ def _is_live(memory: Memory) -> bool:
 
 def _holds(text: str, said: str) -> bool:
     """Tell whether a text holds what was said, or a whole sentence of it."""
-    sentences = [said, *re.split(r"(?<=[.!?])\s+", said)]
-    return any(each.strip(" .!").casefold() in text.casefold() for each in sentences if each)
+    parts = [each for each in re.split(r"(?<=[.!?])\s+", said) if len(each.split()) >= MIN_WORDS]
+    return any(each.strip(" .!").casefold() in text.casefold() for each in (said, *parts))
 
 
 def _share(part: int, whole: int) -> str:
