@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.server.live import client_of, serving
 from wellkept import Settings, Wellkept
+from wellkept.api.agent import AgentMemory
 from wellkept.testing.fake_model import ModelServer, says
 
 PAIRS = Path(__file__).parent / "data" / "paraphrases" / "dev.jsonl"
@@ -83,3 +87,31 @@ def test_facts_are_found_by_questions_in_other_words() -> None:
 
     # 69 of 90; BM25 finds 9, plain cosine 69.
     assert sum(found) >= 67
+
+
+class EmbedderToLoad:
+    """Embedder of this process that needs its first call to load; it notes what each call was for."""
+
+    name, dimensions, is_builtin = "to load", 2, True
+
+    def __init__(self) -> None:
+        self.calls: list[Sequence[str]] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.calls.append(list(texts))
+        return np.eye(1, self.dimensions, dtype=np.float32).repeat(len(texts), axis=0)
+
+
+@pytest.mark.parametrize("ask", [AgentMemory.recall, AgentMemory.context], ids=["recall", "context"])
+def test_the_time_for_new_texts_does_not_begin_before_the_embedder_is_loaded(
+    tmp_path: Path, ask: Callable[[AgentMemory, str], object]
+) -> None:
+    url, embedder = f"sqlite:///{tmp_path}/memory.db", EmbedderToLoad()
+    with Wellkept(settings=Settings(url=url, embedder="off")) as store:
+        store.agent().remember_many(OTHERS)
+
+    with Wellkept(url, embedder=embedder) as store:
+        ask(store.agent(), QUESTION)
+
+    assert embedder.calls[0] == [QUESTION]
+    assert sorted(text for call in embedder.calls[1:] for text in call) == sorted(OTHERS)

@@ -129,8 +129,8 @@ class SearchKnowledge:
         Raises: Invalid.
         """
         refuse_former(options)
-        self._embedding.prepare(owner)
         search, limit = self._prepare(partial(self._passages.for_agent, owner), query, **options)
+        self._embedding.prepare(owner)
         hits = search(limit)
         # Unverified passages only get places that are left.
         if any(map(is_unverified, hits)):

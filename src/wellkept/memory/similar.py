@@ -61,9 +61,8 @@ class Similar:
 
     def find_related(self, owner: Owner, text: str, *, kinds: Collection[Kind], limit: int) -> Sequence[Memory]:
         """Return live memories that share words with a text or are near to it in meaning, oldest first."""
-        if self._embedding.is_missing(owner):
-            self._embedding.embed_missing(owner)
         now, vector = self._now(), self._embedding.of_local(text)
+        self._embedding.prepare(owner)
         found = [*self._store.search_memories(owner, text, kinds=kinds, now=now, limit=limit)]
         if vector is not None:
             found += self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)

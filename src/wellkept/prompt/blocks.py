@@ -97,10 +97,10 @@ class Inject:
         if not message.strip() or is_small_talk(message):
             return []
         query = ParsedQuery.read(message, now)
+        # The question first: the embedder may have to be loaded, which is not to use up the time for the others.
+        vector = self._embedding.of_query(message)
         self._embedding.prepare(owner)
-        evidence = self._store.weigh_memories(
-            owner, query.lookups, self._embedding.of_query(message), kinds=[Kind.NOTE], now=now
-        )
+        evidence = self._store.weigh_memories(owner, query.lookups, vector, kinds=[Kind.NOTE], now=now)
         limit = self._settings.max_inject_count
         return [*map(memory_id, find_best(evidence, query, words_share=self._settings.similarity_words, limit=limit))]
 

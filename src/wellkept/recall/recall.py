@@ -156,10 +156,12 @@ class Recall:
     def _embed(self, owner: Owner, query: str) -> tuple[Vector | None, bool]:
         """Return the question's vector, if there is one, and True if the embedder did not answer in time.
 
-        What was stored a moment ago is embedded first.
+        What was stored a moment ago is embedded, too. The question comes first with a local embedder: it may have to be
+        loaded, which is not to use up the time for the others.
 
         Raises: SchemaMismatch.
         """
+        vector = None if self._embedding.may_hang else self._embedding.of_query(query)
         seconds = self._deadline * MISSING_SHARE
         with limit_reads(seconds):
             is_missing = self._embedding.is_missing(owner)
@@ -167,7 +169,7 @@ class Recall:
             with suppress(TimeoutError):  # it goes on without us
                 self._workers.submit(partial(self._embedding.embed_missing, owner, seconds)).result(2 * seconds)
         if not self._embedding.may_hang:
-            return self._embedding.of_query(query), False
+            return vector, False
         embedding = self._workers.submit(partial(self._embedding.of_query, query))
         try:
             return embedding.result(self._deadline * EMBEDDER_SHARE), False
