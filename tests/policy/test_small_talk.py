@@ -117,6 +117,9 @@ Who did I see on Monday?
 What did I say about the great job offer?
 Which day did we talk about the wedding?
 What's new with Anna?
+Nice, France?
+ok Berlin?
+Great Canyon trip?
 Did I mention something about a minute of silence?
 Where was I away last week?
 How long was I away?

@@ -103,9 +103,15 @@ def is_small_talk(text: str) -> bool:
 
     >>> is_small_talk("Thanks Anna, see you tomorrow!"), is_small_talk("ok, deploy it")
     (True, False)
+
+    The name that a question ends with is what it asks about.
+
+    >>> is_small_talk("Hi Anna, how are you?"), is_small_talk("Nice, France?"), is_small_talk("Great Canyon trip?")
+    (True, False, False)
     """
     if len(text) > SMALL_TALK_MAX_CHARS:
         return False
+    is_question, asks_about_name = text.rstrip().endswith("?"), False
     spelled = [token for token in _TOKEN.findall(text.replace("’", "'")) if token not in _PUNCTUATION]
     words = [word.lower() for word in spelled]
     if words and words[0] not in SMALL_TALK and words[0] not in ANY.courtesies:
@@ -115,11 +121,15 @@ def is_small_talk(text: str) -> bool:
         if length := match_phrase(words, position, SMALL_TALK):
             phrase = " ".join(words[position : position + length])
             position, may_name, phrases = position + length, phrase in ANY.greetings, phrases + (phrase not in BARE)
+            asks_about_name &= length == 1
             continue
         is_name = may_name and spelled[position][0].isupper()
         if not is_name and words[position] not in ANY.courtesies:
             return False
+        asks_about_name |= is_name
         position, may_name, others = position + 1, False, others + 1
+    if is_question and asks_about_name:
+        return False
     return phrases > 0 or not others
 
 
