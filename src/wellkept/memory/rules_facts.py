@@ -66,7 +66,7 @@ UNKNOWN_LANGUAGE = "in a language the rules do not know"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class JudgedClause:
     """A part of a message, and the reason why it is no fact; empty if it is one."""
 
     turn: int  # position of the message, from 0
@@ -75,7 +75,7 @@ class Statement:
     reason: str = ""
 
 
-def read_facts(messages: Sequence[tuple[Role, str]]) -> Iterator[Statement]:
+def read_facts(messages: Sequence[tuple[Role, str]]) -> Iterator[JudgedClause]:
     """Split a conversation into statements and yield each with its judgement.
 
     >>> [each.text for each in read_facts([(Role.USER, "Hi! I'm allergic to penicillin. What can I take?")])]
@@ -113,28 +113,28 @@ def find_unfit(text: str) -> str:
     return SMALL_TALK if chatter.is_small_talk(text) else ""
 
 
-def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> Iterator[Statement]:
+def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> Iterator[JudgedClause]:
     body = signs.QUOTED.sub("", signs.FENCE.sub("", text[:MAX_READ_CHARS]))
     if role is Role.ASSISTANT and is_long_answer(text):
-        yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=OWN_WORDS)
+        yield JudgedClause(turn=turn, role=role, text=f"{body[:80]}…", reason=OWN_WORDS)
         return
     if _is_pasted(body, usual):
-        yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=PASTED)
+        yield JudgedClause(turn=turn, role=role, text=f"{body[:80]}…", reason=PASTED)
         return
     is_cited = False
     for sentence in (signs.BULLET.sub("", each) for each in _split_sentences(body)):
         if is_cited:
-            yield Statement(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
+            yield JudgedClause(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
             continue
         is_cited = role is Role.USER and signs.CITING.match(_lower(sentence)) is not None
         if role is Role.USER and signs.TASK.match(_lower(sentence[:MAX_TASK_CHARS])):
             # The rest of the message is what to work on, not what the speaker says.
-            yield Statement(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
+            yield JudgedClause(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
             return
         if reason := find_unfit(sentence):
             # What a question rests on may be a fact: "I'm vegan, what can I eat there?"
             yield from _read_premise(turn, role, sentence, usual) if reason == QUESTION else ()
-            yield Statement(turn=turn, role=role, text=sentence, reason=reason)
+            yield JudgedClause(turn=turn, role=role, text=sentence, reason=reason)
         else:
             language = _find_language(sentence) or (usual if len(sentence) <= MAX_UNTOLD_CHARS else None)
             yield from _read_sentence(turn, role, sentence, language)
@@ -146,7 +146,7 @@ def _is_own_world(spoken: str, language: Lexicon) -> bool:
     return bool(patterns["self_words"].search(spoken)) and not patterns["works"].search(spoken)
 
 
-def _is_about_others(statement: Statement, language: Lexicon | None) -> bool:
+def _is_about_others(statement: JudgedClause, language: Lexicon | None) -> bool:
     """Return True if a fact neither mentions the speaker nor asks to be kept; in a story, it is a part of that."""
     if statement.reason or language is None or fact_slots.find_slot(statement.text) is not None:
         return False
@@ -164,7 +164,7 @@ def _is_pasted(text: str, language: Lexicon | None) -> bool:
     return len(words) > LONG_WORDS and sum(word in own for word in words) < share * len(words)
 
 
-def _read_premise(turn: int, role: Role, sentence: str, usual: Lexicon | None) -> Iterator[Statement]:
+def _read_premise(turn: int, role: Role, sentence: str, usual: Lexicon | None) -> Iterator[JudgedClause]:
     """Yield the facts in the clauses before the last of a question."""
     language = _find_language(sentence) or usual
     clauses = _split_clauses(sentence, language)
@@ -175,29 +175,29 @@ def _read_premise(turn: int, role: Role, sentence: str, usual: Lexicon | None) -
         yield from (each for each in _read_sentence(turn, role, premise, language) if not each.reason)
 
 
-def _read_sentence(turn: int, role: Role, sentence: str, language: Lexicon | None) -> Iterator[Statement]:
+def _read_sentence(turn: int, role: Role, sentence: str, language: Lexicon | None) -> Iterator[JudgedClause]:
     """Yield the facts of a sentence, each the longest run of clauses that belong together, or the sentence."""
     if signs.UNSPACED.search(sentence):
         reason = "" if _is_unspaced_fact(sentence) else UNSURE
-        yield Statement(turn=turn, role=role, text=sentence, reason=reason)
+        yield JudgedClause(turn=turn, role=role, text=sentence, reason=reason)
         return
     bare = signs.DEMAND.sub("", signs.OPENING.sub("", sentence))
     if language is None or not bare:
-        yield Statement(turn=turn, role=role, text=sentence, reason=UNKNOWN_LANGUAGE if bare else SMALL_TALK)
+        yield JudgedClause(turn=turn, role=role, text=sentence, reason=UNKNOWN_LANGUAGE if bare else SMALL_TALK)
         return
     if signs.UNWANTED.match(_lower(bare)):
-        yield Statement(turn=turn, role=role, text=bare[:MAX_FACT_CHARS], reason=REQUEST)
+        yield JudgedClause(turn=turn, role=role, text=bare[:MAX_FACT_CHARS], reason=REQUEST)
         return
     if len(bare) > MAX_FACT_CHARS:
-        yield Statement(turn=turn, role=role, text=f"{bare[:80]}…", reason=TOO_LONG)
+        yield JudgedClause(turn=turn, role=role, text=f"{bare[:80]}…", reason=TOO_LONG)
         return
     reason = _judge(bare, language, role)
     if not reason:
-        yield Statement(turn=turn, role=role, text=_cut_tail(bare, language, role))
+        yield JudgedClause(turn=turn, role=role, text=_cut_tail(bare, language, role))
         return
     for part in _split_links(bare, language) if reason != SMALL_TALK else [bare]:
         text = signs.OPENING.sub("", part).rstrip(" ,") or part
-        yield Statement(turn=turn, role=role, text=text, reason=_judge(part, language, role) and reason)
+        yield JudgedClause(turn=turn, role=role, text=text, reason=_judge(part, language, role) and reason)
 
 
 def _cut_tail(fact: str, language: Lexicon, role: Role) -> str:
@@ -211,7 +211,7 @@ def _cut_tail(fact: str, language: Lexicon, role: Role) -> str:
 
 def _read_answer(
     turn: int, text: str, usual: Lexicon | None, said: set[str], *, is_confirmed: bool
-) -> Iterator[Statement]:
+) -> Iterator[JudgedClause]:
     """Yield the statements of an assistant's message."""
     for each in _read_message(turn, Role.ASSISTANT, text, usual):
         language = _find_language(each.text) or usual
@@ -219,13 +219,13 @@ def _read_answer(
         if each.reason in (QUESTION, SMALL_TALK):
             yield each
         elif words and len(words & said) >= REPEATED * len(words):
-            yield Statement(turn=turn, role=each.role, text=each.text, reason=RESTATED)
+            yield JudgedClause(turn=turn, role=each.role, text=each.text, reason=RESTATED)
         elif language is not None and (
             _is_promise(each.text, language) or (is_confirmed and _is_to_you(each, language))
         ):
-            yield Statement(turn=turn, role=each.role, text=each.text)
+            yield JudgedClause(turn=turn, role=each.role, text=each.text)
         else:
-            yield Statement(turn=turn, role=each.role, text=each.text, reason=OWN_WORDS)
+            yield JudgedClause(turn=turn, role=each.role, text=each.text, reason=OWN_WORDS)
 
 
 def _judge(text: str, language: Lexicon, role: Role) -> str:
@@ -309,7 +309,7 @@ def _is_promise(text: str, language: Lexicon) -> bool:
     return (has_date or is_counted) and bool(patterns["promise"].search(lowered)) and not is_vague
 
 
-def _is_to_you(statement: Statement, language: Lexicon) -> bool:
+def _is_to_you(statement: JudgedClause, language: Lexicon) -> bool:
     """Return True if an assistant states a fact about the user."""
     return not statement.reason and not language.second_person.isdisjoint(signs.WORD.findall(_lower(statement.text)))
 

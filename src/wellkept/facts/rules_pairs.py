@@ -1,0 +1,352 @@
+"""Decide whether a new statement ends an older one of the same user.
+
+Three parts: features of the pair, a score by hand behind gates for subject and shared evidence, and a score that was
+fitted on labelled pairs (`pair_weights.json`, by `tools/facts`). Cosine says that two statements have the same topic,
+never that they are the same fact, so no cosine alone ends anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from wellkept.facts.rules_statements import EXACT_SHAPES, TRAITS, USER, ChangeCue, Statement, weigh
+from wellkept.facts.rules_words import load_kinds
+from wellkept.language.text import terms
+
+WEIGHTS_FILE = Path(__file__).with_name("pair_weights.json")
+
+# Thresholds of the score by hand.
+THRESHOLDS = {
+    ChangeCue.CORRECTION: 0.62,
+    ChangeCue.END: 0.62,
+    ChangeCue.FIRM: 0.62,
+    ChangeCue.SOFT: 0.68,
+    ChangeCue.ALSO: math.inf,
+    ChangeCue.NONE: 0.95,
+}
+SAME_SLOT = 0.80
+"""Threshold without a cue, where both give a value to an attribute that has one."""
+
+SAFE_MARGIN = 0.10
+"""Distance above its threshold from which a score ends a statement silently; what has less is proposed."""
+
+FITTED_END = 0.8
+FITTED_PROPOSE = 0.5
+"""Chances from which the fitted score ends a statement, and proposes its end."""
+
+ONE_VALUED = frozenset(
+    """lives_in address works_at works_as name phone email manager doctor partner birthday age weight height diet drives
+    timezone""".split()
+)
+"""Attributes that have one value at a time."""
+
+
+class Consequence(StrEnum):
+    """Consequence of a pair."""
+
+    END = "end"
+    PROPOSE = "propose"
+    NOTHING = "nothing"
+
+
+class EndedAs(StrEnum):
+    """Reason for which a statement ended."""
+
+    SUPERSEDED = "superseded"
+    WRONG = "wrong"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Answer for one pair."""
+
+    action: Consequence
+    ended_as: EndedAs
+    score: float
+    chance: float
+    gate: str = ""  # what blocks the score by hand
+
+
+def judge_pair(old: Statement, new: Statement, *, margin: float = SAFE_MARGIN) -> Verdict:
+    """Decide what a new statement means for an older one."""
+    features = pair_features(old, new)
+    gate = find_gate(old, new, features)
+    score = compute_score(old, new, features)
+    chance = compute_chance(features)
+    threshold = THRESHOLDS[new.cue]
+    if features["same_slot"] and not features["same_value"]:
+        threshold = min(threshold, SAME_SLOT)
+    is_ended = (not gate and score >= threshold + margin) or (chance >= FITTED_END and gate not in HARD_GATES)
+    is_likely = (not gate and score >= threshold) or (chance >= FITTED_PROPOSE and gate not in HARD_GATES)
+    action = Consequence.END if is_ended else Consequence.PROPOSE if is_likely else Consequence.NOTHING
+    return Verdict(action, find_ending(old, new, features), score, chance, gate)
+
+
+def find_ending(old: Statement, new: Statement, features: Mapping[str, float]) -> EndedAs:
+    """Return how the old statement ends: it never was, it was replaced, or it is over."""
+    if ChangeCue.CORRECTION in new.cues and ChangeCue.END not in new.cues and ChangeCue.FIRM not in new.cues:
+        return EndedAs.WRONG
+    has_value = features["same_slot"] or features["other_kind"] or features["other_shape"] or ChangeCue.FIRM in new.cues
+    return EndedAs.OVER if ChangeCue.END in new.cues and not has_value else EndedAs.SUPERSEDED
+
+
+def pair_features(old: Statement, new: Statement) -> dict[str, float]:
+    """Return what is known about a pair, as numbers.
+
+    The cosine is 0 unless both statements have a `vector`.
+    """
+    values = _compare_words(old, new) | _compare_values(old, new) | _compare_readings(old, new)
+    change, soft, none = (new.cue in CHANGES, new.cue is ChangeCue.SOFT, new.cue is ChangeCue.NONE)
+    # A linear score cannot weigh a cue and what is shared together, so their products are features, too.
+    return values | {
+        "change_overlap": change * values["overlap"],
+        "change_cosine": change * values["cosine"],
+        "change_kind": change * values["other_kind"],
+        "change_slot": change * values["other_value"],
+        "change_shape": change * values["other_shape"],
+        "end_removed": (ChangeCue.END in new.cues) * values["removed_hit"],
+        "soft_overlap": soft * values["overlap"],
+        "soft_cosine": soft * values["cosine"],
+        "none_overlap": none * values["overlap"],
+        "none_cosine": none * values["cosine"],
+        "none_frame": none * values["frame"],
+    }
+
+
+CHANGES = (ChangeCue.END, ChangeCue.CORRECTION, ChangeCue.FIRM)
+"""Cues that leave no doubt that something changed."""
+
+
+def _compare_words(old: Statement, new: Statement) -> dict[str, float]:
+    """Compare what two statements say."""
+    shared = old.content & new.content
+    old_weight, new_weight = _sum_weights(old.content, old.language), _sum_weights(new.content, new.language)
+    shared_weight = _sum_weights(shared, old.language)
+    novelty = new.content - frozenset(old.stems)
+    hit = new.removed & frozenset(old.stems)
+    names = {name for name in old.mentions & new.mentions if name not in old.subjects | new.subjects}
+    cosine = _compute_cosine(old, new)
+    return {
+        "cosine": cosine,
+        "cosine_high": max(0.0, cosine - 0.5),
+        "overlap": shared_weight / max(min(old_weight, new_weight), 1.0),
+        "overlap_old": shared_weight / max(old_weight, 1.0),
+        "overlap_new": shared_weight / max(new_weight, 1.0),
+        "shared": min(shared_weight, 3.0),
+        "no_shared": float(not shared),
+        "context": min(_sum_weights((new.context - new.content) & old.content, old.language), 2.0),
+        "head_named": float(bool(old.head) and old.head in new.stems),
+        "same_head": float(bool(old.head) and old.head == new.head),
+        "other_head": float(bool(old.head and new.head and old.head != new.head)),
+        "removed_hit": min(_sum_weights(hit, old.language), 2.0),
+        "removed_miss": float(bool(new.removed) and not hit),
+        "shared_name": float(bool(names)),
+        "frame": _share_start(old, new),
+        "new_length": min(len(new.stems) / 10, 2.0),
+        "old_length": min(len(old.stems) / 10, 2.0),
+        "novelty": min(_sum_weights(novelty, new.language) / max(new_weight, 1.0), 1.0),
+        "restated": float(not novelty),
+        "other_language": float(old.language != new.language),
+    }
+
+
+def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
+    """Compare the values that two statements give: attributes, forms, kinds and names."""
+    shapes = {name for name in old.shapes.keys() & new.shapes.keys() if name in EXACT_SHAPES}
+    others = {name for name in shapes if not old.shapes[name] & new.shapes[name]}
+    both_count = "count" in old.shapes and "count" in new.shapes
+    kinds, single = _compare_kinds(old, new)
+    ours, theirs = find_anchors(old), find_anchors(new)
+    attribute = bool(old.attribute and old.attribute == new.attribute)
+    one, other = set(terms(old.value)), set(terms(new.value))
+    is_kept = attribute and (one <= other or other <= one)
+    return {
+        "same_slot": float(attribute),
+        "same_value": float(is_kept),
+        "other_value": float(attribute and not is_kept and old.attribute in ONE_VALUED),
+        "other_slot": float(bool(new.attribute) and not attribute),
+        "same_shape": float(bool(shapes)),
+        "other_shape": float(bool(others)),
+        "same_shape_value": float(bool(shapes - others)),
+        "other_count": float(both_count and not old.shapes["count"] & new.shapes["count"]),
+        "other_kind": float(bool(kinds["other"] & single)),
+        "same_kind_value": float(bool(kinds["same"])),
+        "other_of_many": float(bool(kinds["other"] - single)),
+        "new_anchor": float(bool(theirs - ours)),
+        "lost_anchor": float(bool(ours - theirs)),
+        "shared_anchor": float(bool(ours & theirs)),
+        "replaced_anchor": float(bool(ours - theirs) and bool(theirs - ours)),
+    }
+
+
+def _compare_readings(old: Statement, new: Statement) -> dict[str, float]:
+    """Compare whom two statements are about, and how they are said."""
+    person = (old.subjects & new.subjects) - {USER}
+    return {
+        "same_user": float(USER in old.subjects and USER in new.subjects),
+        "same_person": float(bool(person)),
+        "no_subject": float(not is_compatible(old, new)),
+        "mentions_subject": float(bool((old.subjects - {USER}) & new.mentions)),
+        "person": float(USER not in old.subjects and not old.is_thing),
+        "thing_user": float(old.is_thing != new.is_thing),
+        "unsubjected": float(not old.subjects or not new.subjects),
+        "thing": float(old.is_thing or new.is_thing),
+        "negation_differs": float(("negation" in old.traits) != ("negation" in new.traits)),
+        "old_end": float(ChangeCue.END in old.cues),
+        "also": float(ChangeCue.ALSO in new.cues),
+        **{f"old_{name}": float(name in old.traits) for name in TRAITS},
+        **{f"new_{name}": float(name in new.traits) for name in TRAITS},
+        **{f"cue_{cue.value}": float(new.cue is cue) for cue in ChangeCue},
+    }
+
+
+def _compare_kinds(old: Statement, new: Statement) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
+    """Return the kinds of which both name the same value, and another one, and the kinds that have one value."""
+    ours, theirs = _group(old.kinds), _group(new.kinds)
+    both = ours.keys() & theirs.keys()
+    same = frozenset(kind for kind in both if ours[kind] & theirs[kind])
+    # "Switched from tea to coffee" names both.
+    other = frozenset(kind for kind in both if theirs[kind] - ours[kind])
+    return {"same": same, "other": other}, load_kinds().single - _BROAD
+
+
+_BROAD = frozenset({"weekday", "daytime", "month", "city", "country", "frequency", "marital", "hot_drink", "milk"})
+"""Kinds of one value that occur in statements about anything, so their difference says nothing by itself."""
+
+
+def _group(kinds: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    grouped: dict[str, set[str]] = {}
+    for kind, value in kinds:
+        grouped.setdefault(kind, set()).add(value)
+    return grouped
+
+
+def _sum_weights(stems: Collection[str], code: str) -> float:
+    return sum(weigh(stem, code) for stem in stems)
+
+
+def _compute_cosine(old: Statement, new: Statement) -> float:
+    if old.vector is None or new.vector is None:
+        return 0.0
+    return float(sum(a * b for a, b in zip(old.vector, new.vector, strict=True)))
+
+
+MAX_FRAME = 4
+
+
+def _share_start(old: Statement, new: Statement) -> float:
+    """Return the share of the first words that two statements have in common: "My favourite tea is …"."""
+    one, other = old.text.lower().split()[:MAX_FRAME], new.text.lower().split()[:MAX_FRAME]
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count / MAX_FRAME
+
+
+def is_compatible(old: Statement, new: Statement) -> bool:
+    """Return True if two statements can be about the same: nobody's statement ends somebody else's."""
+    mine, theirs = _find_people(old), _find_people(new)
+    if old.attribute and old.attribute == new.attribute:
+        return True
+    if mine & theirs:
+        # Two names under one relation are two people: "my friend Ann", "my friend Bob".
+        return not (mine - theirs and theirs - mine and USER not in mine & theirs)
+    if not mine or not theirs:
+        # A thing belongs to whoever speaks of it, so shared words must tell.
+        return True
+    # "I have a cat" and "My cat died"; "My boyfriend cooks" and "I broke up with my boyfriend".
+    return (USER in mine and bool(theirs & old.mentions)) or (USER in theirs and bool(mine & new.mentions))
+
+
+def _find_people(statement: Statement) -> frozenset[str]:
+    return frozenset() if statement.is_thing else statement.subjects
+
+
+def find_anchors(statement: Statement) -> frozenset[str]:
+    """Return what gives a statement its value: names, numbers and dates, and values of a kind."""
+    values = {value for name in statement.shapes for value in statement.shapes[name]}
+    named = {name for name in statement.mentions if name not in statement.subjects}
+    return frozenset(values | named | {value for _, value in statement.kinds})
+
+
+HARD_GATES = frozenset({"also", "subject", "restated", "same value", "other head", "other value"})
+"""Gates that the fitted score does not pass either."""
+
+EVIDENCE = ("same_slot", "head_named", "shared_name", "other_kind", "removed_hit", "same_kind_value")
+MUCH_OVERLAP = 0.6
+HALF = 0.5
+
+
+def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> str:
+    """Return what keeps a pair from ending, whatever its score; empty if nothing does."""
+    is_end = ChangeCue.END in new.cues
+    is_firm = ChangeCue.FIRM in new.cues or ChangeCue.SOFT in new.cues
+    is_renewed = new.fresh in old.stems or features["same_slot"] or features["other_kind"]
+    has_target = features["removed_hit"] or features["same_slot"]
+    gates = {
+        "also": ChangeCue.ALSO in new.cues,
+        "subject": not is_compatible(old, new),
+        "restated": features["restated"] and not is_end and not features["negation_differs"],
+        "same value": features["same_slot"] and features["same_value"],
+        # "My rent is 900 euros" and "My salary is 3,000 euros".
+        "other head": features["other_head"] and not has_target and features["overlap"] < MUCH_OVERLAP,
+        # "I love coffee" and "I have a new coffee machine".
+        "another new thing": new.cue is ChangeCue.SOFT and bool(new.fresh) and not is_renewed,
+        # "I work on Mondays" and "I no longer work on Saturdays".
+        "other value": is_end and features["other_shape"] and not is_firm,
+        "ends something else": is_end
+        and features["removed_miss"]
+        and not (features["same_slot"] or features["head_named"] or is_firm)
+        and features["overlap"] < HALF,
+        "no shared evidence": features["shared"] < HALF and not any(features[name] for name in EVIDENCE),
+        "no cue": new.cue is ChangeCue.NONE
+        and features["frame"] < HALF
+        and not any(features[name] for name in ("same_slot", "other_shape", "other_kind")),
+    }
+    return next((name for name, is_closed in gates.items() if is_closed), "")
+
+
+def compute_score(old: Statement, new: Statement, features: Mapping[str, float]) -> float:
+    """Compute the score by hand: cosine, shared words, and what else the two have in common."""
+    score = features["cosine"] + 0.35 * features["overlap"]
+    score += 0.10 * features["other_shape"] + 0.10 * features["shared_name"] + 0.12 * (features["shared"] >= 1)
+    score += 0.05 * features["context"]
+    if features["other_value"]:
+        is_sure = not any(features[f"new_{trait}"] for trait in ("once", "plan", "retro"))
+        score += 0.60 if is_sure else 0.30
+    elif features["same_slot"]:
+        score += 0.30
+    elif features["head_named"]:
+        score += 0.20
+    if features["other_slot"]:
+        score -= 0.20
+    score += 0.25 * features["other_kind"] + 0.25 * min(features["removed_hit"], 1)
+    if features["removed_miss"] and not features["same_slot"]:
+        score -= 0.10
+    return score
+
+
+def compute_chance(features: Mapping[str, float]) -> float:
+    """Compute the fitted chance that the new statement ends the old one; 0 if there are no weights."""
+    weights = _load_weights()
+    if not weights:
+        return 0.0
+    total = weights.get("bias", 0.0) + sum(weights.get(name, 0.0) * value for name, value in features.items())
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
+
+
+@cache
+def _load_weights() -> Mapping[str, float]:
+    if not WEIGHTS_FILE.exists():
+        return {}
+    weights: dict[str, float] = json.loads(WEIGHTS_FILE.read_text("utf-8"))["weights"]
+    return weights

@@ -1,0 +1,55 @@
+"""Which statements end older ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from wellkept.facts.rules_pairs import Consequence, EndedAs, judge_pair, pair_features
+from wellkept.facts.rules_statements import Statement, read_statement
+from wellkept.providers.minilm import MiniLMEmbedder
+
+
+def read(*texts: str) -> list[Statement]:
+    vectors = MiniLMEmbedder().embed(texts)
+    return [replace(read_statement(text), vector=vector) for text, vector in zip(texts, vectors, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "ended_as"),
+    [
+        ("I live in Turku.", "We moved to Aveiro last week.", EndedAs.SUPERSEDED),
+        ("I drive an old Saab to work.", "I sold the Saab.", EndedAs.OVER),
+        ("The exam is on the 6th of May.", "The exam is on the 9th of May, not the 6th.", EndedAs.WRONG),
+        ("My phone number is 555 0182.", "My new phone number is 555 0199.", EndedAs.SUPERSEDED),
+        ("Ich wohne in Bamberg.", "Ich bin nach Trier gezogen.", EndedAs.SUPERSEDED),
+        ("Our data is in MySQL.", "We migrated from MySQL to Postgres.", EndedAs.SUPERSEDED),
+    ],
+)
+def test_a_change_ends_the_older_statement(old: str, new: str, ended_as: EndedAs) -> None:
+    verdict = judge_pair(*read(old, new))
+
+    assert (verdict.action, verdict.ended_as) == (Consequence.END, ended_as)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I play squash on Tuesdays.", "I play the oboe on Fridays."),
+        ("My rent is 900 euros.", "My salary is 3,100 euros."),
+        ("I take ramipril.", "I also take metformin."),
+        ("My brother lives in Turku.", "I moved to Aveiro."),
+        ("I love coffee.", "I bought a new coffee machine."),
+        ("I work on Mondays.", "I no longer work on Saturdays."),
+        ("I live in Turku.", "I live in Turku."),
+    ],
+)
+def test_what_is_something_else_ends_nothing(old: str, new: str) -> None:
+    assert judge_pair(*read(old, new)).action is not Consequence.END
+
+
+def test_features_are_the_same_for_every_pair() -> None:
+    one, other = read("I live in Turku.", "I sold the Saab.")
+
+    assert pair_features(one, other).keys() == pair_features(other, one).keys()
