@@ -193,17 +193,3 @@ def test_request_that_erases_keeps_its_own_answer(with_keys: bool, store: SqlSto
 
     assert store.find_answer(erasing) == ANSWER
     assert store.find_answer(other) == (None if with_keys else replace(ANSWER, body=None))
-
-
-def test_renewing_moves_the_time_of_a_request_at_work_only(store: SqlStore, ann: Owner) -> None:
-    at_work, later = claim_of(ann), NOW + timedelta(hours=1)
-    with claiming(at_work):
-        write(store, ann)
-
-    store.renew_key(claim_of(ann, "second"), at=later, expires_at=later + DAY)
-    assert store.find_answer(at_work) == KeptAnswer(at=NOW)
-    store.renew_key(at_work, at=later, expires_at=later + DAY)
-    assert store.find_answer(claim_of(ann, after=DAY)) == KeptAnswer(at=later)
-    store.keep_answer(at_work, ANSWER)
-    store.renew_key(at_work, at=later + DAY, expires_at=later + DAY)
-    assert store.find_answer(at_work) == replace(ANSWER, at=later)

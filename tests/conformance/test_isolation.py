@@ -211,7 +211,6 @@ BY_A_TENANT: dict[str, Attempt] = {
         claim_of(me, "intruder", key=it.key), KeptAnswer(at=NOW, status=200, body=b"mine")
     ),
     "prune_answers": lambda store, me, it: store.prune_answers(me.tenant, created_until=LATER, max_bytes=0),
-    "renew_key": lambda store, me, it: store.renew_key(claim_of(me, key=it.key), at=LATER, expires_at=LATER),
     "erase_answers": lambda store, me, it: store.erase_answers(me.tenant, with_keys=True),
     "count_index_gaps": lambda store, me, it: store.count_index_gaps(me.tenant),
     "find_wrong_words": lambda store, me, it: list(store.find_wrong_words(me.tenant)),

@@ -212,7 +212,6 @@ PAUSES = {
     "wellkept.knowledge.readers.pdf": "gives up on a document that takes too long",
     "wellkept.server.http.buckets": "refills a bucket by the time that has passed",
     "wellkept.server.http.shared_limits": "asks a bucket that was empty again after a moment",
-    "wellkept.server.supervisor": "replaces workers that give no sign of life, and waits before it starts others",
     "wellkept.server.rest.health": "says how long the store has been silent",
     "wellkept.upkeep.embedding": "leaves an embedder that failed alone for a while",
     "wellkept.upkeep.writer": "says how long something has waited to be written",

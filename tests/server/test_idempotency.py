@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +15,12 @@ import pytest
 
 from tests.server.conftest import MovableClock
 from tests.server.live import ServerProcess, client_of, serving
-from tests.waiting import LIMIT, eventually
 from wellkept.access.idempotency import DEAD_AFTER
 from wellkept.api.wellkept import Wellkept
-from wellkept.deadline import check_deadline
-from wellkept.knowledge import ingest
-from wellkept.knowledge.rules_chunking import split_passages
-from wellkept.memory.drafts import check_draft
 from wellkept.model import KeyScope
-from wellkept.server.http import idempotency
 from wellkept.server.http.idempotency import MAX_ANSWER_BYTES
 from wellkept.settings import Settings
-from wellkept.testing.fake_model import ModelHandler, ModelServer, calls, says, status
-from wellkept.transfer import foreign
+from wellkept.testing.fake_model import ModelServer, calls, says, status
 from wellkept.upkeep import erase
 
 ENTRY = {"text": "Tea at five", "kind": "journal"}
@@ -247,15 +237,15 @@ def test_failure_of_the_store_leaves_the_key_free(tmp_path: Path) -> None:
         assert texts(client, "/api/agents/ann") == ["Tea at five"]
 
 
-def test_upload_is_the_same_whatever_its_boundary(client: httpx2.Client) -> None:
-    headers = header()
+def test_key_is_ignored_for_an_upload(client: httpx2.Client) -> None:
+    """Storing the same document again changes nothing anyway."""
+    headers, file = header(), {"file": ("tea.md", b"# Tea\n\nGreen.")}
 
-    def upload(content: bytes) -> httpx2.Response:
-        return client.post("/api/kb/documents", files={"file": ("tea.md", content)}, headers=headers)
+    first, again = (client.post("/api/kb/documents", files=file, headers=headers) for _ in range(2))
 
-    text = b"# Tea\n\n" + b"Tea is served at five. " * 1000
-    assert_replayed(upload(text), upload(text))
-    assert code(upload(text + b"!")) == (409, "idempotency_conflict")
+    assert "Idempotency-Replayed" not in again.headers
+    assert (first.json()["id"], first.status_code) == (again.json()["id"], 201)
+    assert len(client.get("/api/kb/documents").json()["items"]) == 1
 
 
 def test_large_answer_is_not_kept_but_its_request_is_not_repeated(client: httpx2.Client) -> None:
@@ -410,92 +400,6 @@ def test_run_that_wrote_and_failed_is_not_repeated() -> None:
         assert first.status_code == 502
         assert code(again) == (409, "idempotency_no_answer")
         assert texts(client, "/api/agents/ann") == ["Likes tea"]
-
-
-class Stuck:
-    """Step of a request that succeeds a few times, and then works until its request is stopped."""
-
-    def __init__(self, step: Callable[..., Any], *, left: int) -> None:
-        self.step, self.left = step, left
-
-    def __call__(self, *args: Any) -> Any:
-        self.left -= 1
-        while self.left < 0:
-            check_deadline()
-        return self.step(*args)
-
-
-def test_import_stopped_by_its_timeout_goes_on_under_a_new_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = json.dumps([{"memory": f"Fact number {number} about tea."} for number in range(12)])
-    headers, stuck = header(), Stuck(check_draft, left=5)
-    monkeypatch.setattr(foreign, "check_draft", stuck)
-    with (
-        Wellkept(":memory:", settings=Settings(transfer_timeout=3)) as wellkept,
-        serving(wellkept) as address,
-        client_of(address) as client,
-    ):
-
-        def send(headers: dict[str, str]) -> httpx2.Response:
-            query = {"format": "mem0", "agent": "ann"}
-            return client.post("/api/import", params=query, content=content, headers=headers)
-
-        assert code(send(headers)) == (503, "timeout")
-        stored = len(texts(client, "/api/agents/ann"))
-        stuck.left = 1_000
-        assert code(send(headers)) == (409, "idempotency_no_answer")
-        assert len(texts(client, "/api/agents/ann")) == stored
-        resumed = send(header())
-        assert 0 < stored < 12
-        assert (resumed.json()["added"], resumed.json()["present"]) == ({"memories": 12 - stored}, {"memories": stored})
-
-
-def test_request_stopped_before_its_first_write_leaves_the_key_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    headers, stuck = header(), Stuck(split_passages, left=0)
-    monkeypatch.setattr(ingest, "split_passages", stuck)
-    with (
-        Wellkept(":memory:", settings=Settings(request_timeout=1)) as wellkept,
-        serving(wellkept) as address,
-        client_of(address) as client,
-    ):
-        file = {"file": ("tea.md", b"# Tea\n\nGreen.")}
-        stopped = client.post("/api/kb/documents", files=file, headers=headers)
-        stuck.left = 1_000
-        again = client.post("/api/kb/documents", files=file, headers=headers)
-        assert code(stopped) == (503, "timeout")
-        assert again.status_code == 201
-
-
-def test_long_run_is_in_progress_for_other_servers(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "RENEW_SECONDS", 0.05)
-    headers, run, clock = header(), {"agent": "ann", "prompt": "I like tea."}, MovableClock()
-    may_answer = threading.Event()
-
-    def answer_late(handler: ModelHandler, body: Any) -> None:
-        assert may_answer.wait(LIMIT)
-        says("Noted.")(handler, body)
-
-    with (
-        ModelServer(answer_late) as endpoint,
-        Wellkept(
-            settings=Settings(url=url, openai_model="small", openai_base_url=endpoint.url), clock=clock
-        ) as wellkept,
-        Wellkept(settings=Settings(url=url), clock=clock) as beside,
-        serving(wellkept) as address,
-        serving(beside) as other_address,
-        client_of(address) as client,
-        client_of(other_address) as other,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        endpoint.script.append(calls("memory_store", text="Likes tea"))
-        first = pool.submit(client.post, "/agent/run", json=run, headers=headers)
-        try:
-            eventually(lambda: len(endpoint.requests) == 2)
-            clock.ahead = DEAD_AFTER
-            said = partial(other.post, "/agent/run", json=run, headers=headers)
-            eventually(lambda: code(said())[1] == "idempotency_in_progress", within=10)
-        finally:
-            may_answer.set()
-        assert_replayed(first.result(), said())
 
 
 def test_every_post_documents_the_header(client: httpx2.Client) -> None:

@@ -1,4 +1,4 @@
-"""Several processes behind one address: shared logins, limits and metrics, and a supervisor that replaces them."""
+"""Several processes behind one address: shared logins, limits and metrics, which uvicorn replaces."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_hang_up_replaces_the_workers_one_by_one(tmp_path: Path) -> None:
         assert get_each(server.address, "/health", 4)[-1].status_code == 200
 
 
-def test_workers_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     with started(tmp_path) as server:
         wait_until(lambda: len(find_workers(server)) == 2)
         assert get_each(server.address, "/health", 1)[0].status_code == 200

@@ -21,7 +21,7 @@ from wellkept.ports.history import CLAIM, Claim, KeptAnswer
 
 KEPT_FOR = timedelta(hours=24)
 DEAD_AFTER = timedelta(minutes=1)
-"""Time after which a request that wrote, but neither recorded its answer nor renewed its claim, counts as dead."""
+"""Time after which a request that wrote, but has not recorded its answer, counts as dead for other servers."""
 
 MAX_TENANT_BYTES = 256 * 1024 * 1024
 """Maximum size of one tenant's keys and answers; beyond it, the oldest are dropped early."""
@@ -75,12 +75,6 @@ class Idempotency:
         finally:
             claim.is_over = True
             CLAIM.reset(token)
-
-    def renew(self, claim: Claim) -> None:
-        """Record that a request that wrote is still running. Call it more often than `DEAD_AFTER`."""
-        if claim.is_written:
-            now = self._now()
-            self._store.renew_key(claim, at=now, expires_at=now + KEPT_FOR)
 
     def keep(self, claim: Claim, answer: KeptAnswer) -> None:
         """Store the answer for retries, and prune expired ones occasionally."""

@@ -300,9 +300,6 @@ class IdempotencyStore(Protocol):
     def keep_answer(self, claim: Claim, answer: KeptAnswer) -> None:
         """Record the answer, and also the key if the request wrote nothing, unless another request has the key."""
 
-    def renew_key(self, claim: Claim, *, at: datetime, expires_at: datetime) -> None:
-        """Record that the request is still running, unless its answer exists or was erased."""
-
     def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
         """Delete keys created until then, and the oldest ones beyond `max_bytes`. Return how many."""
 

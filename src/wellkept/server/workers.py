@@ -1,12 +1,13 @@
-"""Several server processes on one listening socket.
+"""Several server processes on one listening socket, kept running by uvicorn.
 
 Each worker opens the store by itself. They share logins, idempotency keys and caches' revisions through the store, and
-counts of requests and wrong keys, and the metrics, through a folder that the supervisor's process makes.
+counts of requests and wrong keys, and the metrics, through a folder that the first process makes.
 """
 
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import signal
 import socket
@@ -14,9 +15,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from functools import partial
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -24,19 +23,22 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
 from wellkept.api.wellkept import Wellkept
 from wellkept.errors import StoreError, WellkeptError
 from wellkept.providers.otlp import export_spans
 from wellkept.server.app import create_app
 from wellkept.server.http.addresses import raise_open_file_limit
-from wellkept.server.supervisor import Supervisor, send_beats
 from wellkept.settings import Settings, share_heaps, share_metrics
 from wellkept.store import IN_MEMORY, is_postgres, sqlite_path
 
 MOST_BY_DEFAULT = 4
-NOT_NOTED = 4
-"""Exit code of a worker that could not write what waited in the background."""
+HANG_SECONDS = 30
+"""Seconds without a sign of life after which a worker is replaced. Long computations let its other threads run."""
+
+NOT_NOTED = "not-noted"
+"""File that a worker leaves in the shared folder if it could not write what waited in the background."""
 
 log = logging.getLogger("wellkept.server")
 
@@ -56,14 +58,18 @@ class WorkerApp:
     settings: Settings
     no_auth: bool
     shared: Path
-    noted: list[bool] = field(default_factory=list)  # at the end, whether all that waited was written
 
     def __call__(self) -> FastAPI:
+        threading.Thread(target=end_with_parent, name="wellkept-parent", daemon=True).start()
         raise_open_file_limit()
         share_heaps()
         with ExitStack() as stack:
             stack.enter_context(export_spans(self.settings.otel_endpoint))
-            wellkept = stack.enter_context(Wellkept(settings=self.settings))
+            try:
+                wellkept = stack.enter_context(Wellkept(settings=self.settings))
+            except WellkeptError as error:
+                log.error("A worker process could not start; another one is tried: %s", error)
+                sys.exit(1)
             app = create_app(wellkept, no_auth=self.no_auth, hosts=[self.settings.host], shared=self.shared)
             opened = stack.pop_all()
         lifespan = app.router.lifespan_context
@@ -75,7 +81,8 @@ class WorkerApp:
                     yield state
             finally:
                 # Running requests have ended by then.
-                self.noted.append(close_store(opened))
+                if not close_store(opened):
+                    (self.shared / NOT_NOTED).touch()
 
         app.router.lifespan_context = close_store_at_end
         return app
@@ -91,34 +98,25 @@ def close_store(opened: ExitStack) -> bool:
     return True
 
 
+def end_with_parent() -> None:
+    """End this process, when the one that started it is gone, like SIGTERM does."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def run_workers(
     count: int, listener: socket.socket, settings: Settings, *, no_auth: bool, options: dict[str, Any]
 ) -> bool:
-    """Serve with `count` processes until SIGINT or SIGTERM; return False if one could not write what waited in it.
-
-    Raises: StoreError when none starts.
-    """
+    """Serve with `count` processes until SIGINT or SIGTERM; return False if one could not write what waited in it."""
     with TemporaryDirectory(prefix="wellkept-") as folder:
         shared = Path(folder)
         share_metrics(shared)
         app = WorkerApp(settings=settings, no_auth=no_auth, shared=shared)
-        supervisor = Supervisor(partial(run_worker, app, options, listener), count)
-        supervisor.run()
-        return supervisor.codes.isdisjoint({NOT_NOTED, -signal.SIGKILL})
-
-
-def run_worker(app: WorkerApp, options: dict[str, Any], listener: socket.socket, beats: Connection) -> None:
-    """Serve in this process until SIGTERM, or until the supervisor is gone."""
-    server = uvicorn.Server(uvicorn.Config(app, factory=True, **options))
-    send_beats(beats, lambda: server.started)
-    try:
-        with stopped_by_signals(server):
-            server.run(sockets=[listener])
-    except WellkeptError as error:
-        log.error("A worker process could not start: %s", error)
-        sys.exit(1)
-    if False in app.noted:
-        sys.exit(NOT_NOTED)
+        config = uvicorn.Config(app, factory=True, workers=count, timeout_worker_healthcheck=HANG_SECONDS, **options)
+        Multiprocess(config, sockets=[listener]).run()
+        return not (shared / NOT_NOTED).exists()
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from wellkept.language.json_values import read_json
 from wellkept.server.http.auth import DEPENDENCIES, RequestScope
 from wellkept.server.http.errors import NOT_JSON, client_left, http_refusal, located, refusal, validation_refusal
 from wellkept.server.http.limits import FILE_ROUTES
-from wellkept.server.http.requests import USER, has_body, has_json, parse_query
+from wellkept.server.http.requests import USER, has_body, has_json, parse_query, read_body
 from wellkept.server.http.routing import Route
 from wellkept.server.threads import SMALL_BODY, BodyReader, Threads
 
@@ -79,7 +79,7 @@ class JsonRoutes:
     async def _answer(self, handler: JsonHandler, scope: Scope, receive: Receive) -> bytes:
         # Routes without a body read one only if it was announced, to refuse its fields.
         is_sent = scope["method"] != "GET" and has_body(scope)
-        body = await _read_body(receive) if is_sent or handler.body is not None else b""
+        body = await read_body(receive) if is_sent or handler.body is not None else b""
         if len(body) <= SMALL_BODY:
             return await self._threads.run(partial(handler.answer, scope, body))
         # One large body at a time: parsing keeps the interpreter busy, and other requests would wait.
@@ -203,18 +203,6 @@ def _validate(model: type[BaseModel], sent: object, *, place: str) -> BaseModel:
         return model.model_validate(sent, from_attributes=True)
     except ValidationError as error:
         raise RequestValidationError(located(error, place=place)) from None
-
-
-async def _read_body(receive: Receive) -> bytes:
-    """Read a whole body. Raises: HTTPException, ClientDisconnect."""
-    pieces = []
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise ClientDisconnect
-        pieces.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(pieces)
 
 
 async def reject_unknown_params(request: Request) -> None:

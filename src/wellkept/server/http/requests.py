@@ -19,6 +19,7 @@ from functools import lru_cache
 from urllib.parse import parse_qsl, urlsplit
 
 import prometheus_client
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wellkept.deadline import DEADLINE, Deadline
@@ -91,6 +92,18 @@ def has_json(scope: Scope) -> bool:
 def has_body(scope: Scope) -> bool:
     """Return True if the request announces a body."""
     return header(scope, b"content-length") not in (None, "0") or header(scope, b"transfer-encoding") is not None
+
+
+async def read_body(receive: Receive) -> bytes:
+    """Read a whole body. Raises: HTTPException, ClientDisconnect."""
+    pieces = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ClientDisconnect
+        pieces.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(pieces)
 
 
 IDEMPOTENCY_KEY = b"idempotency-key"
@@ -184,7 +197,9 @@ def leads_to_console(scope: Scope) -> bool:
 
 
 def has_idempotency_key(scope: Scope) -> bool:
-    return scope["method"] == "POST" and header(scope, IDEMPOTENCY_KEY) is not None
+    """Return True if the request is to be executed once: a POST of JSON, or without a body, with the header."""
+    has_key = scope["method"] == "POST" and header(scope, IDEMPOTENCY_KEY) is not None
+    return has_key and (has_json(scope) or not has_body(scope))
 
 
 class HostGuard:

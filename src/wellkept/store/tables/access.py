@@ -142,10 +142,6 @@ class IdempotencyRows(Units):
 
         self._write(claim.tenant, keep)
 
-    def renew_key(self, claim: Claim, *, at: datetime, expires_at: datetime) -> None:
-        values = {"holder": claim.holder, "at": at, "expires_at": expires_at}
-        self._write(claim.tenant, lambda unit: unit.run("renew_key", **_claim_params(claim), **values))
-
     def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
         def prune(unit: Unit) -> int:
             count = unit.run("drop_expired_answers", tenant=tenant, created_until=created_until)

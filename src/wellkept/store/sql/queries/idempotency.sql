@@ -14,10 +14,6 @@ UPDATE idempotency_keys SET request_hash = :request_hash, status = :status, cont
   answer = :answer, size = :size
 WHERE tenant_id = :tenant AND key_hash = :key_hash AND holder = :holder
 
--- name: renew_key
-UPDATE idempotency_keys SET created_at = :at, expires_at = :expires_at
-WHERE tenant_id = :tenant AND key_hash = :key_hash AND holder = :holder AND status IS NULL
-
 -- name: drop_expired_answers
 DELETE FROM idempotency_keys WHERE tenant_id = :tenant AND created_at <= :created_until
 
