@@ -17,8 +17,8 @@ from benchmarks.floors import BareSqlite, bare_nearest
 from benchmarks.measure import Line, seconds
 from wellkept import Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory
+from wellkept.extension import Embedder
 from wellkept.model import Owner
-from wellkept.ports import Embedder
 from wellkept.prompt.rules_window import Layout
 from wellkept.providers.embedders import open_embedder
 from wellkept.store import open_store

@@ -17,7 +17,7 @@ from benchmarks.floors import BareSqlite, BareWords, bare_nearest
 from benchmarks.measure import Line, processor_seconds, seconds
 from wellkept import AgentMemory, Settings, Wellkept
 from wellkept.model import AuditEvent, Document, Owner, Workflow, WorkflowStep
-from wellkept.ports import Vector
+from wellkept.model.stored import Vector
 from wellkept.providers.embedders import open_embedder
 
 MEMORIES, EVENTS, STEPS, CHUNKS = 10_000, 10_000, 5_000, 20_000

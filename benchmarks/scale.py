@@ -170,7 +170,7 @@ def answer_orders(case: Case, pipe: Connection) -> None:
         questions = iter(sentences(100_000, seed=9, words=8))
         for verb in iter(pipe.recv, None):
             if verb == "memory":
-                index = wellkept._services.store._engine.index  # type: ignore[attr-defined]
+                index: Any = wellkept._services.store._engine.index
                 pipe.send((index._indexes._total / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))
             else:
                 pipe.send(measure(case, prepare(wellkept, verb, questions)))

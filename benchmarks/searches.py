@@ -9,7 +9,7 @@ from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import BareSqlite, bare_nearest
 from benchmarks.measure import Line, best_of_turns, seconds
 from wellkept.model import Kind, Owner
-from wellkept.ports import Vector
+from wellkept.model.stored import Vector
 from wellkept.recall import rules_matching as matching
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.store import open_store

@@ -16,8 +16,9 @@ from psycopg import sql
 from tests.conformance.examples import DIMENSIONS, EMBEDDER, owner
 from tests.postgres_server import PostgresServer
 from wellkept.model import Owner
-from wellkept.store import SqlStore, open_store
+from wellkept.store import open_store
 from wellkept.store.migrations import TENANT_SETTING
+from wellkept.store.sqlstore import SqlStore
 
 PLACES = ("sqlite", "memory", "postgres-18")
 OLDER = "postgres-16"  # only for modules that set ALSO_ON_OLDER

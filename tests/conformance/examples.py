@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.conformance import kit
 from wellkept.knowledge.rules_passages import PassageEvidence, compute_features, query_terms
 from wellkept.model import (
     AuditEvent,
@@ -27,8 +28,8 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
-from wellkept.ports import Store, Vector
-from wellkept.testing import conformance as kit
+from wellkept.model.stored import Vector
+from wellkept.store.sqlstore import SqlStore
 
 ALL_KINDS, NOW, EARLIER, LATER = kit.ALL_KINDS, kit.NOW, kit.EARLIER, kit.LATER
 agent, api_key, ids, note, owner = kit.agent, kit.api_key, kit.ids, kit.note, kit.owner
@@ -67,7 +68,7 @@ def detail(key: str, owner: Owner, **changes: Any) -> Detail:
     return Detail(**{"key": key, "owner": owner, "created_at": NOW, **changes})
 
 
-def add_detail(store: Store, detail: Detail, *pieces: str) -> Detail:
+def add_detail(store: SqlStore, detail: Detail, *pieces: str) -> Detail:
     """Store a detail whose text comes in these pieces."""
     draft = store.begin_content(detail.owner.tenant)
     try:
@@ -113,7 +114,7 @@ def seqs(matches: Iterable[Match]) -> list[int]:
 
 
 def search_chunks(
-    store: Store, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
+    store: SqlStore, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
 ) -> list[Match]:
     """Passages that share words with the query, best first."""
     evidence = store.weigh_chunks(tenant, query_terms(query), None, categories=categories)
@@ -122,7 +123,7 @@ def search_chunks(
 
 
 def nearest_chunks(
-    store: Store, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
+    store: SqlStore, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
 ) -> list[Match]:
     """Passages by their cosine, best first."""
     evidence = store.weigh_chunks(tenant, (), vector, categories=categories)

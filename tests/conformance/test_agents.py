@@ -1,6 +1,6 @@
-"""`ports.AgentStore`, by the contract that authors of other back ends use."""
+"""`SqlStore`, by the contract that authors of other back ends use."""
 
-from wellkept.testing.conformance import AgentConformance
+from tests.conformance.kit import AgentConformance
 
 
 class TestAgents(AgentConformance):

@@ -1,4 +1,4 @@
-"""`ports.AuditStore`: what was done, in order, and whether anybody has touched it since."""
+"""`SqlStore`: what was done, in order, and whether anybody has touched it since."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from wellkept.errors import StoreError
 from wellkept.memory.rules_conditions import EVENT_FIELDS
 from wellkept.memory.rules_where import parse_filter
 from wellkept.model import Owner
-from wellkept.ports import Store
 from wellkept.store.search import words
 from wellkept.store.search.words import SPARE
+from wellkept.store.sqlstore import SqlStore
 from wellkept.store.tables import audit
 
 
@@ -41,7 +41,7 @@ def tamper(place: Place, tenant: str, statement: str) -> None:
             connection.execute(statement.format(tenant=tenant))
 
 
-def test_an_event_comes_back_as_it_was_added_with_a_number_and_a_hash(store: Store, tenant: str) -> None:
+def test_an_event_comes_back_as_it_was_added_with_a_number_and_a_hash(store: SqlStore, tenant: str) -> None:
     meta = {"id": "m-1", "count": 3, "nested": ["ü", None, True, 0.5]}
     first = store.add_event(event("Added 'm-1' — 100%", tenant, agent_id="ann", meta=meta))
     second = store.add_event(event("again", tenant, at=LATER))
@@ -51,7 +51,7 @@ def test_an_event_comes_back_as_it_was_added_with_a_number_and_a_hash(store: Sto
     assert second.previous_hash == first.hash != second.hash
 
 
-def test_events_are_listed_newest_first_in_pages_and_by_needle(store: Store, tenant: str) -> None:
+def test_events_are_listed_newest_first_in_pages_and_by_needle(store: SqlStore, tenant: str) -> None:
     for number in range(5):
         store.add_event(event(f"Straße {number}", tenant))
 
@@ -61,7 +61,7 @@ def test_events_are_listed_newest_first_in_pages_and_by_needle(store: Store, ten
     assert store.list_events(tenant, needle="%") == []
 
 
-def test_events_are_listed_by_agent(store: Store, tenant: str) -> None:
+def test_events_are_listed_by_agent(store: SqlStore, tenant: str) -> None:
     for agent in ("ann", "bob", None, "ann"):
         store.add_event(event("Straße", tenant, agent_id=agent))
 
@@ -70,7 +70,7 @@ def test_events_are_listed_by_agent(store: Store, tenant: str) -> None:
     assert store.list_events(tenant, agents=["'"], needle="strasse") == []
 
 
-def test_events_are_filtered_by_action_agent_actor_and_time(store: Store, place: Place, tenant: str) -> None:
+def test_events_are_filtered_by_action_agent_actor_and_time(store: SqlStore, place: Place, tenant: str) -> None:
     with acting_as("key-1"):
         store.add_event(event("one", tenant, action="tea.made", agent_id="ann"))
     store.add_event(event("two", tenant, action="tea.spilt", agent_id="bob", at=LATER))
@@ -90,7 +90,7 @@ def test_events_are_filtered_by_action_agent_actor_and_time(store: Store, place:
         assert find("actor = 'key-1'") == [1]
 
 
-def test_events_name_the_actor_they_were_written_for(store: Store, tenant: str) -> None:
+def test_events_name_the_actor_they_were_written_for(store: SqlStore, tenant: str) -> None:
     def work() -> None:
         store.add_event(event("in a transaction", tenant, meta={"id": "m-1"}))
 
@@ -108,7 +108,7 @@ def test_events_name_the_actor_they_were_written_for(store: Store, tenant: str) 
     assert store.verify_events(tenant).is_intact
 
 
-def test_an_untouched_log_is_intact(store: Store, tenant: str) -> None:
+def test_an_untouched_log_is_intact(store: SqlStore, tenant: str) -> None:
     assert store.verify_events(tenant).is_intact
     for number in range(3):
         store.add_event(event(f"{number}", tenant, meta={"number": number}))
@@ -117,7 +117,7 @@ def test_an_untouched_log_is_intact(store: Store, tenant: str) -> None:
     assert (report.is_intact, report.events) == (True, 3)
 
 
-def test_many_writers_make_one_chain(store: Store, tenant: str) -> None:
+def test_many_writers_make_one_chain(store: SqlStore, tenant: str) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: store.add_event(event(f"{number}", tenant)), range(40)))
 
@@ -137,7 +137,7 @@ def test_many_writers_make_one_chain(store: Store, tenant: str) -> None:
     ],
 )
 def test_a_changed_or_missing_event_shows(
-    lasting_place: Place, store: Store, tenant: str, statement: str, broken_at: int
+    lasting_place: Place, store: SqlStore, tenant: str, statement: str, broken_at: int
 ) -> None:
     for number in range(3):
         store.add_event(event(f"{number}", tenant))
@@ -149,7 +149,7 @@ def test_a_changed_or_missing_event_shows(
     assert report.problem
 
 
-def test_an_event_is_part_of_its_transaction(store: Store, tenant: str) -> None:
+def test_an_event_is_part_of_its_transaction(store: SqlStore, tenant: str) -> None:
     def work() -> None:
         store.add_event(event("undone", tenant))
         raise LookupError
@@ -165,7 +165,7 @@ def test_an_event_is_part_of_its_transaction(store: Store, tenant: str) -> None:
 # --- finding by words
 
 
-def found(store: Store, tenant: str, query: str, **options: int) -> list[str]:
+def found(store: SqlStore, tenant: str, query: str, **options: int) -> list[str]:
     matches = store.search_events(tenant, query, **options)
     events = store.find_events(tenant, [match.seq for match in matches])
     assert all(0 < match.score <= 1 for match in matches)
@@ -173,7 +173,7 @@ def found(store: Store, tenant: str, query: str, **options: int) -> list[str]:
     return [events[match.seq].message for match in matches]
 
 
-def test_events_are_found_by_the_words_they_share_with_a_question(store: Store, tenant: str) -> None:
+def test_events_are_found_by_the_words_they_share_with_a_question(store: SqlStore, tenant: str) -> None:
     for message in (
         "Refund of 30 euro approved",
         "Invoice sent",
@@ -195,14 +195,14 @@ def test_events_are_found_by_the_words_they_share_with_a_question(store: Store, 
 @pytest.mark.parametrize(
     "query", ["%", "_", "''", "refund' OR 1=1 --", '"refund"', "refund:*", "(refund", "!refund & x"]
 )
-def test_a_question_about_events_is_only_words(store: Store, tenant: str, query: str) -> None:
+def test_a_question_about_events_is_only_words(store: SqlStore, tenant: str, query: str) -> None:
     store.add_event(event("Refund paid", tenant))
     store.add_event(event("100% _done_", tenant))
 
     assert found(store, tenant, query) == (["Refund paid"] if "refund" in query else [])
 
 
-def test_the_next_search_sees_every_new_event(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_the_next_search_sees_every_new_event(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     other = lasting_place.open()
     try:
         for number in range(3):
@@ -212,7 +212,7 @@ def test_the_next_search_sees_every_new_event(lasting_place: Place, store: Store
         other.close()
 
 
-def test_a_rare_word_says_more_than_a_common_one(store: Store, tenant: str) -> None:
+def test_a_rare_word_says_more_than_a_common_one(store: SqlStore, tenant: str) -> None:
     for number in range(20):
         store.add_event(event(f"order {number} was shipped", tenant))
     store.add_event(event("order 99 was lost", tenant))
@@ -223,7 +223,7 @@ def test_a_rare_word_says_more_than_a_common_one(store: Store, tenant: str) -> N
 
 
 def test_only_the_newest_are_searched_and_the_list_stays_short(
-    store: Store, tenant: str, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = replace(audit.EVENTS, max_searched=10)
     monkeypatch.setattr(audit, "EVENTS", few)
@@ -251,14 +251,14 @@ def test_more_histories_than_fit_into_memory_are_all_searched(
     store.close()
 
 
-def test_a_search_inside_a_transaction_is_refused(store: Store, tenant: str) -> None:
+def test_a_search_inside_a_transaction_is_refused(store: SqlStore, tenant: str) -> None:
     with pytest.raises(StoreError, match="only committed rows"):
         store.transaction(tenant, lambda: store.search_events(tenant, "refund"))
 
 
 @pytest.mark.parametrize("damage", ["at = 'the day before'", "meta = '{{'", "meta = '[1]'"])
 def test_what_somebody_has_damaged_is_listed_with_a_mark(
-    lasting_place: Place, store: Store, tenant: str, damage: str
+    lasting_place: Place, store: SqlStore, tenant: str, damage: str
 ) -> None:
     for number in range(3):
         store.add_event(event(f"refund {number}", tenant, meta={"number": number}))

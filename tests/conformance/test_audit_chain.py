@@ -14,8 +14,8 @@ from tests.conformance.test_audit import tamper
 from wellkept.errors import Invalid, ReadOnly
 from wellkept.history.rules_audit import START, canonical_json, event_hash, is_keyed
 from wellkept.model import AuditHead, Owner, Trace
-from wellkept.ports import Store
-from wellkept.store import SqlStore, open_store
+from wellkept.store import open_store
+from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.rules_mentions import ERASED
 
 KEY = "correct horse battery staple"
@@ -39,12 +39,12 @@ def keyed(place: Place, key: str = KEY) -> SqlStore:
     return open_store(place.url, busy_timeout=100, pool_size=2, index_cache_mb=8, audit_key=key)
 
 
-def fill(store: Store, tenant: str, count: int = 3) -> None:
+def fill(store: SqlStore, tenant: str, count: int = 3) -> None:
     for number in range(count):
         store.add_event(event(f"event {number}", tenant, meta={"number": number}))
 
 
-def recompute(place: Place, store: Store, tenant: str, *, first: int = 1) -> None:
+def recompute(place: Place, store: SqlStore, tenant: str, *, first: int = 1) -> None:
     """Write the chain anew from `first` on, without a key, as somebody with the database's password could."""
     *_, before = [START, *(each.hash for each in reversed(store.list_events(tenant)) if each.id < first)]
     for each in reversed(store.list_events(tenant)):
@@ -67,7 +67,7 @@ def test_canonical_text_survives_reading() -> None:
 
 
 @pytest.mark.parametrize("meta", [ODD, {"x": 1e16}, {"x": -0.0}, {10: "a", 9: "b", "c": (1, 2)}])
-def test_any_number_keeps_the_chain_whole(store: Store, tenant: str, meta: dict[str, Any]) -> None:
+def test_any_number_keeps_the_chain_whole(store: SqlStore, tenant: str, meta: dict[str, Any]) -> None:
     store.add_event(event("first", tenant, meta=meta))
     store.add_event(event("second", tenant))
 
@@ -76,7 +76,7 @@ def test_any_number_keeps_the_chain_whole(store: Store, tenant: str, meta: dict[
     assert canonical_json(found.meta) == canonical_json(json.loads(json.dumps(meta)))
 
 
-def test_verify_goes_on_behind_a_broken_event(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_verify_goes_on_behind_a_broken_event(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     fill(store, tenant, 9)
     for change in ("SET message = 'other' WHERE id = 2", "SET action = 'other' WHERE id = 7"):
         tamper(lasting_place, tenant, f"UPDATE audit_log {change} AND tenant_id = '{{tenant}}'")
@@ -89,14 +89,14 @@ def test_verify_goes_on_behind_a_broken_event(lasting_place: Place, store: Store
     assert report.broken == (2, 4, 5, 7)
 
 
-def test_verify_names_at_most_twenty(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_verify_names_at_most_twenty(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     fill(store, tenant, 30)
     tamper(lasting_place, tenant, "UPDATE audit_log SET message = 'x' WHERE tenant_id = '{tenant}' AND id > 2")
 
     assert store.verify_events(tenant).broken == tuple(range(3, 23))
 
 
-def test_verify_reports_the_head(store: Store, tenant: str) -> None:
+def test_verify_reports_the_head(store: SqlStore, tenant: str) -> None:
     assert store.verify_events(tenant).head == store.audit_head(tenant) == AuditHead()
     fill(store, tenant, 2)
     last = store.list_events(tenant)[0]
@@ -107,7 +107,7 @@ def test_verify_reports_the_head(store: Store, tenant: str) -> None:
 # --- keyed
 
 
-def test_keyed_log_verifies_only_with_its_key(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_keyed_log_verifies_only_with_its_key(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     fill(store, tenant, 2)
     with_key, with_other = keyed(lasting_place), keyed(lasting_place, OTHER_KEY)
     try:
@@ -125,7 +125,7 @@ def test_keyed_log_verifies_only_with_its_key(lasting_place: Place, store: Store
         with_other.close()
 
 
-def test_log_is_not_written_without_its_key(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_log_is_not_written_without_its_key(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     with_key, with_other = keyed(lasting_place), keyed(lasting_place, OTHER_KEY)
     try:
         fill(with_key, tenant, 1)
@@ -144,7 +144,7 @@ def test_log_is_not_written_without_its_key(lasting_place: Place, store: Store, 
 
 
 @pytest.mark.parametrize("first", [1, 3])
-def test_recomputed_chain_shows_with_a_key(lasting_place: Place, store: Store, tenant: str, first: int) -> None:
+def test_recomputed_chain_shows_with_a_key(lasting_place: Place, store: SqlStore, tenant: str, first: int) -> None:
     with_key = keyed(lasting_place)
     try:
         fill(with_key, tenant, 4)
@@ -199,7 +199,7 @@ def test_log_that_grows_or_is_sealed_after_planning_stays_whole(lasting_place: P
         with_key.close()
 
 
-def test_log_that_was_changed_after_planning_stays_broken(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_log_that_was_changed_after_planning_stays_broken(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     fill(store, tenant, 4)
     gone = [Trace(table="audit_log", key=(2,))]
     sealing = store.plan_sealing(tenant, gone)
@@ -210,7 +210,7 @@ def test_log_that_was_changed_after_planning_stays_broken(lasting_place: Place, 
     assert store.verify_events(tenant).broken == (3,)
 
 
-def test_key_set_on_an_old_log_does_not_stop_erasing(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_key_set_on_an_old_log_does_not_stop_erasing(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     fill(store, tenant, 3)
     with_key = keyed(lasting_place)
     try:
@@ -232,7 +232,7 @@ def test_short_key_is_refused_without_being_shown() -> None:
 # --- heads
 
 
-def test_heads_of_an_honest_log_fit(store: Store, tenant: str) -> None:
+def test_heads_of_an_honest_log_fit(store: SqlStore, tenant: str) -> None:
     heads = []
     for _ in range(3):
         fill(store, tenant, 1)
@@ -243,7 +243,7 @@ def test_heads_of_an_honest_log_fit(store: Store, tenant: str) -> None:
     ]
 
 
-def test_recomputed_or_cut_chain_does_not_fit_its_heads(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_recomputed_or_cut_chain_does_not_fit_its_heads(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     fill(store, tenant, 4)
     heads = [AuditHead(id=each.id, hash=each.hash) for each in reversed(store.list_events(tenant))]
     tamper(

@@ -98,7 +98,7 @@ def both_ways(place: Place) -> Iterator[tuple[Wellkept, Wellkept]]:
         Wellkept(settings=Settings(url=place.url), clock=lambda: NOW) as cold,
         Wellkept(settings=Settings(url=place.url), clock=lambda: NOW) as warm,
     ):
-        hold_indexes(warm._services.store)  # type: ignore[arg-type]
+        hold_indexes(warm._services.store)
         yield cold, warm
 
 

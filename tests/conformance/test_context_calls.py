@@ -7,15 +7,15 @@ import pytest
 from tests.conformance.examples import EARLIER, NOW, agent, call, note, texts
 from wellkept.errors import NotFound
 from wellkept.model import Block, BlockItem, Kind, Owner, Role, Truncation
-from wellkept.ports import Store
+from wellkept.store.sqlstore import SqlStore
 
 
 @pytest.fixture(autouse=True)
-def known(store: Store, ann: Owner) -> None:
+def known(store: SqlStore, ann: Owner) -> None:
     store.add_agent(agent(ann))
 
 
-def test_a_call_comes_back_as_it_was(store: Store, ann: Owner) -> None:
+def test_a_call_comes_back_as_it_was(store: SqlStore, ann: Owner) -> None:
     item = BlockItem(id="m-7", source="memory", score=0.1 + 0.2, digest="ab12", left_out="budget")
     truncation = Truncation(
         step="reference",
@@ -36,7 +36,7 @@ def test_a_call_comes_back_as_it_was(store: Store, ann: Owner) -> None:
     assert store.list_context_calls(ann) == [made]
 
 
-def test_prompts_are_listed_with_one_item_or_none(store: Store, ann: Owner) -> None:
+def test_prompts_are_listed_with_one_item_or_none(store: SqlStore, ann: Owner) -> None:
     both = Block(name="memories", tokens=40, items=(BlockItem(id="m-7", left_out="budget"), BlockItem(id="m-77")))
     other = Block(name="notes", tokens=4, items=(BlockItem(id="m-77", digest="m-7"),))
     store.add_context_calls(
@@ -53,7 +53,7 @@ def test_prompts_are_listed_with_one_item_or_none(store: Store, ann: Owner) -> N
     assert [(each.id, sum(len(block.items) for block in each.blocks)) for each in bare] == [("c-2", 0), ("c-1", 0)]
 
 
-def test_the_newest_are_kept_and_listed_first(store: Store, ann: Owner) -> None:
+def test_the_newest_are_kept_and_listed_first(store: SqlStore, ann: Owner) -> None:
     store.add_context_calls(ann, [call(ann, id=f"c-{n}", session_id=f"s-{n % 2}") for n in range(1, 5)], keep=5)
     store.add_context_calls(ann, [call(ann, id=f"c-{n}", session_id=f"s-{n % 2}") for n in range(5, 9)], keep=5)
 
@@ -64,14 +64,14 @@ def test_the_newest_are_kept_and_listed_first(store: Store, ann: Owner) -> None:
         store.get_context_call(ann, "c-1")
 
 
-def test_the_same_call_twice_is_kept_once(store: Store, ann: Owner) -> None:
+def test_the_same_call_twice_is_kept_once(store: SqlStore, ann: Owner) -> None:
     for _ in range(2):
         store.add_context_calls(ann, [call(ann)], keep=5)
 
     assert len(store.list_context_calls(ann)) == 1
 
 
-def test_calls_make_no_agent_and_go_with_theirs(store: Store, ann: Owner) -> None:
+def test_calls_make_no_agent_and_go_with_theirs(store: SqlStore, ann: Owner) -> None:
     nobody = Owner(ann.tenant, "nobody")
     assert not store.add_context_calls(nobody, [call(nobody)], keep=5)
     assert store.find_agent(nobody) is None
@@ -82,7 +82,7 @@ def test_calls_make_no_agent_and_go_with_theirs(store: Store, ann: Owner) -> Non
     assert store.list_context_calls(ann) == []
 
 
-def test_tool_results_are_those_of_the_session_that_are_alive(store: Store, ann: Owner) -> None:
+def test_tool_results_are_those_of_the_session_that_are_alive(store: SqlStore, ann: Owner) -> None:
     def result(text: str, **changes: object) -> None:
         given = {"kind": Kind.EPISODE, "role": Role.TOOL_RESULT, "session_id": "s-1", **changes}
         store.add_memory(note(text, ann, **given))

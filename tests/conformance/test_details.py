@@ -1,4 +1,4 @@
-"""`ports.DetailStore`: big texts, kept once, read chunk by chunk, on every engine."""
+"""`SqlStore`: big texts, kept once, read chunk by chunk, on every engine."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import EARLIER, LATER, NOW, add_detail, agent, detail, note
 from wellkept.errors import Conflict, NotFound, StoreError
 from wellkept.model import Owner
-from wellkept.ports import Content, Store
-from wellkept.store import SqlStore
 from wellkept.store.content.chunks import CHUNK_CHARS
+from wellkept.store.content.content import Content
+from wellkept.store.sqlstore import SqlStore
 
 ALSO_ON_OLDER = True
 pytestmark = pytest.mark.proves("D4")
@@ -46,13 +46,13 @@ def contents(place: Place, owner: Owner, store: SqlStore) -> int:
         return int(row[0])
 
 
-def everybodys(store: Store, owner: Owner) -> list:
+def everybodys(store: SqlStore, owner: Owner) -> list:
     return [
         each for agent in store.list_agents(owner.tenant) for each in store.list_details(agent.owner, is_active=None)
     ]
 
 
-def test_what_is_added_comes_back_with_its_measures(store: Store, ann: Owner) -> None:
+def test_what_is_added_comes_back_with_its_measures(store: SqlStore, ann: Owner) -> None:
     given = detail(
         "npm-install-x7",
         ann,
@@ -71,7 +71,7 @@ def test_what_is_added_comes_back_with_its_measures(store: Store, ann: Owner) ->
     assert store.find_agent(ann) is not None
 
 
-def test_a_long_text_is_cut_into_chunks_that_know_their_lines(store: Store, ann: Owner) -> None:
+def test_a_long_text_is_cut_into_chunks_that_know_their_lines(store: SqlStore, ann: Owner) -> None:
     add_detail(store, detail("long", ann), *(LONG[start : start + 1000] for start in range(0, len(LONG), 1000)))
 
     content = store.open_content(ann, "long")
@@ -84,7 +84,7 @@ def test_a_long_text_is_cut_into_chunks_that_know_their_lines(store: Store, ann:
 
 
 @pytest.mark.parametrize("length", [1, CHUNK_CHARS - 1, CHUNK_CHARS, CHUNK_CHARS + 1, 2 * CHUNK_CHARS])
-def test_lengths_around_the_border_of_a_chunk(store: Store, ann: Owner, length: int) -> None:
+def test_lengths_around_the_border_of_a_chunk(store: SqlStore, ann: Owner, length: int) -> None:
     text = ("x" * 99 + "\n") * (length // 100 + 1)
     add_detail(store, detail(f"border-{length}", ann), text[:length])
 
@@ -92,13 +92,13 @@ def test_lengths_around_the_border_of_a_chunk(store: Store, ann: Owner, length: 
     assert (whole(content), content.lines) == (text[:length], len(text[:length].splitlines()))
 
 
-def test_every_character_is_kept_but_half_a_pair(store: Store, ann: Owner) -> None:
+def test_every_character_is_kept_but_half_a_pair(store: SqlStore, ann: Owner) -> None:
     add_detail(store, detail("odd", ann), "nul \x00, bell \x07, \r\n half \ud800 pair, whole 𝄞")
 
     assert whole(store.open_content(ann, "odd")) == "nul \x00, bell \x07, \r\n half \ufffd pair, whole 𝄞"
 
 
-def test_a_key_is_an_agents_own(store: Store, ann: Owner, bob: Owner) -> None:
+def test_a_key_is_an_agents_own(store: SqlStore, ann: Owner, bob: Owner) -> None:
     add_detail(store, detail("log", ann), "ann's")
     add_detail(store, detail("log", bob), "bob's")
 
@@ -108,7 +108,7 @@ def test_a_key_is_an_agents_own(store: Store, ann: Owner, bob: Owner) -> None:
     assert whole(store.open_content(bob, "log")) == "bob's"
 
 
-def test_what_is_missing_is_not_found(store: Store, ann: Owner) -> None:
+def test_what_is_missing_is_not_found(store: SqlStore, ann: Owner) -> None:
     for attempt in (
         lambda: store.get_detail(ann, "none"),
         lambda: store.open_content(ann, "none"),
@@ -119,7 +119,7 @@ def test_what_is_missing_is_not_found(store: Store, ann: Owner) -> None:
             attempt()
 
 
-def test_a_listing_is_newest_first_and_goes_on(store: Store, ann: Owner) -> None:
+def test_a_listing_is_newest_first_and_goes_on(store: SqlStore, ann: Owner) -> None:
     for number in range(5):
         made = detail(f"d-{number}", ann, created_at=NOW + timedelta(seconds=number // 2), session_id=f"s-{number % 2}")
         add_detail(store, made, "text")
@@ -134,7 +134,7 @@ def test_a_listing_is_newest_first_and_goes_on(store: Store, ann: Owner) -> None
     assert len(store.list_details(ann, is_active=None)) == 5
 
 
-def test_a_search_counts_words_then_takes_the_newest(store: Store, ann: Owner) -> None:
+def test_a_search_counts_words_then_takes_the_newest(store: SqlStore, ann: Owner) -> None:
     add_detail(store, detail("npm-install", ann, created_at=EARLIER, summary="Straße gesperrt"), "x")
     add_detail(store, detail("npm-test", ann, description="tests that FAIL", metadata={"source": "npm test"}), "x")
     add_detail(store, detail("disk", ann, type="api_response", summary="100%_full"), "x")
@@ -177,7 +177,7 @@ def test_tenants_share_no_text(store: SqlStore, place: Place, ann: Owner, strang
     assert whole(store.open_content(stranger, "log")) == LONG
 
 
-def test_tenants_whose_names_differ_in_case_share_no_text(store: Store, ann: Owner) -> None:
+def test_tenants_whose_names_differ_in_case_share_no_text(store: SqlStore, ann: Owner) -> None:
     shouted = Owner(ann.tenant.upper(), "ann")
     add_detail(store, detail("log", ann), "the same")
     add_detail(store, detail("log", shouted), "the same")
@@ -216,7 +216,7 @@ def test_storing_a_text_again_makes_it_young(store: SqlStore, place: Place, ann:
     assert store.sweep_contents(ann.tenant, stored_before=NOW) == 0
 
 
-def test_dropping_a_text_leaves_it_to_those_who_have_it(store: Store, ann: Owner, bob: Owner) -> None:
+def test_dropping_a_text_leaves_it_to_those_who_have_it(store: SqlStore, ann: Owner, bob: Owner) -> None:
     added = add_detail(store, detail("log", ann), "text")
     add_detail(store, detail("log", bob), "text")
 

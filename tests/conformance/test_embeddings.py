@@ -1,4 +1,4 @@
-"""`ports.EmbeddingStore`: whose vectors these are, and what still waits for one."""
+"""`SqlStore`: whose vectors these are, and what still waits for one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.conformance.examples import (
 from tests.postgres_server import PostgresServer
 from wellkept.errors import Invalid, SchemaMismatch
 from wellkept.model import Owner
-from wellkept.ports import Store, Unembedded
-from wellkept.store import SqlStore
+from wellkept.model.stored import Unembedded
+from wellkept.store.sqlstore import SqlStore
 
 pytestmark = pytest.mark.proves("X7")
 
@@ -55,7 +55,7 @@ def new_store(new_place: Place) -> Iterator[SqlStore]:
     store.close()
 
 
-def waiting(store: Store, tenant: str) -> list[str]:
+def waiting(store: SqlStore, tenant: str) -> list[str]:
     return [missing.text for missing in store.list_unembedded(tenant)]
 
 
@@ -63,11 +63,11 @@ def stop() -> None:
     raise KeyboardInterrupt
 
 
-def near(store: Store, owner: Owner) -> list[int]:
+def near(store: SqlStore, owner: Owner) -> list[int]:
     return seqs(store.nearest_memories(owner, vector(1), kinds=ALL_KINDS, now=NOW))
 
 
-def test_the_first_embedder_is_taken_down_and_another_is_refused(new_store: Store) -> None:
+def test_the_first_embedder_is_taken_down_and_another_is_refused(new_store: SqlStore) -> None:
     new_store.use_embedder("first", 8)
     new_store.use_embedder("first", 8)
 
@@ -162,7 +162,7 @@ def test_a_replacement_that_was_interrupted_goes_on(
     store.close()
 
 
-def test_another_embedder_drops_the_vectors_and_words_keep_working(new_store: Store) -> None:
+def test_another_embedder_drops_the_vectors_and_words_keep_working(new_store: SqlStore) -> None:
     ann, bob, stranger = owner(), owner("bob"), owner()
     new_store.use_embedder(EMBEDDER, DIMENSIONS)
     for each in (ann, bob, stranger):
@@ -184,7 +184,7 @@ def test_another_embedder_drops_the_vectors_and_words_keep_working(new_store: St
     assert seqs(nearest_chunks(new_store, ann.tenant, longer)) == [1]
 
 
-def test_changing_to_the_same_embedder_drops_nothing(new_store: Store) -> None:
+def test_changing_to_the_same_embedder_drops_nothing(new_store: SqlStore) -> None:
     ann = owner()
     new_store.use_embedder(EMBEDDER, DIMENSIONS)
     new_store.add_memory(note("apples", ann), vector(1))
@@ -195,7 +195,7 @@ def test_changing_to_the_same_embedder_drops_nothing(new_store: Store) -> None:
     assert waiting(new_store, ann.tenant) == []
 
 
-def test_every_tenant_that_wrote_is_listed(store: Store, ann: Owner, stranger: Owner) -> None:
+def test_every_tenant_that_wrote_is_listed(store: SqlStore, ann: Owner, stranger: Owner) -> None:
     store.add_memory(note("apples", ann))
     store.put_document(document("a", stranger.tenant), [], [])
 
@@ -205,7 +205,7 @@ def test_every_tenant_that_wrote_is_listed(store: Store, ann: Owner, stranger: O
     assert len(tenants) == len(set(tenants))
 
 
-def test_what_waits_is_listed_and_then_found(store: Store, ann: Owner, bob: Owner) -> None:
+def test_what_waits_is_listed_and_then_found(store: SqlStore, ann: Owner, bob: Owner) -> None:
     store.add_memories([note("a", ann), note("b", ann)], [None, vector(0, 1)])
     store.add_memory(note("c", bob))
     store.put_document(document("d", ann.tenant), ["d0", "d1"], [vector(0, 1), None])
@@ -228,21 +228,21 @@ def test_what_waits_is_listed_and_then_found(store: Store, ann: Owner, bob: Owne
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 4, 9])
-def test_what_waits_is_listed_up_to_a_limit(store: Store, ann: Owner, limit: int) -> None:
+def test_what_waits_is_listed_up_to_a_limit(store: SqlStore, ann: Owner, limit: int) -> None:
     store.add_memories([note("a", ann), note("b", ann)], [None, None])
     store.put_document(document("d", ann.tenant), ["c", "d"], [None, None])
 
     assert [each.text for each in store.list_unembedded(ann.tenant, limit=limit)] == list("abcd")[:limit]
 
 
-def test_what_cannot_be_recalled_does_not_wait(store: Store, ann: Owner) -> None:
+def test_what_cannot_be_recalled_does_not_wait(store: SqlStore, ann: Owner) -> None:
     store.add_memory(note("archived", ann, archived_at=NOW))
     store.put_document(document("d", ann.tenant, is_published=False), ["hidden"], [None])
 
     assert waiting(store, ann.tenant) == []
 
 
-def test_what_was_edited_or_deleted_meanwhile_is_left_alone(store: Store, ann: Owner) -> None:
+def test_what_was_edited_or_deleted_meanwhile_is_left_alone(store: SqlStore, ann: Owner) -> None:
     edited, deleted, same = store.add_memories([note(text, ann) for text in "abc"], [None] * 3)
     missing = store.list_unembedded(ann.tenant)
     store.update_memory(replace(edited, text="new"), replaced_at=NOW)
@@ -255,7 +255,7 @@ def test_what_was_edited_or_deleted_meanwhile_is_left_alone(store: Store, ann: O
     assert store.get_memory(ann, same.id) == same  # a vector is an index, no edit
 
 
-def test_a_document_replaced_meanwhile_is_left_alone(store: Store, ann: Owner) -> None:
+def test_a_document_replaced_meanwhile_is_left_alone(store: SqlStore, ann: Owner) -> None:
     store.put_document(document("a", ann.tenant), ["old"], [None])
     missing = store.list_unembedded(ann.tenant)
     store.put_document(document("a", ann.tenant), ["new"], [None])
@@ -264,7 +264,7 @@ def test_a_document_replaced_meanwhile_is_left_alone(store: Store, ann: Owner) -
     assert waiting(store, ann.tenant) == ["new"]
 
 
-def test_a_vector_of_another_length_is_refused_and_nothing_is_written(store: Store, ann: Owner) -> None:
+def test_a_vector_of_another_length_is_refused_and_nothing_is_written(store: SqlStore, ann: Owner) -> None:
     with pytest.raises(Invalid, match="8 dimensions"):
         store.add_memory(note("apples", ann), np.ones(3, np.float32))
 
@@ -273,7 +273,7 @@ def test_a_vector_of_another_length_is_refused_and_nothing_is_written(store: Sto
     assert near(store, ann) == [1]
 
 
-def test_without_an_embedder_words_work_and_a_vector_is_refused(new_store: Store) -> None:
+def test_without_an_embedder_words_work_and_a_vector_is_refused(new_store: SqlStore) -> None:
     ann = owner()
     new_store.add_memory(note("apples", ann))
     with pytest.raises(Invalid, match="use_embedder"):

@@ -28,12 +28,11 @@ from wellkept.memory.rules_conditions import (
 )
 from wellkept.memory.rules_where import parse_filter, render_filter
 from wellkept.model import Kind, Memory, Origin, Owner, Scope, State
-from wellkept.ports import Store
-from wellkept.store import SqlStore
 from wellkept.store.conditions import compile_filter
 from wellkept.store.migrations import TENANT_SETTING
 from wellkept.store.queries import as_pyformat
 from wellkept.store.search import columns
+from wellkept.store.sqlstore import SqlStore
 
 KEYS = ["city", "n", "a.b", 'say "hi"', "", "back\\slash", "0", "ключ", "[1]", "new\nline", "don't"]
 TEXTS = ["Oslo", "oslo", "", "5", "true", "é", "e\N{COMBINING ACUTE ACCENT}", "\U0001f600", "\uffff", "100%", "it's"]
@@ -100,7 +99,7 @@ def join(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
 CONDITIONS: st.SearchStrategy[Condition] = st.recursive(comparisons(), join, max_leaves=6)
 
 
-def find_in_memory(store: Store, ann: Owner, where: Condition) -> list[int]:
+def find_in_memory(store: SqlStore, ann: Owner, where: Condition) -> list[int]:
     """Numbers of the memories that a recall may find."""
     evidence = store.weigh_memories(ann, ["appl"], None, kinds=ALL_KINDS, now=NOW, where=where)
     assert evidence.allowed is not None or not len(evidence.seqs)
@@ -156,7 +155,7 @@ def test_the_json_form_says_the_same(where: Condition) -> None:
         ("not (tags = food or kind = core)", "c"),
     ],
 )
-def test_a_filter_finds(store: Store, ann: Owner, where: str, found: str) -> None:
+def test_a_filter_finds(store: SqlStore, ann: Owner, where: str, found: str) -> None:
     kept: dict[str, dict[str, Any]] = {
         "a": {"tags": ("Food",), "metadata": {"city": "Oslo", "stars": 4, "id": 2**53}},
         "b": {"tags": ("food", "cheap"), "metadata": {"city": "Rome", "id": 2**53 + 1}},
@@ -171,7 +170,7 @@ def test_a_filter_finds(store: Store, ann: Owner, where: str, found: str) -> Non
     assert find_in_memory(store, ann, condition) == numbers([each for each in added if each.text in found])
 
 
-def test_the_columns_in_memory_follow_every_write(store: Store, ann: Owner) -> None:
+def test_the_columns_in_memory_follow_every_write(store: SqlStore, ann: Owner) -> None:
     oslo = parse_filter("metadata.city = Oslo")
     assert oslo is not None
     first, second = store.add_memories([note(each, ann, metadata={"city": "Oslo"}) for each in "ab"], [None] * 2)
@@ -191,7 +190,7 @@ def test_the_columns_in_memory_follow_every_write(store: Store, ann: Owner) -> N
     assert [each.metadata for each in store.list_versions(ann, first.id)] == [{"city": "Rome"}, {"city": "Oslo"}]
 
 
-def test_the_end_of_an_episode_that_recall_moved_is_compared(store: Store, ann: Owner) -> None:
+def test_the_end_of_an_episode_that_recall_moved_is_compared(store: SqlStore, ann: Owner) -> None:
     later = parse_filter("expires_at > 2026-03-16")
     assert later is not None
     store.add_memory(note("a", ann, kind=Kind.EPISODE, category="error", expires_at=NOW + timedelta(days=14)))
@@ -203,7 +202,7 @@ def test_the_end_of_an_episode_that_recall_moved_is_compared(store: Store, ann: 
     assert find_in_memory(store, ann, later) == [1]
 
 
-def test_another_store_sees_the_same(lasting_place: Any, store: Store, ann: Owner) -> None:
+def test_another_store_sees_the_same(lasting_place: Any, store: SqlStore, ann: Owner) -> None:
     oslo = parse_filter("metadata.city = Oslo")
     assert oslo is not None
     store.add_memory(note("a", ann, metadata={"city": "Oslo"}))
@@ -219,7 +218,7 @@ def test_another_store_sees_the_same(lasting_place: Any, store: Store, ann: Owne
     assert find_in_memory(store, ann, oslo) == [2]
 
 
-def test_a_page_holds_as_many_as_exist(store: Store, ann: Owner) -> None:
+def test_a_page_holds_as_many_as_exist(store: SqlStore, ann: Owner) -> None:
     cities = ["Oslo" if each % 10 == 0 else "Rome" for each in range(100)]
     store.add_memories([note(f"n{i}", ann, metadata={"city": city}) for i, city in enumerate(cities)], [None] * 100)
 
@@ -247,7 +246,7 @@ def test_equality_on_metadata_uses_the_index_once_row_level_security_lets_it(
 
 
 def test_a_column_that_is_too_large_is_read_each_time(
-    store: Store, ann: Owner, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, ann: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(columns, "MAX_COLUMN_BYTES", 100)
     store.add_memory(note("a", ann, metadata={"city": "Oslo"}))

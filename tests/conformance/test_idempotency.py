@@ -1,4 +1,4 @@
-"""`ports.IdempotencyStore`, and keys that are taken together with the first write of a request."""
+"""`SqlStore`, and keys that are taken together with the first write of a request."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note
 from wellkept.errors import NotFound, RequestInProgress
 from wellkept.model import Kind, Owner
-from wellkept.ports import Store
-from wellkept.ports.history import CLAIM, Claim, KeptAnswer
-from wellkept.store import SqlStore
+from wellkept.model.stored import CLAIM, Claim, KeptAnswer
+from wellkept.store.sqlstore import SqlStore
 from wellkept.store.tables.access import ROW_BYTES
 
 DAY = timedelta(hours=24)
@@ -40,21 +39,21 @@ def claiming(claim: Claim) -> Iterator[None]:
         CLAIM.reset(token)
 
 
-def write(store: Store, owner: Owner) -> None:
+def write(store: SqlStore, owner: Owner) -> None:
     store.add_memories([note("Tea at five", owner, kind=Kind.JOURNAL)], [None])
 
 
-def count(store: Store, owner: Owner) -> int:
+def count(store: SqlStore, owner: Owner) -> int:
     return len(store.list_memories(owner, now=NOW, limit=100))
 
 
-def write_in_transaction(store: Store, owner: Owner) -> None:
+def write_in_transaction(store: SqlStore, owner: Owner) -> None:
     store.transaction(owner.tenant, lambda: write(store, owner))
 
 
 @pytest.mark.parametrize("written", [write, write_in_transaction])
 def test_key_is_taken_with_the_first_write(
-    written: Callable[[Store, Owner], None], store: SqlStore, ann: Owner
+    written: Callable[[SqlStore, Owner], None], store: SqlStore, ann: Owner
 ) -> None:
     first, second = claim_of(ann), claim_of(ann, "second")
     with claiming(first):

@@ -44,10 +44,9 @@ from tests.postgres_server import PostgresServer
 from wellkept import ports
 from wellkept.errors import StoreError, WellkeptError
 from wellkept.model import AuditHead, Kind, Owner, ProposalState, Role, Trace, WrongWords
-from wellkept.ports import Store, Unembedded
-from wellkept.ports.history import ConsoleLogin, KeptAnswer
-from wellkept.store import SqlStore
+from wellkept.model.stored import ConsoleLogin, KeptAnswer, Unembedded
 from wellkept.store.migrations import TENANT_SETTING
+from wellkept.store.sqlstore import SqlStore
 from wellkept.store.tables.erasure import TABLES
 
 pytestmark = pytest.mark.proves("E12")
@@ -80,7 +79,7 @@ NOBODYS = Target(
     (Unembedded(Owner("nowhere", "nobody"), 777, 1, "secret"),),
 )
 
-Attempt = Callable[[Store, Owner, Target], Any]
+Attempt = Callable[[SqlStore, Owner, Target], Any]
 
 LONG_AGO = NOW - timedelta(days=1)
 
@@ -305,12 +304,12 @@ def traces_of(it: Target) -> list[Trace]:
     return [Trace(table=table, key=(str(key),), agent=it.agent) for table, key in keys.items()]
 
 
-def weighed(store: Store, owner: Owner) -> list[object]:
+def weighed(store: SqlStore, owner: Owner) -> list[object]:
     evidence = store.weigh_memories(owner, ["secret"], vector(1), kinds=ALL_KINDS, now=NOW)
     return [evidence.seqs.tolist(), *(rows.tolist() for rows, _ in evidence.occurrences)]
 
 
-def exported(store: Store, tenant: str) -> list[object]:
+def exported(store: SqlStore, tenant: str) -> list[object]:
     rows: list[object] = []
     store.export_rows(tenant, lambda table, row: rows.append((table, row)))
     return rows
@@ -336,7 +335,7 @@ def test_every_method_of_the_store_is_tried() -> None:
 
 
 @pytest.fixture
-def target(store: Store, ann: Owner) -> Target:
+def target(store: SqlStore, ann: Owner) -> Target:
     """Something of every kind that belongs to ann; her m-3 is a number no intruder has reached."""
     store.add_memories([note("secret", ann) for _ in range(5)], [vector(1), vector(1), vector(1), None, None])
     store.add_memory(note("secret", ann, kind=Kind.ITEM, namespace="secret", item_key="secret", expires_at=LATER))
@@ -364,7 +363,7 @@ def target(store: Store, ann: Owner) -> Target:
     return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3", "theirs", "p-3")
 
 
-def everything(store: Store, owner: Owner) -> list[object]:
+def everything(store: SqlStore, owner: Owner) -> list[object]:
     """All that its owner can see."""
     return [
         store.list_agents(owner.tenant)[:1],
@@ -402,7 +401,7 @@ def everything(store: Store, owner: Owner) -> list[object]:
     ]
 
 
-def answer(store: Store, attempt: Attempt, intruder: Owner, target: Target) -> str:
+def answer(store: SqlStore, attempt: Attempt, intruder: Owner, target: Target) -> str:
     """What the intruder learns, with the names it brought along itself left out."""
     try:
         said = repr(attempt(store, intruder, target))
@@ -425,7 +424,7 @@ def answer(store: Store, attempt: Attempt, intruder: Owner, target: Target) -> s
 @pytest.mark.parametrize("method", BY_AN_AGENT)
 @pytest.mark.parametrize("is_neighbour", [True, False], ids=["another agent", "another tenant"])
 def test_another_agent_cannot_tell_somebody_elses_from_nobodys(
-    store: Store, ann: Owner, target: Target, method: str, is_neighbour: bool
+    store: SqlStore, ann: Owner, target: Target, method: str, is_neighbour: bool
 ) -> None:
     before = everything(store, ann)
     intruders = [Owner(ann.tenant, f"bob{n}") if is_neighbour else owner() for n in range(2)]
@@ -441,7 +440,7 @@ def test_another_agent_cannot_tell_somebody_elses_from_nobodys(
 
 @pytest.mark.parametrize("method", BY_A_TENANT)
 def test_another_tenant_cannot_tell_somebody_elses_from_nobodys(
-    store: Store, ann: Owner, target: Target, method: str
+    store: SqlStore, ann: Owner, target: Target, method: str
 ) -> None:
     before = everything(store, ann)
     intruders = [owner("eve"), owner("eve")]

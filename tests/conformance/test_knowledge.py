@@ -1,4 +1,4 @@
-"""`ports.KnowledgeStore`: documents, their passages, and finding them."""
+"""`SqlStore`: documents, their passages, and finding them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tests.conformance.examples import (
 from wellkept.errors import Conflict, NotFound
 from wellkept.memory.rules_conditions import Comparison
 from wellkept.model import Chunk, Document, Owner
-from wellkept.ports import Store
 from wellkept.store.conditions import ALL_ROWS, PLACE
 from wellkept.store.postgres import index
+from wellkept.store.sqlstore import SqlStore
 
 ALSO_ON_OLDER = True
 POLICY = Comparison("category", "=", "policy")
@@ -39,17 +39,17 @@ def tenant(ann: Owner) -> str:
     return ann.tenant
 
 
-def put(store: Store, tenant: str, id: str, *passages: str, **changes: object) -> Document:
+def put(store: SqlStore, tenant: str, id: str, *passages: str, **changes: object) -> Document:
     return store.put_document(document(id, tenant, **changes), passages, [vector(1)] * len(passages))
 
 
-def found(store: Store, tenant: str, query: str, categories: Sequence[str] = ()) -> list[str]:
+def found(store: SqlStore, tenant: str, query: str, categories: Sequence[str] = ()) -> list[str]:
     matches = search_chunks(store, tenant, query, categories=categories)
     chunks = store.find_chunks(tenant, seqs(matches))
     return [chunks[match.seq].text for match in matches]
 
 
-def test_a_document_comes_back_as_it_was_put(store: Store, tenant: str) -> None:
+def test_a_document_comes_back_as_it_was_put(store: SqlStore, tenant: str) -> None:
     wanted = document(
         "guide", tenant, title="Ein 'Führer'", category="travel", source="/a/b.md", updated_at=LATER, flag="x"
     )
@@ -58,7 +58,7 @@ def test_a_document_comes_back_as_it_was_put(store: Store, tenant: str) -> None:
     assert store.get_document(tenant, "guide") == wanted
 
 
-def test_documents_are_listed_by_title_with_their_sizes(store: Store, tenant: str) -> None:
+def test_documents_are_listed_by_title_with_their_sizes(store: SqlStore, tenant: str) -> None:
     put(store, tenant, "d-3", "one", "three", title="apples", category="fruit")
     put(store, tenant, "d-1", "four", title="Bananas", category="fruit")
     put(store, tenant, "d-2", "seven", title="Apples", category="")
@@ -74,7 +74,7 @@ def test_documents_are_listed_by_title_with_their_sizes(store: Store, tenant: st
     assert store.count_categories(tenant) == {"": 1, "fruit": 3}
 
 
-def test_passages_keep_their_order_and_get_numbers_of_the_tenant(store: Store, tenant: str) -> None:
+def test_passages_keep_their_order_and_get_numbers_of_the_tenant(store: SqlStore, tenant: str) -> None:
     put(store, tenant, "a", "zero", "one")
     put(store, tenant, "b", "two")
 
@@ -86,7 +86,7 @@ def test_passages_keep_their_order_and_get_numbers_of_the_tenant(store: Store, t
     assert store.find_chunks(tenant, []) == {}
 
 
-def test_a_document_put_again_replaces_all_but_its_beginning(store: Store, tenant: str) -> None:
+def test_a_document_put_again_replaces_all_but_its_beginning(store: SqlStore, tenant: str) -> None:
     put(store, tenant, "a", "apples", "pears")
     assert found(store, tenant, "apples") == ["apples"]
 
@@ -99,7 +99,7 @@ def test_a_document_put_again_replaces_all_but_its_beginning(store: Store, tenan
     assert sorted(store.find_chunks(tenant, range(10))) == [3]  # numbers are not used again
 
 
-def test_passages_that_stay_keep_number_and_vector(store: Store, tenant: str) -> None:
+def test_passages_that_stay_keep_number_and_vector(store: SqlStore, tenant: str) -> None:
     store.put_document(document("a", tenant), ["one", "two", "two", "three"], [vector(1)] * 4)
 
     store.put_document(document("a", tenant), ["new", "three", "two", "one"], [None] * 4)
@@ -116,7 +116,7 @@ def test_passages_that_stay_keep_number_and_vector(store: Store, tenant: str) ->
     assert store.list_chunks(tenant, "no-such") == []
 
 
-def test_a_passage_that_stays_is_found_under_its_new_category(store: Store, tenant: str) -> None:
+def test_a_passage_that_stays_is_found_under_its_new_category(store: SqlStore, tenant: str) -> None:
     put(store, tenant, "a", "apples", category="food")
     assert found(store, tenant, "apples", ["food"]) == ["apples"]
 
@@ -131,13 +131,13 @@ def test_a_passage_that_stays_is_found_under_its_new_category(store: Store, tena
     assert found(store, tenant, "apples", ["food"]) == ["apples"]
 
 
-def test_a_document_may_be_empty(store: Store, tenant: str) -> None:
+def test_a_document_may_be_empty(store: SqlStore, tenant: str) -> None:
     put(store, tenant, "a")
 
     assert [each.id for each in store.list_documents(tenant)] == ["a"]
 
 
-def test_a_document_that_fails_leaves_the_old_one(store: Store, tenant: str) -> None:
+def test_a_document_that_fails_leaves_the_old_one(store: SqlStore, tenant: str) -> None:
     kept = put(store, tenant, "a", "apples")
 
     with pytest.raises(Conflict):
@@ -147,7 +147,7 @@ def test_a_document_that_fails_leaves_the_old_one(store: Store, tenant: str) -> 
     assert found(store, tenant, "apples pears") == ["apples"]
 
 
-def test_documents_are_listed_by_id_in_pages(store: Store, tenant: str) -> None:
+def test_documents_are_listed_by_id_in_pages(store: SqlStore, tenant: str) -> None:
     for id in ("c", "a", "b", "Z"):
         put(store, tenant, id, "text")
 
@@ -155,7 +155,7 @@ def test_documents_are_listed_by_id_in_pages(store: Store, tenant: str) -> None:
     assert first + [each.id for each in store.list_documents(tenant, after=first[-1])] == ["Z", "a", "b", "c"]
 
 
-def test_documents_are_listed_by_category(store: Store, tenant: str) -> None:
+def test_documents_are_listed_by_category(store: SqlStore, tenant: str) -> None:
     for id, category in (("a", "policy"), ("b", ""), ("c", "policy"), ("d", "Policy")):
         store.put_document(document(id, tenant, category=category), ["text"], [None])
 
@@ -164,7 +164,7 @@ def test_documents_are_listed_by_category(store: Store, tenant: str) -> None:
     assert [each.id for each in store.list_documents(tenant, where=Comparison("category", "=", "poli"))] == []
 
 
-def test_documents_are_found_by_their_ids(store: Store, tenant: str, stranger: Owner) -> None:
+def test_documents_are_found_by_their_ids(store: SqlStore, tenant: str, stranger: Owner) -> None:
     kept = {id: put(store, tenant, id, "text") for id in ("a", "b", "it's")}
     put(store, stranger.tenant, "c", "text")
 
@@ -172,7 +172,7 @@ def test_documents_are_found_by_their_ids(store: Store, tenant: str, stranger: O
     assert store.find_documents(tenant, []) == {}
 
 
-def test_a_deleted_document_is_gone_with_its_passages(store: Store, tenant: str) -> None:
+def test_a_deleted_document_is_gone_with_its_passages(store: SqlStore, tenant: str) -> None:
     put(store, tenant, "a", "apples")
     put(store, tenant, "b", "apples too")
 
@@ -186,7 +186,7 @@ def test_a_deleted_document_is_gone_with_its_passages(store: Store, tenant: str)
             attempt(tenant, "a")
 
 
-def test_only_the_wanted_categories_are_found(store: Store, tenant: str) -> None:
+def test_only_the_wanted_categories_are_found(store: SqlStore, tenant: str) -> None:
     for category in ("", "travel", "food"):
         put(store, tenant, f"in {category}", f"apples {category}", category=category)
 
@@ -197,7 +197,7 @@ def test_only_the_wanted_categories_are_found(store: Store, tenant: str) -> None
     assert seqs(nearest_chunks(store, tenant, vector(1), categories=["travel"])) == [2]
 
 
-def test_what_is_not_published_is_not_found(store: Store, tenant: str) -> None:
+def test_what_is_not_published_is_not_found(store: SqlStore, tenant: str) -> None:
     hidden = document("a", tenant, is_published=False)
     store.put_document(hidden, ["apples"], [vector(1)])
     assert store.get_document(tenant, "a") == hidden
@@ -211,7 +211,7 @@ def test_what_is_not_published_is_not_found(store: Store, tenant: str) -> None:
     assert found(store, tenant, "apples") == []
 
 
-def test_passages_are_found_only_in_their_tenant(store: Store, tenant: str, stranger: Owner) -> None:
+def test_passages_are_found_only_in_their_tenant(store: SqlStore, tenant: str, stranger: Owner) -> None:
     put(store, tenant, "a", "apples")
     put(store, stranger.tenant, "a", "other apples")
 
@@ -219,14 +219,14 @@ def test_passages_are_found_only_in_their_tenant(store: Store, tenant: str, stra
     assert seqs(nearest_chunks(store, tenant, vector(1))) == [1]
 
 
-def test_many_at_once_put_the_same_new_document(store: Store, tenant: str) -> None:
+def test_many_at_once_put_the_same_new_document(store: SqlStore, tenant: str) -> None:
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(lambda number: put(store, tenant, "a", f"text {number}"), range(6)))
 
     assert len(found(store, tenant, "text")) == 1
 
 
-def test_putting_embedding_and_deleting_at_once_do_not_stop_each_other(store: Store, tenant: str) -> None:
+def test_putting_embedding_and_deleting_at_once_do_not_stop_each_other(store: SqlStore, tenant: str) -> None:
     def write(number: int) -> None:
         for _ in range(4):
             store.put_document(document(f"d{number % 3}", tenant), ["apples", "pears"], [None, None])
@@ -239,7 +239,9 @@ def test_putting_embedding_and_deleting_at_once_do_not_stop_each_other(store: St
         list(threads.map(write, range(6)))
 
 
-def test_a_shelf_too_large_for_memory_answers_alike(store: Store, tenant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shelf_too_large_for_memory_answers_alike(
+    store: SqlStore, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(5)
     words = ["tea", "o'neil", "back\\\\slash", "straße", "cup", "pot", "milk"]
 
@@ -273,7 +275,7 @@ def test_a_shelf_too_large_for_memory_answers_alike(store: Store, tenant: str, m
 
 
 def test_a_full_page_is_found_whatever_else_the_index_holds(
-    place: Place, store: Store, tenant: str, monkeypatch: pytest.MonkeyPatch
+    place: Place, store: SqlStore, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index, "SHELF_SHARE", 0)  # as if every tenant were large
     monkeypatch.setattr(index, "EXACT_BELOW", 0)
@@ -296,7 +298,7 @@ def test_a_full_page_is_found_whatever_else_the_index_holds(
 
 
 @pytest.mark.only_on("postgres")
-def test_the_approximate_index_is_the_one_the_statement_uses(place: Place, store: Store, tenant: str) -> None:
+def test_the_approximate_index_is_the_one_the_statement_uses(place: Place, store: SqlStore, tenant: str) -> None:
     """Otherwise the test above would prove nothing."""
     put(store, tenant, "a", *["apples"] * 50)
     statement = store._engine._queries["nearest_chunks_by_index"]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""`ports.MaintenanceStore`: what fades, and who looks after it."""
+"""`SqlStore`: what fades, and who looks after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note, vector
 from wellkept.model import Kind, Owner, State
-from wellkept.ports import Aging, Store
+from wellkept.model.stored import Aging
+from wellkept.store.sqlstore import SqlStore
 
 _leases = count(1)
 
@@ -22,7 +23,7 @@ def lease() -> str:
     return f"lease-{next(_leases)}"
 
 
-def test_only_episodes_that_are_not_archived_age(store: Store, ann: Owner, bob: Owner) -> None:
+def test_only_episodes_that_are_not_archived_age(store: SqlStore, ann: Owner, bob: Owner) -> None:
     store.add_memory(note("note", ann))
     store.add_memory(note("one", ann, kind=Kind.EPISODE, importance=0.25, expires_at=LATER, last_retrieved_at=EARLIER))
     store.add_memory(note("away", ann, kind=Kind.EPISODE, archived_at=NOW))
@@ -34,7 +35,7 @@ def test_only_episodes_that_are_not_archived_age(store: Store, ann: Owner, bob: 
     assert [each.seq for each in store.list_aging(ann, limit=1)] == [2]
 
 
-def test_memories_are_counted_in_the_states_they_have(store: Store, ann: Owner, bob: Owner) -> None:
+def test_memories_are_counted_in_the_states_they_have(store: SqlStore, ann: Owner, bob: Owner) -> None:
     different: tuple[dict[str, Any], ...] = (
         {},
         {"archived_at": NOW},
@@ -55,7 +56,7 @@ def test_memories_are_counted_in_the_states_they_have(store: Store, ann: Owner, 
     assert store.count_states(bob, now=NOW) == {(Kind.NOTE, State.LIVE): 1}
 
 
-def test_archiving_takes_memories_out_of_every_search_and_keeps_them(store: Store, ann: Owner) -> None:
+def test_archiving_takes_memories_out_of_every_search_and_keeps_them(store: SqlStore, ann: Owner) -> None:
     store.add_memories([note("apples", ann, kind=Kind.EPISODE) for _ in range(4)], [vector(1)] * 4)
     assert len(store.search_memories(ann, "apples", kinds=ALL_KINDS, now=NOW)) == 4
 
@@ -71,11 +72,11 @@ def test_archiving_takes_memories_out_of_every_search_and_keeps_them(store: Stor
         assert {match.seq for match in found} == {2, 4}
 
 
-def test_archiving_nothing_is_fine(store: Store, ann: Owner) -> None:
+def test_archiving_nothing_is_fine(store: SqlStore, ann: Owner) -> None:
     assert store.archive_memories(ann, [], now=NOW) == 0
 
 
-def test_being_retrieved_is_no_edit_and_never_goes_back(store: Store, ann: Owner) -> None:
+def test_being_retrieved_is_no_edit_and_never_goes_back(store: SqlStore, ann: Owner) -> None:
     first = store.add_memory(note("apples", ann))
     store.mark_retrieved(ann, [1, 99], at=NOW)
     store.mark_retrieved(ann, [1], at=EARLIER)
@@ -86,7 +87,7 @@ def test_being_retrieved_is_no_edit_and_never_goes_back(store: Store, ann: Owner
     assert store.list_versions(ann, first.id) == []
 
 
-def test_a_lease_has_one_holder_until_it_ends(store: Store, lease: str) -> None:
+def test_a_lease_has_one_holder_until_it_ends(store: SqlStore, lease: str) -> None:
     assert store.take_lease(lease, "one", now=EARLIER, until=NOW)
     assert not store.take_lease(lease, "two", now=EARLIER, until=LATER)
     assert store.take_lease(lease, "one", now=EARLIER, until=LATER)  # the holder may stay longer
@@ -99,7 +100,7 @@ def test_a_lease_has_one_holder_until_it_ends(store: Store, lease: str) -> None:
     assert store.take_lease(lease, "three", now=EARLIER, until=LATER)
 
 
-def test_of_many_who_want_a_lease_one_gets_it(store: Store, lease: str) -> None:
+def test_of_many_who_want_a_lease_one_gets_it(store: SqlStore, lease: str) -> None:
     with ThreadPoolExecutor(8) as threads:
         got = list(threads.map(lambda name: store.take_lease(lease, f"{name}", now=NOW, until=LATER), range(8)))
 

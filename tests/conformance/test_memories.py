@@ -1,4 +1,4 @@
-"""`ports.MemoryStore` as a list: ids, filters, edits with history, and several calls together."""
+"""`SqlStore` as a list: ids, filters, edits with history, and several calls together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.conformance.examples import (
 from wellkept.errors import Conflict, Invalid, NotFound, StoreError
 from wellkept.memory.filters import check_filters
 from wellkept.model import Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope, State
-from wellkept.ports import Store
+from wellkept.store.sqlstore import SqlStore
 
 ALSO_ON_OLDER = True
 
@@ -34,7 +34,7 @@ UNSTORABLE = float("nan")
 """An importance that both engines refuse, and only when the row is written."""
 
 
-def test_a_memory_comes_back_as_it_was_added(store: Store, ann: Owner) -> None:
+def test_a_memory_comes_back_as_it_was_added(store: SqlStore, ann: Owner) -> None:
     added = store.add_memory(
         Memory(
             owner=ann,
@@ -64,7 +64,7 @@ def test_a_memory_comes_back_as_it_was_added(store: Store, ann: Owner) -> None:
     assert store.get_memory(ann, added.id) == added
 
 
-def test_times_come_back_in_utc(store: Store, ann: Owner) -> None:
+def test_times_come_back_in_utc(store: SqlStore, ann: Owner) -> None:
     here = NOW.astimezone(timezone(timedelta(hours=5, minutes=45)))
 
     stored = store.get_memory(ann, store.add_memory(note("a", ann, created_at=here)).id)
@@ -73,18 +73,18 @@ def test_times_come_back_in_utc(store: Store, ann: Owner) -> None:
     assert stored.created_at.tzinfo is UTC
 
 
-def test_ids_count_up_from_one_for_each_agent(store: Store, ann: Owner, bob: Owner, stranger: Owner) -> None:
+def test_ids_count_up_from_one_for_each_agent(store: SqlStore, ann: Owner, bob: Owner, stranger: Owner) -> None:
     assert ids(store.add_memory(note(text, ann)) for text in "abc") == ["m-1", "m-2", "m-3"]
     assert ids(store.add_memories([note("d", ann), note("e", ann)], [None, None])) == ["m-4", "m-5"]
     assert store.add_memory(note("a", bob)).id == "m-1"
     assert store.add_memory(note("a", stranger)).id == "m-1"
 
 
-def test_the_store_gives_the_id_whatever_the_caller_says(store: Store, ann: Owner) -> None:
+def test_the_store_gives_the_id_whatever_the_caller_says(store: SqlStore, ann: Owner) -> None:
     assert store.add_memory(note("a", ann, id="m-99")).id == "m-1"
 
 
-def test_an_id_is_never_used_again(store: Store, ann: Owner) -> None:
+def test_an_id_is_never_used_again(store: SqlStore, ann: Owner) -> None:
     last = store.add_memories([note(text, ann) for text in "abc"], [None] * 3)[-1]
     store.delete_memory(ann, last.id)
     assert store.add_memory(note("d", ann)).id == "m-4"
@@ -114,7 +114,7 @@ def test_what_was_added_is_there_after_reopening(lasting_place: Place, ann: Owne
     second.close()
 
 
-def test_sixteen_writers_get_sixteen_ids(store: Store, ann: Owner) -> None:
+def test_sixteen_writers_get_sixteen_ids(store: SqlStore, ann: Owner) -> None:
     with ThreadPoolExecutor(16) as threads:
         added = list(threads.map(lambda number: store.add_memory(note(f"note {number}", ann)), range(64)))
 
@@ -127,7 +127,7 @@ def test_sixteen_writers_get_sixteen_ids(store: Store, ann: Owner) -> None:
 @pytest.mark.parametrize(
     "id", ["m-2", "m-0", "m--1", "m-01", "1", "", "m-1 ", "m-1\n", "M-1", "m-99999999999999999999"]
 )
-def test_anything_that_is_no_id_is_simply_not_found(store: Store, ann: Owner, id: str) -> None:
+def test_anything_that_is_no_id_is_simply_not_found(store: SqlStore, ann: Owner, id: str) -> None:
     kept = store.add_memory(note("a", ann))
 
     for attempt in (
@@ -141,14 +141,14 @@ def test_anything_that_is_no_id_is_simply_not_found(store: Store, ann: Owner, id
     assert store.list_memories(ann, now=NOW) == [kept]
 
 
-def test_find_returns_those_that_exist(store: Store, ann: Owner) -> None:
+def test_find_returns_those_that_exist(store: SqlStore, ann: Owner) -> None:
     first, second = store.add_memories([note("a", ann), note("b", ann)], [None, None])
 
     assert store.find_memories(ann, [2, 1, 7, 2, 0, -1]) == {1: first, 2: second}
     assert store.find_memories(ann, []) == {}
 
 
-def test_find_summaries_returns_what_ranking_needs_and_loads_the_rest(store: Store, ann: Owner) -> None:
+def test_find_summaries_returns_what_ranking_needs_and_loads_the_rest(store: SqlStore, ann: Owner) -> None:
     plain = note("a", ann)
     dated = replace(note("b", ann), importance=0.9, valid_from=NOW - timedelta(days=3))
     first, second = store.add_memories([plain, dated], [None, None])
@@ -162,18 +162,18 @@ def test_find_summaries_returns_what_ranking_needs_and_loads_the_rest(store: Sto
     ]
 
 
-def test_no_memories_are_added_for_nothing(store: Store, ann: Owner) -> None:
+def test_no_memories_are_added_for_nothing(store: SqlStore, ann: Owner) -> None:
     assert store.add_memories([], []) == []
     assert store.find_agent(ann) is None
 
 
-def test_memories_of_two_owners_are_not_added_together(store: Store, ann: Owner, bob: Owner) -> None:
+def test_memories_of_two_owners_are_not_added_together(store: SqlStore, ann: Owner, bob: Owner) -> None:
     with pytest.raises(Invalid):
         store.add_memories([note("a", ann), note("b", bob)], [None, None])
     assert store.list_memories(ann, now=NOW) == []
 
 
-def test_when_one_of_many_fails_none_is_there(store: Store, ann: Owner) -> None:
+def test_when_one_of_many_fails_none_is_there(store: SqlStore, ann: Owner) -> None:
     batch = [note("apples", ann), note("pears", ann, importance=UNSTORABLE), note("plums", ann)]
 
     with pytest.raises(Conflict):
@@ -187,7 +187,7 @@ def test_when_one_of_many_fails_none_is_there(store: Store, ann: Owner) -> None:
 # --- the list and its filters
 
 
-def test_the_newest_come_first_in_pages(store: Store, ann: Owner) -> None:
+def test_the_newest_come_first_in_pages(store: SqlStore, ann: Owner) -> None:
     store.add_memories([note(str(number), ann) for number in range(7)], [None] * 7)
 
     pages, before = [], None
@@ -199,7 +199,7 @@ def test_the_newest_come_first_in_pages(store: Store, ann: Owner) -> None:
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_a_kind_lists_only_its_own(store: Store, ann: Owner, kind: Kind) -> None:
+def test_a_kind_lists_only_its_own(store: SqlStore, ann: Owner, kind: Kind) -> None:
     added = store.add_memories([note(each.value, ann, kind=each) for each in Kind], [None] * len(Kind))
 
     assert store.list_memories(ann, kind=kind, now=NOW) == [memory for memory in added if memory.kind is kind]
@@ -207,7 +207,7 @@ def test_a_kind_lists_only_its_own(store: Store, ann: Owner, kind: Kind) -> None
 
 
 @pytest.mark.parametrize("kind", [None, *Kind])
-def test_each_state_lists_only_its_own(store: Store, ann: Owner, kind: Kind | None) -> None:
+def test_each_state_lists_only_its_own(store: SqlStore, ann: Owner, kind: Kind | None) -> None:
     def add(text: str, **changes: object) -> None:
         store.add_memory(note(text, ann, kind=kind or Kind.NOTE, **changes))
 
@@ -227,7 +227,7 @@ def test_each_state_lists_only_its_own(store: Store, ann: Owner, kind: Kind | No
     assert listed(None) == listed(State.LIVE) | listed(State.EXPIRED) | listed(State.ARCHIVED)
 
 
-def test_the_list_and_the_record_agree_on_the_state(store: Store, ann: Owner) -> None:
+def test_the_list_and_the_record_agree_on_the_state(store: SqlStore, ann: Owner) -> None:
     for expires_at in (None, EARLIER, NOW, LATER):
         for changes in ({}, {"archived_at": NOW}, {"held_at": NOW}, {"valid_to": EARLIER}, {"valid_to": LATER}):
             store.add_memory(note("a", ann, expires_at=expires_at, **changes))
@@ -267,14 +267,14 @@ COMPOSED, DECOMPOSED = "Café", unicodedata.normalize("NFD", "Café")
     ],
 )
 def test_a_needle_means_itself_and_ignores_case(
-    store: Store, ann: Owner, text: str, needle: str, is_found: bool
+    store: SqlStore, ann: Owner, text: str, needle: str, is_found: bool
 ) -> None:
     store.add_memory(note(text, ann))
 
     assert texts(store.list_memories(ann, needle=needle, now=NOW)) == ([text] if is_found else [])
 
 
-def test_a_needle_longer_than_any_memory_finds_nothing(store: Store, ann: Owner) -> None:
+def test_a_needle_longer_than_any_memory_finds_nothing(store: SqlStore, ann: Owner) -> None:
     store.add_memory(note("apples", ann))
 
     assert store.list_memories(ann, needle="apples" * 20_000, now=NOW) == []
@@ -295,14 +295,14 @@ def test_a_needle_longer_than_any_memory_finds_nothing(store: Store, ann: Owner)
         ("infr_", False),
     ],
 )
-def test_a_tag_matches_whole_and_ignores_case(store: Store, ann: Owner, tag: str, is_found: bool) -> None:
+def test_a_tag_matches_whole_and_ignores_case(store: SqlStore, ann: Owner, tag: str, is_found: bool) -> None:
     store.add_memory(note("a", ann, tags=("Infra", "Two Words", "STRASSE", "100%")))
     store.add_memory(note("without tags", ann))
 
     assert texts(store.list_memories(ann, where=check_filters(tag=tag), now=NOW)) == (["a"] if is_found else [])
 
 
-def test_all_filters_hold_together(store: Store, ann: Owner) -> None:
+def test_all_filters_hold_together(store: SqlStore, ann: Owner) -> None:
     wanted = store.add_memory(note("red apple", ann, tags=("fruit",)))
     for other in (
         note("red apple", ann),
@@ -320,7 +320,7 @@ def test_all_filters_hold_together(store: Store, ann: Owner) -> None:
 # --- edits
 
 
-def test_an_edit_keeps_what_was_said_before(store: Store, ann: Owner) -> None:
+def test_an_edit_keeps_what_was_said_before(store: SqlStore, ann: Owner) -> None:
     first = store.add_memory(note("tea", ann, tags=("drink",), importance=0.25))
     second = store.update_memory(replace(first, text="coffee", tags=(), importance=0.5), replaced_at=NOW)
     third = store.update_memory(replace(second, text="water"), replaced_at=LATER)
@@ -336,7 +336,7 @@ def test_an_edit_keeps_what_was_said_before(store: Store, ann: Owner) -> None:
     assert store.list_versions(ann, first.id, before=1) == []
 
 
-def test_an_edit_writes_every_field_it_may(store: Store, ann: Owner) -> None:
+def test_an_edit_writes_every_field_it_may(store: SqlStore, ann: Owner) -> None:
     memory = store.add_memory(note("tea", ann))
 
     edited = store.update_memory(
@@ -360,7 +360,7 @@ def test_an_edit_writes_every_field_it_may(store: Store, ann: Owner) -> None:
     assert listed == [edited]
 
 
-def test_an_edit_returns_what_is_stored_even_of_fields_it_may_not_change(store: Store, ann: Owner) -> None:
+def test_an_edit_returns_what_is_stored_even_of_fields_it_may_not_change(store: SqlStore, ann: Owner) -> None:
     memory = store.add_memory(note("tea", ann))
 
     returned = store.update_memory(
@@ -373,7 +373,7 @@ def test_an_edit_returns_what_is_stored_even_of_fields_it_may_not_change(store: 
     assert len(store.search_memories(ann, "tea", kinds=[Kind.NOTE], now=NOW)) == 1
 
 
-def test_an_edit_of_an_old_version_is_refused(store: Store, ann: Owner) -> None:
+def test_an_edit_of_an_old_version_is_refused(store: SqlStore, ann: Owner) -> None:
     read = store.add_memory(note("tea", ann))
     winner = store.update_memory(replace(read, text="coffee"), replaced_at=NOW)
 
@@ -383,7 +383,7 @@ def test_an_edit_of_an_old_version_is_refused(store: Store, ann: Owner) -> None:
     assert len(store.list_versions(ann, read.id)) == 1
 
 
-def test_of_many_edits_of_one_version_one_wins(store: Store, ann: Owner) -> None:
+def test_of_many_edits_of_one_version_one_wins(store: SqlStore, ann: Owner) -> None:
     read = store.add_memory(note("start", ann))
 
     def edit(number: int) -> str:
@@ -400,7 +400,7 @@ def test_of_many_edits_of_one_version_one_wins(store: Store, ann: Owner) -> None
     assert len(set(outcomes)) == 2  # the others were all told the same
 
 
-def test_a_deleted_memory_is_gone_with_its_history(store: Store, ann: Owner) -> None:
+def test_a_deleted_memory_is_gone_with_its_history(store: SqlStore, ann: Owner) -> None:
     kept, gone = store.add_memories([note("tea", ann), note("tea", ann)], [vector(1), vector(1)])
     store.update_memory(replace(gone, text="green tea"), vector(1), replaced_at=NOW)
 
@@ -415,7 +415,7 @@ def test_a_deleted_memory_is_gone_with_its_history(store: Store, ann: Owner) -> 
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_pruning_keeps_the_newest_of_a_kind(store: Store, ann: Owner, bob: Owner, kind: Kind) -> None:
+def test_pruning_keeps_the_newest_of_a_kind(store: SqlStore, ann: Owner, bob: Owner, kind: Kind) -> None:
     other = next(each for each in Kind if each is not kind)
     for each in (kind, other):
         store.add_memories([note(f"{each} {number}", ann, kind=each) for number in range(5)], [None] * 5)
@@ -429,7 +429,7 @@ def test_pruning_keeps_the_newest_of_a_kind(store: Store, ann: Owner, bob: Owner
 
 
 @pytest.mark.parametrize(("keep", "left"), [(0, 0), (3, 3), (4, 3)])
-def test_pruning_to_more_than_there_is_removes_nothing(store: Store, ann: Owner, keep: int, left: int) -> None:
+def test_pruning_to_more_than_there_is_removes_nothing(store: SqlStore, ann: Owner, keep: int, left: int) -> None:
     store.add_memories([note(text, ann) for text in "abc"], [None] * 3)
 
     assert len(store.prune_memories(ann, Kind.NOTE, keep=keep)) == 3 - left
@@ -443,7 +443,7 @@ def test_pruning_after_each_write_keeps_exactly_the_newest(lasting_place: Place,
     one, other = lasting_place.open(), lasting_place.open()
     home, expected = ann.of(None), list[str]()
 
-    def add_and_prune(store: Store, kind: Kind, *, fails: bool) -> None:
+    def add_and_prune(store: SqlStore, kind: Kind, *, fails: bool) -> None:
         def write() -> str:
             added = store.add_memory(note("a", ann, kind=kind)).id
             store.prune_memories(home, Kind.NOTE, keep=keep)
@@ -472,7 +472,7 @@ def test_pruning_after_each_write_keeps_exactly_the_newest(lasting_place: Place,
 # --- several calls together
 
 
-def test_a_transaction_returns_what_its_work_returns_and_sees_its_own_writes(store: Store, ann: Owner) -> None:
+def test_a_transaction_returns_what_its_work_returns_and_sees_its_own_writes(store: SqlStore, ann: Owner) -> None:
     def work() -> str:
         added = store.add_memory(note("a", ann))
         assert store.get_memory(ann, added.id) == added
@@ -483,7 +483,7 @@ def test_a_transaction_returns_what_its_work_returns_and_sees_its_own_writes(sto
     assert ids(store.list_memories(ann, now=NOW)) == ["m-1"]
 
 
-def test_an_exception_undoes_every_call_of_a_transaction(store: Store, ann: Owner, bob: Owner) -> None:
+def test_an_exception_undoes_every_call_of_a_transaction(store: SqlStore, ann: Owner, bob: Owner) -> None:
     old, edited = store.add_memories([note("old", ann), note("edited", ann)], [None, None])
 
     def work() -> None:
@@ -503,7 +503,7 @@ def test_an_exception_undoes_every_call_of_a_transaction(store: Store, ann: Owne
     assert store.add_memory(note("next", ann)).id == "m-3"
 
 
-def test_a_transaction_inside_another_is_part_of_it(store: Store, ann: Owner) -> None:
+def test_a_transaction_inside_another_is_part_of_it(store: SqlStore, ann: Owner) -> None:
     def work() -> None:
         store.transaction(ann.tenant, lambda: store.add_memory(note("inner", ann)))
         store.add_memory(note("outer", ann))
@@ -519,7 +519,7 @@ def test_a_transaction_inside_another_is_part_of_it(store: Store, ann: Owner) ->
 
 @pytest.mark.parametrize("is_nested", [False, True])
 def test_a_transaction_of_two_tenants_is_refused_and_undone(
-    store: Store, ann: Owner, stranger: Owner, is_nested: bool
+    store: SqlStore, ann: Owner, stranger: Owner, is_nested: bool
 ) -> None:
     def work() -> None:
         store.add_memory(note("ours", ann))
@@ -534,7 +534,7 @@ def test_a_transaction_of_two_tenants_is_refused_and_undone(
     assert store.list_memories(stranger, now=NOW) == []
 
 
-def test_a_transaction_leaves_nothing_behind_on_its_thread(store: Store, ann: Owner, stranger: Owner) -> None:
+def test_a_transaction_leaves_nothing_behind_on_its_thread(store: SqlStore, ann: Owner, stranger: Owner) -> None:
     store.transaction(ann.tenant, lambda: store.add_memory(note("ours", ann)))
     with pytest.raises(LookupError):
         store.transaction(ann.tenant, lambda: [][1])
@@ -543,7 +543,7 @@ def test_a_transaction_leaves_nothing_behind_on_its_thread(store: Store, ann: Ow
     assert texts(store.list_memories(stranger, now=NOW)) == ["theirs"]
 
 
-def test_others_see_nothing_of_a_transaction_before_it_ends(lasting_place: Place, store: Store, ann: Owner) -> None:
+def test_others_see_nothing_of_a_transaction_before_it_ends(lasting_place: Place, store: SqlStore, ann: Owner) -> None:
     other = lasting_place.open()
 
     def work() -> list[Memory]:
@@ -555,7 +555,7 @@ def test_others_see_nothing_of_a_transaction_before_it_ends(lasting_place: Place
     other.close()
 
 
-def test_edits_and_pruning_at_once_do_not_stop_each_other(store: Store, ann: Owner) -> None:
+def test_edits_and_pruning_at_once_do_not_stop_each_other(store: SqlStore, ann: Owner) -> None:
     def write(number: int) -> None:
         for _ in range(6):
             memory = store.add_memory(note(f"by {number}", ann))
@@ -572,7 +572,7 @@ def test_edits_and_pruning_at_once_do_not_stop_each_other(store: Store, ann: Own
     assert len(store.list_memories(ann, now=NOW)) <= 8
 
 
-def test_a_search_inside_a_transaction_is_refused_rather_than_wrong(store: Store, ann: Owner) -> None:
+def test_a_search_inside_a_transaction_is_refused_rather_than_wrong(store: SqlStore, ann: Owner) -> None:
     """It would not see the transaction's own writes, and could wait for itself."""
     for search in (
         lambda: store.search_memories(ann, "apples", kinds=ALL_KINDS, now=NOW),

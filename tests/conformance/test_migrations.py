@@ -23,11 +23,11 @@ from tests.processes import CLEAN
 from tests.waiting import eventually
 from wellkept.errors import SchemaMismatch, StoreBusy, StoreError
 from wellkept.model import Kind, Owner, Role
-from wellkept.ports import Store
 from wellkept.store.migrations import Migration, load_migrations
 from wellkept.store.postgres import schema as postgres
 from wellkept.store.postgres.migrate import migrate_database
 from wellkept.store.sqlite import engine as schema
+from wellkept.store.sqlstore import SqlStore
 
 pytestmark = pytest.mark.proves("T2")
 
@@ -135,7 +135,7 @@ def test_memories_from_before_the_index_knew_who_said_them_when_know_it_after(ne
     store.close()
 
 
-def weighed(store: Store, owner: Owner) -> list[list[float]]:
+def weighed(store: SqlStore, owner: Owner) -> list[list[float]]:
     found = store.weigh_memories(owner, [], None, kinds=tuple(Kind), now=NOW)
     return [column.tolist() for column in (found.seqs, found.conversations, found.speakers, found.since)]
 

@@ -9,10 +9,10 @@ import pytest
 from tests.conformance.examples import LATER, NOW, note, owner, proposal
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import FoldedMemory, Owner, ProposalState
-from wellkept.ports import Store
+from wellkept.store.sqlstore import SqlStore
 
 
-def test_they_come_back_as_they_were_newest_first(store: Store, ann: Owner) -> None:
+def test_they_come_back_as_they_were_newest_first(store: SqlStore, ann: Owner) -> None:
     store.add_memory(note("a", ann))
     first = proposal(ann, "m-1", tags=("a", "b"), text='Zürich "quoted" %_ 🙂')
     second = proposal(ann, "m-2", "m-3", folds=(FoldedMemory(id="m-2", version=7, ended_version=8, valid_to=NOW),))
@@ -26,7 +26,7 @@ def test_they_come_back_as_they_were_newest_first(store: Store, ann: Owner) -> N
     assert store.get_proposal(ann, "p-2") == added[1]
 
 
-def test_a_memory_is_in_one_open_proposal_at_most(store: Store, ann: Owner) -> None:
+def test_a_memory_is_in_one_open_proposal_at_most(store: SqlStore, ann: Owner) -> None:
     store.add_memory(note("a", ann))
     [first] = store.add_proposals(ann, [proposal(ann, "m-1", "m-2"), proposal(ann, "m-2", "m-3")])
 
@@ -35,7 +35,7 @@ def test_a_memory_is_in_one_open_proposal_at_most(store: Store, ann: Owner) -> N
     assert [each.id for each in store.add_proposals(ann, [proposal(ann, "m-1")])] == ["p-2"]
 
 
-def test_each_is_decided_once(store: Store, ann: Owner) -> None:
+def test_each_is_decided_once(store: SqlStore, ann: Owner) -> None:
     store.add_memory(note("a", ann))
     [added] = store.add_proposals(ann, [proposal(ann, "m-1")])
     folds = (FoldedMemory(id="m-1", version=1, ended_version=2, valid_to=LATER),)
@@ -49,7 +49,7 @@ def test_each_is_decided_once(store: Store, ann: Owner) -> None:
     assert store.list_proposals(ann, state=ProposalState.OPEN) == []
 
 
-def test_an_agent_nobody_has_written_to_gets_none(store: Store) -> None:
+def test_an_agent_nobody_has_written_to_gets_none(store: SqlStore) -> None:
     nobody = owner()
 
     assert store.add_proposals(nobody, [proposal(nobody, "m-1")]) == []
@@ -57,7 +57,7 @@ def test_an_agent_nobody_has_written_to_gets_none(store: Store) -> None:
 
 
 @pytest.mark.parametrize("id", ["p-1", "m-1", "p-01", "nonsense", ""])
-def test_what_is_not_there_is_not_found(store: Store, ann: Owner, id: str) -> None:
+def test_what_is_not_there_is_not_found(store: SqlStore, ann: Owner, id: str) -> None:
     store.add_memory(note("a", ann))
     with pytest.raises(NotFound):
         store.get_proposal(ann, id)
@@ -65,7 +65,7 @@ def test_what_is_not_there_is_not_found(store: Store, ann: Owner, id: str) -> No
         store.decide_proposal(proposal(ann, "m-1", id=id), was=ProposalState.OPEN)
 
 
-def test_they_go_with_their_agent(store: Store, ann: Owner) -> None:
+def test_they_go_with_their_agent(store: SqlStore, ann: Owner) -> None:
     store.add_memory(note("a", ann))
     store.add_proposals(ann, [proposal(ann, "m-1")])
     store.delete_agent(ann)

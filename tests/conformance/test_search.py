@@ -1,4 +1,4 @@
-"""`ports.MemoryStore` as an index: what is found by words and by meaning, in which order, and what never is."""
+"""`SqlStore` as an index: what is found by words and by meaning, in which order, and what never is."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ from tests.conformance.examples import (
 )
 from wellkept.language.text import terms
 from wellkept.model import Kind, Match, Memory, Owner, Role
-from wellkept.ports import Store, Vector
+from wellkept.model.stored import Vector
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.recall.rules_similarity import SPEAKERS, Evidence
 from wellkept.store import open_store
+from wellkept.store.sqlstore import SqlStore
 
 
-def add(store: Store, owner: Owner, *texts: str) -> Sequence[Memory]:
+def add(store: SqlStore, owner: Owner, *texts: str) -> Sequence[Memory]:
     return store.add_memories([note(text, owner) for text in texts], [None] * len(texts))
 
 
-def search(store: Store, owner: Owner, query: str, *, limit: int = 10) -> list[int]:
+def search(store: SqlStore, owner: Owner, query: str, *, limit: int = 10) -> list[int]:
     return seqs(store.search_memories(owner, query, kinds=ALL_KINDS, now=NOW, limit=limit))
 
 
-def nearest(store: Store, owner: Owner, query: Vector, *, limit: int = 10) -> list[int]:
+def nearest(store: SqlStore, owner: Owner, query: Vector, *, limit: int = 10) -> list[int]:
     return seqs(store.nearest_memories(owner, query, kinds=ALL_KINDS, now=NOW, limit=limit))
 
 
@@ -67,13 +68,13 @@ def nearest(store: Store, owner: Owner, query: Vector, *, limit: int = 10) -> li
         ("", "anything", False),
     ],
 )
-def test_words_are_compared_by_their_stem(store: Store, ann: Owner, text: str, query: str, is_found: bool) -> None:
+def test_words_are_compared_by_their_stem(store: SqlStore, ann: Owner, text: str, query: str, is_found: bool) -> None:
     add(store, ann, text)
 
     assert search(store, ann, query) == ([1] if is_found else [])
 
 
-def test_only_the_owner_is_searched(store: Store, ann: Owner, bob: Owner, stranger: Owner) -> None:
+def test_only_the_owner_is_searched(store: SqlStore, ann: Owner, bob: Owner, stranger: Owner) -> None:
     for each in (ann, bob, stranger):
         store.add_memory(note("apples", each), vector(1))
     add(store, bob, "apples again")
@@ -82,13 +83,13 @@ def test_only_the_owner_is_searched(store: Store, ann: Owner, bob: Owner, strang
     assert nearest(store, ann, vector(1)) == [1]
 
 
-def test_an_owner_with_nothing_finds_nothing(store: Store, ann: Owner) -> None:
+def test_an_owner_with_nothing_finds_nothing(store: SqlStore, ann: Owner) -> None:
     assert search(store, ann, "apples") == []
     assert nearest(store, ann, vector(1)) == []
 
 
 @pytest.mark.parametrize("wanted", [(), (Kind.CORE,), (Kind.NOTE, Kind.EPISODE), ALL_KINDS])
-def test_only_the_wanted_kinds_are_found(store: Store, ann: Owner, wanted: tuple[Kind, ...]) -> None:
+def test_only_the_wanted_kinds_are_found(store: SqlStore, ann: Owner, wanted: tuple[Kind, ...]) -> None:
     store.add_memories([note("apples", ann, kind=kind) for kind in Kind], [vector(1)] * len(Kind))
     expected = {number for number, kind in enumerate(Kind, 1) if kind in wanted}
 
@@ -96,7 +97,7 @@ def test_only_the_wanted_kinds_are_found(store: Store, ann: Owner, wanted: tuple
     assert set(seqs(store.nearest_memories(ann, vector(1), kinds=wanted, now=NOW))) == expected
 
 
-def test_what_is_past_archived_or_held_is_never_found(store: Store, ann: Owner) -> None:
+def test_what_is_past_archived_or_held_is_never_found(store: SqlStore, ann: Owner) -> None:
     for changes in (
         {},
         {"expires_at": LATER},
@@ -113,7 +114,7 @@ def test_what_is_past_archived_or_held_is_never_found(store: Store, ann: Owner) 
     assert search(store, ann, "apples") == nearest(store, ann, vector(1)) == [2, 1]
 
 
-def test_time_alone_ends_and_a_longer_life_brings_back(store: Store, ann: Owner) -> None:
+def test_time_alone_ends_and_a_longer_life_brings_back(store: SqlStore, ann: Owner) -> None:
     memory = store.add_memory(note("apples", ann, expires_at=NOW))
     assert search(store, ann, "apples") == []
     assert seqs(store.search_memories(ann, "apples", kinds=ALL_KINDS, now=EARLIER)) == [1]
@@ -122,7 +123,7 @@ def test_time_alone_ends_and_a_longer_life_brings_back(store: Store, ann: Owner)
     assert search(store, ann, "apples") == [1]
 
 
-def test_archiving_hides_and_bringing_back_shows_at_once(store: Store, ann: Owner) -> None:
+def test_archiving_hides_and_bringing_back_shows_at_once(store: SqlStore, ann: Owner) -> None:
     memory = store.add_memory(note("apples", ann), vector(1))
     assert search(store, ann, "apples") == [1]
 
@@ -133,7 +134,7 @@ def test_archiving_hides_and_bringing_back_shows_at_once(store: Store, ann: Owne
     assert search(store, ann, "apples") == nearest(store, ann, vector(1)) == [1]
 
 
-def test_every_change_is_seen_by_the_next_search(store: Store, ann: Owner) -> None:
+def test_every_change_is_seen_by_the_next_search(store: SqlStore, ann: Owner) -> None:
     first, second = store.add_memories([note("apples", ann), note("apples", ann)], [vector(1), vector(0, 1)])
     assert search(store, ann, "apples") == [2, 1]
 
@@ -153,7 +154,7 @@ def test_every_change_is_seen_by_the_next_search(store: Store, ann: Owner) -> No
     assert search(store, ann, "apples pears") == []
 
 
-def test_another_open_store_sees_every_change(lasting_place: Place, store: Store, ann: Owner) -> None:
+def test_another_open_store_sees_every_change(lasting_place: Place, store: SqlStore, ann: Owner) -> None:
     other = lasting_place.open()
     first, second = add(store, ann, "apples", "pears")
     assert search(other, ann, "apples pears") == [2, 1]
@@ -195,7 +196,7 @@ CORPUS = (
 
 
 @pytest.mark.parametrize("query", ["cat", "cat mat", "chasing dogs", "マット", "cat cat cat dog", "length unicorn"])
-def test_scores_are_bm25_to_the_third_digit(store: Store, ann: Owner, query: str) -> None:
+def test_scores_are_bm25_to_the_third_digit(store: SqlStore, ann: Owner, query: str) -> None:
     add(store, ann, *CORPUS)
     expected = bm25(dict(enumerate(CORPUS, 1)), query)
 
@@ -205,7 +206,7 @@ def test_scores_are_bm25_to_the_third_digit(store: Store, ann: Owner, query: str
     assert seqs(found) == sorted(expected, key=lambda seq: (-round(expected[seq], 4), -seq))
 
 
-def test_a_word_said_hundreds_of_times_scores_the_same_everywhere(store: Store, ann: Owner) -> None:
+def test_a_word_said_hundreds_of_times_scores_the_same_everywhere(store: SqlStore, ann: Owner) -> None:
     texts = ("echo " * 300 + "end", "echo end", "silence " * 20)
     add(store, ann, *texts)
     counted = {1: "echo " * 255 + "end", 2: texts[1], 3: texts[2]}  # an index counts no further
@@ -215,7 +216,7 @@ def test_a_word_said_hundreds_of_times_scores_the_same_everywhere(store: Store, 
     assert {match.seq: match.score for match in found} == pytest.approx(bm25(counted, "echo"), abs=1e-3)
 
 
-def test_scores_are_those_of_what_can_be_found(store: Store, ann: Owner, bob: Owner) -> None:
+def test_scores_are_those_of_what_can_be_found(store: SqlStore, ann: Owner, bob: Owner) -> None:
     add(store, ann, *CORPUS)
     for hidden in (note("cat", bob), note("cat", ann, expires_at=EARLIER), note("cat", ann, kind=Kind.CORE)):
         store.add_memory(hidden)
@@ -226,7 +227,7 @@ def test_scores_are_those_of_what_can_be_found(store: Store, ann: Owner, bob: Ow
     assert {match.seq: match.score for match in found} == pytest.approx(expected, abs=1e-3)
 
 
-def test_the_best_come_first_and_of_equals_the_newest(store: Store, ann: Owner) -> None:
+def test_the_best_come_first_and_of_equals_the_newest(store: SqlStore, ann: Owner) -> None:
     add(store, ann, "red apple", "apple", "apple", "apple apple", "pear")
 
     assert search(store, ann, "apple") == [4, 3, 2, 1]
@@ -263,14 +264,14 @@ def test_the_best_come_first_and_of_equals_the_newest(store: Store, ann: Owner) 
     ],
     ids=lambda query: ascii(query[:20]),
 )
-def test_a_hostile_query_is_only_words(store: Store, ann: Owner, query: str) -> None:
+def test_a_hostile_query_is_only_words(store: SqlStore, ann: Owner, query: str) -> None:
     add(store, ann, "apples", "nothing else")
 
     assert search(store, ann, query) == ([1] if "apples" in query else [])
 
 
 @pytest.mark.parametrize("text", ["'", "\\' \\", "a:1A b:2,3", "'a':1", "x" * 10_000, "o''neil \\", "& | ! <-> ( )"])
-def test_hostile_text_is_only_text(store: Store, ann: Owner, text: str) -> None:
+def test_hostile_text_is_only_text(store: SqlStore, ann: Owner, text: str) -> None:
     add(store, ann, f"{text} marker")
 
     assert search(store, ann, "marker") == [1]
@@ -279,7 +280,7 @@ def test_hostile_text_is_only_text(store: Store, ann: Owner, text: str) -> None:
 # --- meaning
 
 
-def test_the_nearest_come_first_with_their_cosine(store: Store, ann: Owner) -> None:
+def test_the_nearest_come_first_with_their_cosine(store: SqlStore, ann: Owner) -> None:
     store.add_memories(
         [note(text, ann) for text in ("opposite", "same", "half way", "across")],
         [vector(-1), vector(1), vector(1, 1), vector(0, 1)],
@@ -292,7 +293,7 @@ def test_the_nearest_come_first_with_their_cosine(store: Store, ann: Owner) -> N
 
 
 @pytest.mark.parametrize("seed", [1, 11, 13, 15, 18])  # where the last bit of the 37th to 39th product differs
-def test_of_equally_near_the_newest_come_first(store: Store, ann: Owner, seed: int) -> None:
+def test_of_equally_near_the_newest_come_first(store: SqlStore, ann: Owner, seed: int) -> None:
     place, question = (vector(*numbers) for numbers in np.random.default_rng(seed).normal(size=(2, DIMENSIONS)))
     store.add_memories([note("same", ann) for _ in range(39)], [place] * 39)
 
@@ -300,7 +301,7 @@ def test_of_equally_near_the_newest_come_first(store: Store, ann: Owner, seed: i
     assert nearest(store, ann, question, limit=39) == list(range(39, 0, -1))
 
 
-def test_a_full_page_is_found_among_many_strangers(store: Store, ann: Owner) -> None:
+def test_a_full_page_is_found_among_many_strangers(store: SqlStore, ann: Owner) -> None:
     rng = np.random.default_rng(1)
     for _ in range(5):
         other = owner()
@@ -311,14 +312,14 @@ def test_a_full_page_is_found_among_many_strangers(store: Store, ann: Owner) -> 
     assert len(nearest(store, ann, vector(1), limit=12)) == 12
 
 
-def test_without_a_vector_nothing_is_near(store: Store, ann: Owner) -> None:
+def test_without_a_vector_nothing_is_near(store: SqlStore, ann: Owner) -> None:
     store.add_memories([note("without", ann), note("with", ann), note("without", ann)], [None, vector(1), None])
 
     assert nearest(store, ann, vector(1)) == [2]
     assert search(store, ann, "without") == [3, 1]
 
 
-def test_an_edit_without_a_vector_is_no_longer_near(store: Store, ann: Owner) -> None:
+def test_an_edit_without_a_vector_is_no_longer_near(store: SqlStore, ann: Owner) -> None:
     memory = store.add_memory(note("apples", ann), vector(1))
     assert nearest(store, ann, vector(1)) == [1]
 
@@ -328,13 +329,13 @@ def test_an_edit_without_a_vector_is_no_longer_near(store: Store, ann: Owner) ->
     assert search(store, ann, "pears") == [1]
 
 
-def test_a_search_asks_for_nothing_and_gets_nothing(store: Store, ann: Owner) -> None:
+def test_a_search_asks_for_nothing_and_gets_nothing(store: SqlStore, ann: Owner) -> None:
     store.add_memory(note("apples", ann), vector(1))
 
     assert search(store, ann, "apples", limit=0) == nearest(store, ann, vector(1), limit=0) == []
 
 
-def test_a_text_without_meaning_comes_last(store: Store, ann: Owner) -> None:
+def test_a_text_without_meaning_comes_last(store: SqlStore, ann: Owner) -> None:
     nowhere = np.zeros(DIMENSIONS, np.float32)
     store.add_memories([note("?!", ann), note("apples", ann)], [nowhere, vector(1)])
 
@@ -351,7 +352,7 @@ def talk(text: str, owner: Owner, session: str | None, role: Role = Role.USER, *
     return note(text, owner, kind=Kind.EPISODE, session_id=session, role=role, **changes)
 
 
-def weigh(store: Store, owner: Owner, query: str, place: Vector | None = None, **changes: Any) -> Evidence:
+def weigh(store: SqlStore, owner: Owner, query: str, place: Vector | None = None, **changes: Any) -> Evidence:
     wanted = {"kinds": ALL_KINDS, "now": NOW, **changes}
     return store.weigh_memories(owner, ParsedQuery.read(query, NOW).terms, place, **wanted)
 
@@ -361,7 +362,7 @@ def found_at(evidence: Evidence, term: int) -> dict[int, float]:
     return dict(zip(evidence.seqs[rows].tolist(), counts.tolist(), strict=True))
 
 
-def test_words_are_told_with_where_and_how_often(store: Store, ann: Owner) -> None:
+def test_words_are_told_with_where_and_how_often(store: SqlStore, ann: Owner) -> None:
     add(store, ann, "red apple", "an apple, an apple", "pear")
 
     found = weigh(store, ann, "apples plum red")
@@ -371,7 +372,7 @@ def test_words_are_told_with_where_and_how_often(store: Store, ann: Owner) -> No
     assert found.cosines is None
 
 
-def test_a_conversation_is_told_together_and_in_order(store: Store, ann: Owner) -> None:
+def test_a_conversation_is_told_together_and_in_order(store: SqlStore, ann: Owner) -> None:
     sessions = ("one", "two", "one", None, "two", None, "one")
     store.add_memories([talk("hello", ann, session) for session in sessions], [None] * 7)
     store.update_memory(replace(store.get_memory(ann, "m-1"), text="hello again"), replaced_at=NOW)
@@ -391,7 +392,7 @@ def conversations(found: Evidence) -> list[list[int]]:
     return sorted(groups.values())
 
 
-def test_turns_that_name_no_conversation_are_one_until_a_pause(store: Store, ann: Owner) -> None:
+def test_turns_that_name_no_conversation_are_one_until_a_pause(store: SqlStore, ann: Owner) -> None:
     minutes = (0, 20, 40, 75, 76)
     turns = [talk("hello", ann, None, valid_from=EARLIER + timedelta(minutes=each)) for each in minutes]
     store.add_memories([*turns, note("hello", ann, valid_from=EARLIER), talk("hello", ann, "named")], [None] * 7)
@@ -399,7 +400,7 @@ def test_turns_that_name_no_conversation_are_one_until_a_pause(store: Store, ann
     assert conversations(weigh(store, ann, "hello")) == [[1, 2, 3], [4, 5], [6], [7]]
 
 
-def test_who_said_it_and_since_when_is_told(store: Store, ann: Owner) -> None:
+def test_who_said_it_and_since_when_is_told(store: SqlStore, ann: Owner) -> None:
     store.add_memories(
         [
             talk("mine", ann, "s", valid_from=EARLIER),
@@ -419,7 +420,7 @@ def test_who_said_it_and_since_when_is_told(store: Store, ann: Owner) -> None:
     ]
 
 
-def test_cosines_are_told_and_where_there_is_none(store: Store, ann: Owner) -> None:
+def test_cosines_are_told_and_where_there_is_none(store: SqlStore, ann: Owner) -> None:
     nowhere = np.zeros(DIMENSIONS, np.float32)
     store.add_memories([note("x", ann) for _ in range(4)], [vector(1), None, vector(1, 1), nowhere])
 
@@ -430,7 +431,7 @@ def test_cosines_are_told_and_where_there_is_none(store: Store, ann: Owner) -> N
     assert told == pytest.approx({1: 1, 2: math.nan, 3: math.sqrt(0.5), 4: 0}, abs=0.005, nan_ok=True)
 
 
-def test_only_what_can_be_recalled_is_told(store: Store, ann: Owner, bob: Owner) -> None:
+def test_only_what_can_be_recalled_is_told(store: SqlStore, ann: Owner, bob: Owner) -> None:
     for changes in ({}, {"expires_at": EARLIER}, {"archived_at": EARLIER}, {"kind": Kind.CORE}, {"valid_from": LATER}):
         store.add_memory(note("apples", ann, **changes), vector(1))
     store.add_memory(note("apples", bob), vector(1))
@@ -450,7 +451,7 @@ def test_only_what_can_be_recalled_is_told(store: Store, ann: Owner, bob: Owner)
 # --- much, and much at once
 
 
-def test_a_long_list_is_searched_like_a_short_one(store: Store, ann: Owner) -> None:
+def test_a_long_list_is_searched_like_a_short_one(store: SqlStore, ann: Owner) -> None:
     for step in range(4):  # more words than are kept unsorted, and searches in between
         words = [f"common word{number} step{step}" for number in range(step * 700, step * 700 + 700)]
         add(store, ann, *words)
@@ -479,7 +480,7 @@ def test_more_owners_than_fit_into_memory_are_all_searched(lasting_place: Place)
     store.close()
 
 
-def test_searches_hold_while_others_write(store: Store, ann: Owner) -> None:
+def test_searches_hold_while_others_write(store: SqlStore, ann: Owner) -> None:
     rock = store.add_memory(note("rock", ann), vector(1))
     done, gate = threading.Event(), threading.Barrier(8, timeout=100)
 
@@ -515,7 +516,7 @@ def test_searches_hold_while_others_write(store: Store, ann: Owner) -> None:
     assert store.get_memory(ann, rock.id) == rock
 
 
-def test_vectors_are_sampled_evenly(store: Store, ann: Owner) -> None:
+def test_vectors_are_sampled_evenly(store: SqlStore, ann: Owner) -> None:
     store.use_embedder(EMBEDDER, DIMENSIONS)
     added = store.add_memories(
         [note(str(number), ann) for number in range(9)], [vector(1, number) for number in range(9)]

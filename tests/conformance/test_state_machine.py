@@ -24,8 +24,8 @@ from tests.conformance.examples import ALL_KINDS, DIMENSIONS, EARLIER, EMBEDDER,
 from wellkept.errors import Conflict, NotFound
 from wellkept.language.text import fold, terms
 from wellkept.model import Kind, Memory, Owner, State
-from wellkept.ports import Vector
-from wellkept.store import SqlStore
+from wellkept.model.stored import Vector
+from wellkept.store.sqlstore import SqlStore
 
 # No two of these directions are equally far from a third, so the order of the nearest is never in doubt.
 DIRECTIONS = tuple(vector(math.cos(math.radians(d)), math.sin(math.radians(d))) for d in (0, 10, 25, 45, 70, 100))

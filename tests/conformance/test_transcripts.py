@@ -16,11 +16,11 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, messages, owner, session
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import Owner, Role
-from wellkept.ports import place_of
-from wellkept.store import SqlStore
+from wellkept.model.stored import place_of
 from wellkept.store.conditions import ALL_ROWS, PLACE
 from wellkept.store.migrations import TENANT_SETTING
 from wellkept.store.queries import as_numbered, load_queries
+from wellkept.store.sqlstore import SqlStore
 
 
 def contents(store: SqlStore, ann: Owner, id: str, **options: Any) -> list[str]:

@@ -31,8 +31,9 @@ from tests.conformance.examples import (
 )
 from wellkept.errors import Conflict, Invalid
 from wellkept.model import Kind, Owner
-from wellkept.store import SqlStore, open_store
+from wellkept.store import open_store
 from wellkept.store.migrations import load_migrations
+from wellkept.store.sqlstore import SqlStore
 from wellkept.store.tables.transfer_tables import BY_NAME, TABLES
 from wellkept.transfer.rules import CONTENTS, KEYS, PARENTS, TEXTS
 

@@ -30,8 +30,8 @@ from tests.conformance.examples import (
 from tests.conformance.test_isolation import BY_AN_AGENT, NOBODYS, Target, answer, weighed
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import NO_USER, Kind, Memory, Owner, Role, State
-from wellkept.ports import Store
 from wellkept.store.queries import FOR_USER, USER_TABLES, load_queries
+from wellkept.store.sqlstore import SqlStore
 
 pytestmark = pytest.mark.proves("E12")
 
@@ -48,7 +48,7 @@ INTRUDERS = {
 
 
 @pytest.fixture
-def target(store: Store, ann: Owner) -> Target:
+def target(store: SqlStore, ann: Owner) -> Target:
     """Something of every kind that belongs to the user u-7."""
     mine = {"user": "u-7"}
     store.add_memories([note("secret", ann, **mine) for _ in range(5)], [vector(1)] * 4 + [None])
@@ -63,7 +63,7 @@ def target(store: Store, ann: Owner) -> Target:
     return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, (), "c-3", "s-3", "theirs", "p-3")
 
 
-def everything(store: Store, owner: Owner) -> list[object]:
+def everything(store: SqlStore, owner: Owner) -> list[object]:
     """All that a user can see."""
     return [
         store.list_memories(owner, state=None, now=NOW),
@@ -88,7 +88,7 @@ def everything(store: Store, owner: Owner) -> list[object]:
 @pytest.mark.parametrize("method", [each for each in BY_AN_AGENT if each not in OF_THE_AGENT])
 @pytest.mark.parametrize("who", INTRUDERS)
 def test_a_user_cannot_tell_another_users_from_nobodys(
-    store: Store, ann: Owner, target: Target, method: str, who: str
+    store: SqlStore, ann: Owner, target: Target, method: str, who: str
 ) -> None:
     mine, intruder = replace(ann, user="u-7", with_shared=False), INTRUDERS[who](ann)
     before = everything(store, mine)
@@ -103,7 +103,7 @@ def test_a_user_cannot_tell_another_users_from_nobodys(
     assert everything(store, mine) == before
 
 
-def test_a_user_reads_its_own_records_and_those_of_nobody(store: Store, ann: Owner) -> None:
+def test_a_user_reads_its_own_records_and_those_of_nobody(store: SqlStore, ann: Owner) -> None:
     for user in ("u-7", "u-8", None):
         store.add_memory(note(f"kept for {user}", ann, user=user), vector(1))
         store.add_session(session(f"s-{user}", ann, user=user))
@@ -132,7 +132,7 @@ def test_a_user_reads_its_own_records_and_those_of_nobody(store: Store, ann: Own
         assert all(each.owner == ann for each in listed)
 
 
-def test_a_listing_of_two_users_continues_where_it_stopped(store: Store, ann: Owner) -> None:
+def test_a_listing_of_two_users_continues_where_it_stopped(store: SqlStore, ann: Owner) -> None:
     mine = replace(ann, user="u-7")
     for number in range(9):
         store.add_memory(note(f"note {number}", ann, user="u-7" if number % 3 == 0 else None))
@@ -145,7 +145,7 @@ def test_a_listing_of_two_users_continues_where_it_stopped(store: Store, ann: Ow
     assert [each.text for each in seen] == [f"note {number}" for number in reversed(range(9))]
 
 
-def test_what_belongs_to_nobody_is_read_but_not_changed_by_a_user(store: Store, ann: Owner) -> None:
+def test_what_belongs_to_nobody_is_read_but_not_changed_by_a_user(store: SqlStore, ann: Owner) -> None:
     mine, kept = replace(ann, user="u-7"), store.add_memory(note("for all", ann, kind=Kind.EPISODE))
     store.add_session(session("s-all", ann))
     shared = add_detail(store, detail("log-all", ann), "text")
@@ -166,7 +166,7 @@ def test_what_belongs_to_nobody_is_read_but_not_changed_by_a_user(store: Store, 
     assert weighed(store, ann)[0] == weighed(store, mine)[0] == [1]
 
 
-def test_a_session_claims_the_details_that_were_stored_before_it_began(store: Store, ann: Owner) -> None:
+def test_a_session_claims_the_details_that_were_stored_before_it_began(store: SqlStore, ann: Owner) -> None:
     for key, session_id, user in (("early", "s-9", None), ("other", "s-10", None), ("taken", "s-9", "u-8")):
         add_detail(store, detail(key, ann, session_id=session_id, user=user))
     store.add_session(session("s-9", ann, user="u-7"), claims=True)
@@ -178,7 +178,7 @@ def test_a_session_claims_the_details_that_were_stored_before_it_began(store: St
         store.get_detail(replace(ann, user="u-8"), "early")
 
 
-def test_every_process_sees_what_another_added_for_a_user(lasting_place: Place, store: Store, ann: Owner) -> None:
+def test_every_process_sees_what_another_added_for_a_user(lasting_place: Place, store: SqlStore, ann: Owner) -> None:
     other = lasting_place.open()
     other.use_embedder(EMBEDDER, DIMENSIONS)
     try:
@@ -199,7 +199,7 @@ def test_every_process_sees_what_another_added_for_a_user(lasting_place: Place, 
         other.close()
 
 
-def test_users_write_and_search_at_once(store: Store, ann: Owner) -> None:
+def test_users_write_and_search_at_once(store: SqlStore, ann: Owner) -> None:
     def write(number: int) -> list[int]:
         user = f"u-{number}"
         added = [

@@ -15,8 +15,9 @@ from tests.conformance.test_audit import tamper
 from wellkept.errors import ReadOnly
 from wellkept.history.rules_audit import event_hash
 from wellkept.model import Owner
-from wellkept.store import SqlStore, open_store, waiting_events
+from wellkept.store import open_store, waiting_events
 from wellkept.store.migrations import TENANT_SETTING
+from wellkept.store.sqlstore import SqlStore
 
 pytestmark = pytest.mark.only_on("postgres")
 

@@ -1,4 +1,4 @@
-"""`ports.WorkflowStore`: what agents did together, in order, and finding it by its words."""
+"""`SqlStore`: what agents did together, in order, and finding it by its words."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tests.conformance.examples import LATER, NOW, step, workflow
 from wellkept.errors import Conflict, NotFound
 from wellkept.history.rules_history import STEP_CHARS
 from wellkept.model import Owner, Workflow, WorkflowStep
-from wellkept.ports import Store
+from wellkept.store.sqlstore import SqlStore
 
 ALSO_ON_OLDER = True
 
 
 @pytest.fixture
-def tenant(ann: Owner, store: Store) -> str:
+def tenant(ann: Owner, store: SqlStore) -> str:
     store.add_workflow(workflow("run", ann.tenant))
     return ann.tenant
 
 
-def found(store: Store, tenant: str, query: str, **options: Any) -> list[str]:
+def found(store: SqlStore, tenant: str, query: str, **options: Any) -> list[str]:
     matches = store.search_steps(tenant, query, **options)
     steps = store.find_steps(tenant, [match.seq for match in matches])
     return [steps[match.seq].id for match in matches]
 
 
-def test_a_workflow_comes_back_as_it_was_added(store: Store, tenant: str) -> None:
+def test_a_workflow_comes_back_as_it_was_added(store: SqlStore, tenant: str) -> None:
     wanted = Workflow(id="it's", tenant=tenant, name="Ein 'Lauf' — 100%", created_at=NOW)
 
     assert store.add_workflow(wanted) == wanted
@@ -40,7 +40,7 @@ def test_a_workflow_comes_back_as_it_was_added(store: Store, tenant: str) -> Non
         store.get_workflow(tenant, "its")
 
 
-def test_a_workflow_is_found_by_its_id_or_else_by_its_name(store: Store, tenant: str) -> None:
+def test_a_workflow_is_found_by_its_id_or_else_by_its_name(store: SqlStore, tenant: str) -> None:
     for id, name, at in (("a", "Same", NOW), ("b", "Same", LATER), ("Same-1", "c", NOW), ("c", "other", NOW)):
         store.add_workflow(workflow(id, tenant, name=name, created_at=at))
 
@@ -54,7 +54,7 @@ def test_a_workflow_is_found_by_its_id_or_else_by_its_name(store: Store, tenant:
     }
 
 
-def test_workflows_are_listed_by_id_in_pages(store: Store, tenant: str) -> None:
+def test_workflows_are_listed_by_id_in_pages(store: SqlStore, tenant: str) -> None:
     for id in ("b-1", "b", "Z", "b1"):
         store.add_workflow(workflow(id, tenant))
 
@@ -62,7 +62,7 @@ def test_workflows_are_listed_by_id_in_pages(store: Store, tenant: str) -> None:
     assert first + [each.id for each in store.list_workflows(tenant, after=first[-1])] == ["Z", "b", "b-1", "b1", "run"]
 
 
-def test_a_step_comes_back_as_it_was_added_with_its_place(store: Store, tenant: str) -> None:
+def test_a_step_comes_back_as_it_was_added_with_its_place(store: SqlStore, tenant: str) -> None:
     wanted = WorkflowStep(
         tenant=tenant,
         workflow_id="run",
@@ -85,7 +85,7 @@ def test_a_step_comes_back_as_it_was_added_with_its_place(store: Store, tenant: 
             attempt()
 
 
-def test_many_at_once_add_steps_behind_each_other(store: Store, tenant: str) -> None:
+def test_many_at_once_add_steps_behind_each_other(store: SqlStore, tenant: str) -> None:
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(lambda number: store.add_step(step(f"refund {number}", tenant)), range(20)))
 
@@ -93,7 +93,7 @@ def test_many_at_once_add_steps_behind_each_other(store: Store, tenant: str) -> 
     assert len(found(store, tenant, "refund", limit=100)) == 20
 
 
-def test_steps_are_found_by_the_words_of_their_names_and_their_output(store: Store, tenant: str) -> None:
+def test_steps_are_found_by_the_words_of_their_names_and_their_output(store: SqlStore, tenant: str) -> None:
     store.add_step(step("check receipt", tenant, output="Found it: 30 euro are due"))
     store.add_step(step("pay", tenant, output="Paid 30 euros back to the customer"))
     store.add_step(step("talk", tenant, output="x " * STEP_CHARS + "unicorn"))
@@ -106,7 +106,7 @@ def test_steps_are_found_by_the_words_of_their_names_and_their_output(store: Sto
     assert found(store, tenant, "% ' OR") == []
 
 
-def test_another_open_store_finds_every_new_step(lasting_place: Place, store: Store, tenant: str) -> None:
+def test_another_open_store_finds_every_new_step(lasting_place: Place, store: SqlStore, tenant: str) -> None:
     other = lasting_place.open()
     try:
         for number in range(1, 4):
@@ -116,7 +116,7 @@ def test_another_open_store_finds_every_new_step(lasting_place: Place, store: St
         other.close()
 
 
-def test_steps_are_found_only_in_their_tenant(store: Store, tenant: str, stranger: Owner) -> None:
+def test_steps_are_found_only_in_their_tenant(store: SqlStore, tenant: str, stranger: Owner) -> None:
     store.add_workflow(workflow("run", stranger.tenant))
     store.add_step(step("refund", tenant))
     theirs = store.add_step(step("refund", stranger.tenant))
@@ -125,7 +125,7 @@ def test_steps_are_found_only_in_their_tenant(store: Store, tenant: str, strange
     assert store.list_steps(stranger.tenant, "run") == [theirs]
 
 
-def test_a_step_is_part_of_its_transaction(store: Store, tenant: str) -> None:
+def test_a_step_is_part_of_its_transaction(store: SqlStore, tenant: str) -> None:
     def work() -> None:
         store.add_step(step("undone", tenant))
         raise LookupError

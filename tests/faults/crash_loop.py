@@ -28,7 +28,8 @@ import apsw
 import numpy as np
 
 from wellkept.model import Kind, Memory, Owner
-from wellkept.store import SqlStore, open_store
+from wellkept.store import open_store
+from wellkept.store.sqlstore import SqlStore
 
 ROOT = Path(__file__).parent.parent.parent
 OWNER = Owner("crash", "writer")

@@ -20,8 +20,9 @@ from wellkept.compression import zstd
 from wellkept.errors import Invalid, StoreError
 from wellkept.model import Owner
 from wellkept.providers.archives import Archives
-from wellkept.store import SqlStore, open_store
+from wellkept.store import open_store
 from wellkept.store.content.chunks import CHUNK_CHARS, decompress_chunk, read_index
+from wellkept.store.sqlstore import SqlStore
 
 OLD_CHUNKS = (
     "28b52ffd647c00d50000984772c3bcc39f652061757320e69db1e4baac0a0100cd4c9d613f322c665e2a4d1844000000000000000000000028"

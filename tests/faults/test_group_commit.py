@@ -17,8 +17,8 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, ids, note, owner, texts
 from wellkept.errors import Conflict, StoreBusy, StoreError
 from wellkept.model import Owner
-from wellkept.ports import Store
 from wellkept.store import open_store
+from wellkept.store.sqlstore import SqlStore
 
 ROOT = Path(__file__).parent.parent.parent
 THREADS = 16
@@ -103,7 +103,7 @@ def test_each_thread_is_told_its_own_outcome(place: Place, ann: Owner) -> None:
     ],
     ids=["write", "read", "transaction", "search"],
 )
-def test_a_closed_store_says_so(place: Place, ann: Owner, call: Callable[[Store, Owner], object]) -> None:
+def test_a_closed_store_says_so(place: Place, ann: Owner, call: Callable[[SqlStore, Owner], object]) -> None:
     store = place.open()
     store.close()
     store.close()
@@ -118,7 +118,7 @@ def test_closing_ends_every_writer_and_loses_nothing_acknowledged(tmp_path: Path
         store = place.open()
         acknowledged: list[Any] = []
 
-        def write(store: Store = store, ann: Owner = ann, acknowledged: list[str] = acknowledged) -> None:
+        def write(store: SqlStore = store, ann: Owner = ann, acknowledged: list[str] = acknowledged) -> None:
             try:
                 while True:
                     acknowledged.append(store.add_memory(note("a", ann)).id)

@@ -12,9 +12,10 @@ from tests.conformance.examples import NOW, note, texts
 from tests.postgres_server import PostgresServer
 from wellkept.errors import DiskFull, StoreAway, StoreBusy
 from wellkept.model import Owner
-from wellkept.store import SqlStore, open_store
+from wellkept.store import open_store
 from wellkept.store.engine import Unit
 from wellkept.store.postgres.link import SLOW_CALL
+from wellkept.store.sqlstore import SqlStore
 
 
 def failing(store: SqlStore, ann: Owner, state: str) -> None:

@@ -15,7 +15,6 @@ from tests.notes_file.workers import ANN, file_in, note
 from wellkept.errors import NotFound, StoreError
 from wellkept.memory.rules_where import parse_filter
 from wellkept.model import Kind, Memory, Owner
-from wellkept.ports import Store
 from wellkept.store import open_store, open_workspace
 from wellkept.store.notes.router import RoutedStore
 from wellkept.store.notes.trust import NoteTrust, TrustRows
@@ -23,8 +22,8 @@ from wellkept.store.sqlstore import SqlStore
 
 PORT = sorted(
     name
-    for part in Store.__mro__
-    if part.__module__.startswith("wellkept.ports")
+    for part in SqlStore.__mro__
+    if part.__module__.startswith("wellkept.store")
     for name, member in vars(part).items()
     if inspect.isfunction(member) and not name.startswith("_")
 )
@@ -32,14 +31,14 @@ ROUTED = {name for name in PORT if name in vars(RoutedStore)}
 
 
 @pytest.fixture
-def store(workspace: Path) -> Iterator[Store]:
+def store(workspace: Path) -> Iterator[SqlStore]:
     sql = open_store(":memory:", busy_timeout=10, pool_size=1, index_cache_mb=1)
     store = open_workspace(sql, workspace, max_notes=100)
     yield store
     store.close()
 
 
-def correct(store: Store, old: Memory, text: str) -> Memory:
+def correct(store: SqlStore, old: Memory, text: str) -> Memory:
     store.update_memory(replace(old, valid_to=NOW), replaced_at=NOW)
     return store.add_memory(note(text, supersedes=old.id))
 
@@ -73,7 +72,7 @@ def test_no_delegated_method_calls_a_routed_one_behind_the_routers_back() -> Non
     assert called.search(inspect.getsource(SqlStore.add_memory)), "the pattern finds what it looks for"
 
 
-def test_correction_in_a_transaction_replaces_the_note_in_one_step(store: Store, workspace: Path) -> None:
+def test_correction_in_a_transaction_replaces_the_note_in_one_step(store: SqlStore, workspace: Path) -> None:
     old = store.add_memory(note("old"))
     inode = file_in(workspace).stat().st_ino
 
@@ -92,7 +91,7 @@ def test_correction_in_a_transaction_replaces_the_note_in_one_step(store: Store,
     assert store.list_memories(ANN, now=NOW) == [new]
 
 
-def test_failed_transaction_leaves_the_note_that_was_to_be_corrected(store: Store) -> None:
+def test_failed_transaction_leaves_the_note_that_was_to_be_corrected(store: SqlStore) -> None:
     old = store.add_memory(note("old"))
 
     def work() -> None:
@@ -106,7 +105,7 @@ def test_failed_transaction_leaves_the_note_that_was_to_be_corrected(store: Stor
     assert texts(store.list_memories(ANN, now=NOW)) == ["old"]
 
 
-def test_inner_transaction_belongs_to_the_outer_one(store: Store) -> None:
+def test_inner_transaction_belongs_to_the_outer_one(store: SqlStore) -> None:
     first, second = (store.add_memory(note(text)) for text in ("first", "second"))
 
     def work() -> None:
@@ -122,7 +121,7 @@ def test_inner_transaction_belongs_to_the_outer_one(store: Store) -> None:
     assert texts(store.list_memories(ANN, now=NOW)) == ["third", "second"]
 
 
-def test_note_that_ends_without_a_correction_is_removed_after_the_commit(store: Store, workspace: Path) -> None:
+def test_note_that_ends_without_a_correction_is_removed_after_the_commit(store: SqlStore, workspace: Path) -> None:
     old = store.add_memory(note("old"))
 
     store.transaction(ANN.tenant, lambda: store.update_memory(replace(old, valid_to=NOW), replaced_at=NOW))
@@ -130,13 +129,15 @@ def test_note_that_ends_without_a_correction_is_removed_after_the_commit(store: 
     assert file_in(workspace).read_bytes() == b""
 
 
-def test_correction_outside_a_transaction_removes_the_note_at_once(store: Store) -> None:
+def test_correction_outside_a_transaction_removes_the_note_at_once(store: SqlStore) -> None:
     new = correct(store, store.add_memory(note("old")), "new")
 
     assert store.list_memories(ANN, now=NOW) == [new]
 
 
-def test_deleting_a_note_reads_the_trust_in_its_workspace_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_a_note_reads_the_trust_in_its_workspace_once(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept, reads, find = store.add_memory(note("old")), list[Owner](), TrustRows.find
 
     def counted(self: TrustRows, owner: Owner) -> NoteTrust | None:
@@ -150,7 +151,7 @@ def test_deleting_a_note_reads_the_trust_in_its_workspace_once(store: Store, mon
 
 
 def test_notes_with_metadata_are_kept_in_the_database_and_filtered_with_the_others(
-    store: Store, workspace: Path
+    store: SqlStore, workspace: Path
 ) -> None:
     store.add_memory(note("in the file", tags=("food",)))
     store.add_memory(note("in the database", tags=("food",), metadata={"city": "Oslo"}))

@@ -14,7 +14,7 @@ from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.model import Json, Kind, Origin, Role
-from wellkept.ports import place_of
+from wellkept.model.stored import place_of
 from wellkept.testing.fake_model import (
     Answer,
     ModelServer,

@@ -73,7 +73,7 @@ def test_a_change_of_any_process_is_visited_by_the_next_run(fresh_place: Place, 
         ann.remember("Prefers tabs")
         rest(store, clock)
         assert visited(store) == 0
-        other._store._marked.clear()  # type: ignore[attr-defined]
+        other._store._marked.clear()
         ann.remember("Lunch at noon", kind="episode", expires_at=clock() + timedelta(minutes=5))
         clock.forward(minutes=6)
         report = store.maintain()

@@ -274,7 +274,7 @@ def test_a_pool_without_a_free_connection_is_not_waited_for_past_the_deadline(
             assert may_end.wait(LIMIT)
 
         with ThreadPoolExecutor(1) as pool:
-            holding = pool.submit(wellkept._store._engine.read, tenant_id, hold)  # type: ignore[attr-defined]
+            holding = pool.submit(wellkept._store._engine.read, tenant_id, hold)
             assert taken.wait(LIMIT)
             hits = ann.recall("refund")
             may_end.set()

@@ -58,7 +58,7 @@ def test_who_needs_the_marks_written_waits_for_those_another_thread_has_in_hand(
         first.result(100)
         second.result(100)
 
-    assert store.get_memory(ann.owner, episode.id).last_retrieved_at == START  # type: ignore[attr-defined]
+    assert store.get_memory(ann.owner, episode.id).last_retrieved_at == START
 
 
 @pytest.mark.proves("E4")

@@ -10,7 +10,7 @@ import pytest
 from tests.services.conftest import Clock, Place
 from wellkept.access.keys import ApiKeys
 from wellkept.errors import StoreError
-from wellkept.ports import Store
+from wellkept.store.sqlstore import SqlStore
 
 
 def test_search_for_a_part_recovers_after_a_failed_read(fresh_place: Place, clock: Clock) -> None:
@@ -30,7 +30,7 @@ def test_search_for_a_part_recovers_after_a_failed_read(fresh_place: Place, cloc
 class _Interrupted:
     """A store in which something happens right after a key was looked up."""
 
-    def __init__(self, store: Store, happens: Callable[[], None]) -> None:
+    def __init__(self, store: SqlStore, happens: Callable[[], None]) -> None:
         self._store = store
         self._happens = happens
 
@@ -48,7 +48,7 @@ class _Interrupted:
 def test_key_revoked_during_a_lookup_is_refused_at_once(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, embedder="off") as opened:
         store = opened._services.store
-        keys = ApiKeys(_Interrupted(store, lambda: keys.revoke("acme", issued.record.id)), clock)
+        keys = ApiKeys(_Interrupted(store, lambda: keys.revoke("acme", issued.record.id)), clock)  # type: ignore[arg-type]
         issued = keys.add("acme", "read")
 
         keys.verify(issued.key)

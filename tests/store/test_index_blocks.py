@@ -14,12 +14,12 @@ import pytest
 
 from wellkept.language.names import memory_id
 from wellkept.model import Kind, Memory, Owner
-from wellkept.ports import Store
 from wellkept.recall.rules_similarity import Evidence
-from wellkept.store import SqlStore, open_store
+from wellkept.store import open_store
 from wellkept.store.search import blocks
 from wellkept.store.search.encoding import encode_vector
 from wellkept.store.search.index import OwnerIndex
+from wellkept.store.sqlstore import SqlStore
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OWNER = Owner("acme", "atlas")
@@ -75,7 +75,7 @@ def fill(file: Path, count: int = 110, *, is_ending: bool = False) -> None:
     store.close()
 
 
-def ask(store: Store, now: datetime = NOW) -> Evidence:
+def ask(store: SqlStore, now: datetime = NOW) -> Evidence:
     terms = ["amber", "cedar", "item"]
     return store.weigh_memories(OWNER, terms, VECTORS[0], kinds=tuple(Kind), now=now)
 

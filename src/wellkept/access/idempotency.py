@@ -14,10 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from wellkept.errors import RequestInProgress
-from wellkept.ports import Clock, Store
-from wellkept.ports.history import CLAIM, Claim, KeptAnswer
+from wellkept.extension import Clock
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
+from wellkept.model.stored import CLAIM, Claim, KeptAnswer
 
 KEPT_FOR = timedelta(hours=24)
 DEAD_AFTER = timedelta(minutes=1)
@@ -39,7 +43,7 @@ MAX_TENANTS = 10_000
 class Idempotency:
     """Service for the idempotency keys of every tenant."""
 
-    def __init__(self, store: Store, now: Clock) -> None:
+    def __init__(self, store: SqlStore, now: Clock) -> None:
         self._store = store
         self._now = now
         # Time of the last pruning per tenant. Unlocked: a race only prunes twice.
@@ -87,6 +91,6 @@ class Idempotency:
             prune_answers(self._store, claim.tenant, claim.at)
 
 
-def prune_answers(store: Store, tenant: str, now: datetime) -> None:
+def prune_answers(store: SqlStore, tenant: str, now: datetime) -> None:
     """Drop a tenant's expired keys, and the oldest ones if they take up too much."""
     store.prune_answers(tenant, created_until=now - KEPT_FOR, max_bytes=MAX_TENANT_BYTES)

@@ -11,7 +11,7 @@ import secrets
 import threading
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wellkept.access.rules_keys import (
     ID_BYTES,
@@ -29,11 +29,15 @@ from wellkept.access.rules_keys import (
 )
 from wellkept.caller import Caller, current_caller
 from wellkept.errors import Forbidden, Invalid, Unauthorized
+from wellkept.extension import Clock
 from wellkept.language.names import check_user
 from wellkept.memory.drafts import check_moment
 from wellkept.memory.rules_trust import check_claim, is_within
 from wellkept.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, KeyScope, Origin
-from wellkept.ports import Clock, Place, Store
+from wellkept.model.stored import Place
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.writer import BackgroundWriter
 
 REFUSED = "This key is not valid or has expired; ask the operator of the server for a new one."
@@ -51,7 +55,7 @@ NO_HASH = "0" * 64
 class ApiKeys:
     """Service for the API keys of one store."""
 
-    def __init__(self, store: Store, now: Clock) -> None:
+    def __init__(self, store: SqlStore, now: Clock) -> None:
         self._store = store
         self._now = now
         self._lock = threading.Lock()

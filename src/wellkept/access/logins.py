@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from wellkept.access.keys import ApiKeys
 from wellkept.access.rules_keys import decode_tenant, encode_base32
 from wellkept.errors import Unauthorized
+from wellkept.extension import Clock
 from wellkept.model import ApiKey
-from wellkept.ports import Clock, Store
-from wellkept.ports.history import ConsoleLogin
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
+from wellkept.model.stored import ConsoleLogin
 
 LASTS = timedelta(hours=12)
 LINK_LASTS = timedelta(hours=1)
@@ -30,7 +34,7 @@ USED_UP = "This link was already used or has expired. Log in with a key instead.
 class Logins:
     """Service for the logins of every tenant, and the links that make one."""
 
-    def __init__(self, store: Store, keys: ApiKeys, now: Clock) -> None:
+    def __init__(self, store: SqlStore, keys: ApiKeys, now: Clock) -> None:
         self._store = store
         self._keys = keys
         self._now = now

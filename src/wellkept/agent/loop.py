@@ -39,9 +39,9 @@ from wellkept.agent.prompt import RunPrompt, ToolResult
 from wellkept.api.wellkept import AgentMemory
 from wellkept.details.capturing import capture_calls, captured
 from wellkept.errors import ModelError, WellkeptError
+from wellkept.extension import Model as CompletingModel
 from wellkept.language.text import clean_text
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, Json, RunUsage, ToolUse
-from wellkept.ports import Model as CompletingModel
 from wellkept.prompt.rules_transcript_digest import clip_middle
 from wellkept.providers.chat_model import OpenedModel, open_chat_model, wrap_model
 from wellkept.settings import Settings

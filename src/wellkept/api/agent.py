@@ -21,7 +21,7 @@ from wellkept.memory.rules_conditions import SESSION_FIELDS
 from wellkept.memory.rules_trust import check_removal
 from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
-from wellkept.ports import Place
+from wellkept.model.stored import Place
 from wellkept.prompt import gather
 from wellkept.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
 from wellkept.prompt.rules_tokens import count_message

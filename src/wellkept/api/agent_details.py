@@ -18,7 +18,7 @@ from wellkept.language.numbers import check_whole
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.rules_trust import check_removal
 from wellkept.model import Captured, Detail, DetailPage, Proposal, ProposalState
-from wellkept.ports import Place
+from wellkept.model.stored import Place
 from wellkept.recall.recall import check_limit
 
 MAX_PAGE = 500

@@ -12,6 +12,7 @@ from wellkept.access.keys import ApiKeys
 from wellkept.details.capture import Capture
 from wellkept.details.describe import Describe
 from wellkept.details.details import Details
+from wellkept.extension import Clock, Models, TokenCounter
 from wellkept.history.rules_audit import check_key
 from wellkept.knowledge.search import PassageSearch, SearchKnowledge
 from wellkept.knowledge.skills import Skills
@@ -22,7 +23,12 @@ from wellkept.memory.rules_categories import Category, make_lifetimes
 from wellkept.memory.rules_trust import Judge, judge_memory
 from wellkept.memory.similar import Similar
 from wellkept.model import Kind, Owner
-from wellkept.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
+
+if TYPE_CHECKING:
+    from wellkept.importers import Importers
+    from wellkept.knowledge.files import Files
+    from wellkept.providers.archives import Archives
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.assemble import Assemble
 from wellkept.prompt.blocks import Inject
 from wellkept.prompt.conversation import Conversations
@@ -68,16 +74,16 @@ class Dependencies:
     models: Models
     tokens: TokenCounter
     skills: Skills
-    files: DocumentFiles
-    archives: ArchiveFiles
-    formats: ForeignFormats
+    files: Files
+    archives: Archives
+    formats: Importers
 
 
 class Services:
     """A store and all services that work on it."""
 
     def __init__(
-        self, store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
+        self, store: SqlStore, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
     ) -> None:
         """Build the services from the settings. Raises: Invalid."""
         self._export_key = check_key(settings.export_key, "export_key")

@@ -36,7 +36,7 @@ from wellkept.model import (
     TenantStats,
     UserCount,
 )
-from wellkept.ports import Place, place_of
+from wellkept.model.stored import Place, place_of
 from wellkept.recall.recall import check_limit
 from wellkept.transfer import foreign
 from wellkept.upkeep.report import MaintenanceReport

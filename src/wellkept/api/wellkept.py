@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from wellkept import store
 from wellkept.access.logins import Logins
@@ -29,12 +29,15 @@ from wellkept.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge
 from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
+from wellkept.extension import Clock, Embedder, TokenCounter
 from wellkept.knowledge.files import Files
 from wellkept.knowledge.skill_files import SkillFolders
 from wellkept.knowledge.skills import Skills
 from wellkept.language.names import check_tenant
 from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
-from wellkept.ports import Clock, Embedder, Store, TokenCounter
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.providers.archives import Archives
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 from wellkept.providers.models import GivenModel, open_models
@@ -327,7 +330,7 @@ class Wellkept(CheckedMethods):
     ) -> None:
         self.close()
 
-    def _open_store(self) -> Store:
+    def _open_store(self) -> SqlStore:
         settings = self.settings
         opened = store.open_store(
             settings.store_url,

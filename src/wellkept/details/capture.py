@@ -10,10 +10,10 @@ from wellkept.arguments import RawText
 from wellkept.details.details import Details
 from wellkept.details.rules_keys import MAX_METADATA_CHARS
 from wellkept.details.rules_references import format_replacement, is_reference, reference
+from wellkept.extension import TokenCounter
 from wellkept.language.numbers import check_seconds
 from wellkept.language.text import replace_half_pairs
 from wellkept.model import Captured, Owner
-from wellkept.ports import TokenCounter
 from wellkept.prompt.rules_escaping import to_one_line
 
 COMMAND_OUTPUT = "command_output"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from secrets import choice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wellkept.details import rules_keys as rules
 from wellkept.details.describe import Describe, Description
@@ -21,10 +21,14 @@ from wellkept.details.parts import StoredText, read_lines, read_page
 from wellkept.details.pieces import TextSource, iter_pieces
 from wellkept.details.rules_digest import TextDigester
 from wellkept.errors import Conflict, Invalid, NotFound
+from wellkept.extension import Clock
 from wellkept.language.text import fold
 from wellkept.memory.drafts import check_own, find_session_user
 from wellkept.model import AuditEvent, Detail, DetailPage, Owner
-from wellkept.ports import Clock, ContentDraft, Store
+from wellkept.store.content.content import ContentDraft
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import SecretGuard
 
 NO_SUCH_DETAIL = "There is no such detail."
@@ -38,7 +42,7 @@ NOT_A_CHARACTER = "\ufffd"
 class Details:
     """Service that stores, finds, reads and deletes details."""
 
-    def __init__(self, store: Store, guard: SecretGuard, describe: Describe, now: Clock) -> None:
+    def __init__(self, store: SqlStore, guard: SecretGuard, describe: Describe, now: Clock) -> None:
         self._store = store
         self._guard = guard
         self._describe = describe

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from wellkept.errors import ReadOnly
 from wellkept.model import AuditEvent
-from wellkept.ports import AuditStore
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 log = logging.getLogger("wellkept")
 
 
-def record_event(store: AuditStore, event: AuditEvent) -> None:
+def record_event(store: SqlStore, event: AuditEvent) -> None:
     """Add an event to the audit log; if the store is read-only, log a warning instead."""
     try:
         store.add_event(event)

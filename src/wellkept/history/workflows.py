@@ -6,13 +6,17 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from wellkept.errors import Conflict, Invalid, SecretRejected
+from wellkept.extension import Clock
 from wellkept.history.rules_history import COMPLETED
 from wellkept.language.names import check_agent
 from wellkept.language.text import fold
 from wellkept.model import AuditEvent, Workflow, WorkflowStep
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import SecretGuard
 
 MAX_NAME_CHARS = 200
@@ -25,7 +29,7 @@ _NOT_IN_IDS = re.compile("[^a-z0-9]+")
 class RecordWorkflows:
     """Service for every change to workflows and steps."""
 
-    def __init__(self, store: Store, guard: SecretGuard, now: Clock) -> None:
+    def __init__(self, store: SqlStore, guard: SecretGuard, now: Clock) -> None:
         self._store = store
         self._guard = guard
         self._now = now

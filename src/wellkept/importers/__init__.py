@@ -8,10 +8,10 @@ from pathlib import Path
 from wellkept.errors import Invalid
 from wellkept.importers.chatgpt import ChatGpt
 from wellkept.importers.claude import Claude
+from wellkept.importers.format import ForeignFormat
 from wellkept.importers.langgraph import LangGraph
 from wellkept.importers.mcp_memory import McpMemory
 from wellkept.importers.mem0 import Mem0
-from wellkept.ports import ForeignFormat
 
 FORMATS: Sequence[ForeignFormat] = (ChatGpt(), Claude(), McpMemory(), LangGraph(), Mem0())
 """Formats in the order in which they are tried on a file, most specific first."""
@@ -21,7 +21,7 @@ OWN = "wellkept"
 
 
 class Importers:
-    """Implementation of `ports.ForeignFormats`."""
+    """All formats of other programs that can be imported."""
 
     @property
     def names(self) -> Sequence[str]:

@@ -18,7 +18,7 @@ _SIGNS = re.compile(r'"mapping"\s*:\s*\{')
 
 
 class ChatGpt:
-    """`ports.ForeignFormat` of ChatGPT."""
+    """`importers.format.ForeignFormat` of ChatGPT."""
 
     name = "chatgpt"
 

@@ -16,7 +16,7 @@ _HEADING = re.compile(r"(?:#+\s*|\*\*)(.+?)(?:\*\*)?:?")
 
 
 class Claude:
-    """`ports.ForeignFormat` of Claude."""
+    """`importers.format.ForeignFormat` of Claude."""
 
     name = "claude"
 

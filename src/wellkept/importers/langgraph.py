@@ -17,7 +17,7 @@ _MEMBER = re.compile(r".*\.jsonl?", re.IGNORECASE)
 
 
 class LangGraph:
-    """`ports.ForeignFormat` of LangGraph."""
+    """`importers.format.ForeignFormat` of LangGraph."""
 
     name = "langgraph"
 

@@ -17,7 +17,7 @@ GRAPH = ("entities", "relations")
 
 
 class McpMemory:
-    """`ports.ForeignFormat` of the MCP memory server."""
+    """`importers.format.ForeignFormat` of the MCP memory server."""
 
     name = "mcp-memory"
 

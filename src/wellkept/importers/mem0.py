@@ -17,7 +17,7 @@ _SIGNS = re.compile(r'"(user_id|agent_id|run_id|app_id|hash|categories|score)"\s
 
 
 class Mem0:
-    """`ports.ForeignFormat` of mem0."""
+    """`importers.format.ForeignFormat` of mem0."""
 
     name = "mem0"
 

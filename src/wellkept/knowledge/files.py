@@ -13,7 +13,7 @@ from wellkept.errors import Invalid
 from wellkept.knowledge.readers.html import declared_charset, read_html
 from wellkept.knowledge.readers.pdf import read_pdf
 from wellkept.knowledge.readers.text import read_markdown, read_text
-from wellkept.ports import Reading
+from wellkept.knowledge.rules_chunking import Reading
 from wellkept.program import advise_install
 
 MAX_BYTES = 50_000_000
@@ -35,7 +35,7 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Files:
-    """Local implementation of `ports.DocumentFiles`."""
+    """Document files on disk."""
 
     def locate(self, path_or_text: str | Path) -> Path | None:
         """Raises: Invalid."""

@@ -11,13 +11,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict
 
 from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Conflict, Invalid
+from wellkept.extension import Clock
 from wellkept.knowledge.report import Change, IngestedDocument, IngestFailure, IngestReport, RemovedSecret
-from wellkept.knowledge.rules_chunking import DocumentPart, retitle_passage, split_passages
+from wellkept.knowledge.rules_chunking import DocumentPart, Reading, retitle_passage, split_passages
 from wellkept.knowledge.rules_documents import (
     MAX_PASSAGES,
     MAX_SOURCE_CHARS,
@@ -33,7 +34,10 @@ from wellkept.memory.rules_kinds import check_metadata
 from wellkept.memory.rules_trust import check_decision, check_document_change
 from wellkept.meter import METER
 from wellkept.model import AuditEvent, Chunk, Document
-from wellkept.ports import Clock, DocumentFiles, Reading, Store
+
+if TYPE_CHECKING:
+    from wellkept.knowledge.files import Files
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import FLAG, SecretGuard
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.walk import Progress
@@ -68,9 +72,7 @@ class DocumentFields(TypedDict, total=False):
 class Ingest:
     """Service for every change to a tenant's documents."""
 
-    def __init__(
-        self, store: Store, embedding: Embedding, guard: SecretGuard, files: DocumentFiles, now: Clock
-    ) -> None:
+    def __init__(self, store: SqlStore, embedding: Embedding, guard: SecretGuard, files: Files, now: Clock) -> None:
         self._store = store
         self._embedding = embedding
         self._guard = guard

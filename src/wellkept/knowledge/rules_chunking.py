@@ -62,6 +62,14 @@ class DocumentPart:
     number: int = 0  # position in the file; 0 if unknown
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Parsed file: its parts, and its own title, if any."""
+
+    title: str
+    parts: Sequence[DocumentPart]
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """Unsplit content of a passage."""

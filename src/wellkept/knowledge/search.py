@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from wellkept.knowledge.rules_documents import check_categories
 from wellkept.knowledge.rules_passages import find_best_passages, query_terms
@@ -14,7 +14,10 @@ from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, Condition
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import Chunk, Document, HeldWord, Hit, Owner, Source
-from wellkept.ports import Store, Vector
+from wellkept.model.stored import Vector
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.recall import check_limit, check_min_relevance, check_query, refuse_former
 from wellkept.recall.rules_purposes import is_unverified
 from wellkept.recall.rules_question import find_names
@@ -49,7 +52,7 @@ class KnowledgeOptions(TypedDict, total=False):
 class PassageSearch:
     """Search for passages of published documents, by words and by meaning."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
 
     def find(

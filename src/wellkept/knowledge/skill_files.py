@@ -37,7 +37,7 @@ Fields = dict[str, tuple[Any, int]]
 
 
 class SkillFolders:
-    """`ports.SkillFiles` in these folders and below them."""
+    """Skill files in these folders and below them."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = [Path(folder).expanduser() for folder in folders]

@@ -10,10 +10,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from wellkept.errors import Invalid
 from wellkept.model import Owner, Skill
-from wellkept.ports import SkillFiles
+
+if TYPE_CHECKING:
+    from wellkept.knowledge.skill_files import SkillFolders
 
 log = logging.getLogger("wellkept")
 
@@ -21,7 +24,7 @@ log = logging.getLogger("wellkept")
 class Skills:
     """Cache of all skills, refreshed when their files change."""
 
-    def __init__(self, files: SkillFiles) -> None:
+    def __init__(self, files: SkillFolders) -> None:
         """Read all skills.
 
         Raises: Invalid when a folder or a file is invalid.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Conflict, Invalid, ModelError, NotFound, SecretRejected
+from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.memory import rules_consolidation as consolidation
 from wellkept.memory import rules_duplicates as duplicates
@@ -21,7 +22,9 @@ from wellkept.memory.drafts import Draft, check_draft, check_own
 from wellkept.memory.remember import Remember
 from wellkept.memory.rules_consolidation import Suggestion
 from wellkept.model import AuditEvent, FoldedMemory, Kind, Memory, Owner, Proposal, ProposalState
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import SecretGuard
 from wellkept.upkeep.resting import GuardedModel
 
@@ -41,7 +44,7 @@ class Consolidate:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         remember: Remember,
         guard: SecretGuard,
         now: Clock,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, Invalid, WellkeptError
@@ -20,7 +20,9 @@ from wellkept.memory import rules_trust as trust
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes, find_category
 from wellkept.memory.rules_lifetime import find_lifetime
 from wellkept.model import NO_USER, Kind, Memory, Origin, Owner, Role, Scope
-from wellkept.ports import MemoryStore, Store, TranscriptStore
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 MAX_NAME_CHARS = 200
 MAX_NAMED_CHARS = 16
@@ -121,7 +123,7 @@ def find_user(owner: Owner, user: str | None) -> str | None:
     raise Invalid(OTHER_USER)
 
 
-def find_session_user(store: TranscriptStore, owner: Owner, session_id: str | None) -> str | None:
+def find_session_user(store: SqlStore, owner: Owner, session_id: str | None) -> str | None:
     """Return the user of a new record of this session: what is said to a user belongs to that user."""
     if owner.user is not None or session_id is None:
         return None
@@ -130,7 +132,7 @@ def find_session_user(store: TranscriptStore, owner: Owner, session_id: str | No
 
 
 def make_room(
-    store: MemoryStore, owner: Owner, new: Sequence[Memory], max_counts: Mapping[Kind, int], max_per_user: int
+    store: SqlStore, owner: Owner, new: Sequence[Memory], max_counts: Mapping[Kind, int], max_per_user: int
 ) -> Sequence[str]:
     """Delete the oldest memories beyond each kind's limit, of each user or of none, and return their ids.
 
@@ -189,7 +191,7 @@ def naming_item(position: int) -> AbstractContextManager[None]:
 class DraftChecker:
     """Validation of drafts that belong to conversations: an answer to a question is never routine."""
 
-    def __init__(self, store: Store, lifetimes: Lifetimes = LIFETIMES) -> None:
+    def __init__(self, store: SqlStore, lifetimes: Lifetimes = LIFETIMES) -> None:
         self._store = store
         self._lifetimes = lifetimes
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wellkept.caller import current_caller
 from wellkept.deadline import iter_with_deadline
 from wellkept.errors import Conflict, Forbidden, Invalid, ModelError, NotFound, SecretRejected, WellkeptError
+from wellkept.extension import Clock
 from wellkept.history.noting import record_event
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
@@ -39,7 +40,9 @@ from wellkept.model import (
     Owner,
     Role,
 )
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import SecretGuard
 from wellkept.upkeep.resting import GuardedModel
 
@@ -77,7 +80,7 @@ class ExtractFacts:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         remember: Remember,
         guard: SecretGuard,
         similar: Similar,

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, StoreTimeout
+from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.language.numbers import check_whole
 from wellkept.memory import rules_items as rules
@@ -23,7 +24,9 @@ from wellkept.memory.rules_conditions import Condition, join_conditions
 from wellkept.memory.rules_items import IndexedFields, Namespace
 from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.question import RecallRequest
 from wellkept.recall.recall import MAX_LIMIT, Recall, check_limit, check_query
@@ -61,7 +64,7 @@ class Items:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         embedding: Embedding,
         remember: Remember,
         recall: Recall,

@@ -8,11 +8,15 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from wellkept.errors import ReadOnly
+from wellkept.extension import Clock
 from wellkept.memory import rules_loop_guard as loop_guard
 from wellkept.model import BackgroundStatus, Memory, Origin, Owner
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.writer import BackgroundWriter
 
 TEXTS_PER_OWNER = 200
@@ -52,7 +56,7 @@ class LoopGuard:
     processes recognise them; a crash loses those of the last second.
     """
 
-    def __init__(self, store: Store, now: Clock) -> None:
+    def __init__(self, store: SqlStore, now: Clock) -> None:
         self._store = store
         self._now = now
         self._lock = threading.Lock()

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Invalid, NotFound, SecretRejected
+from wellkept.extension import Clock
 from wellkept.history.rules_audit import describe_added
 from wellkept.language.names import is_step_reached
 from wellkept.language.numbers import check_whole
@@ -26,7 +27,10 @@ from wellkept.memory.loop_guard import ECHO_REFUSED, LoopGuard
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_lifetime import summarise_expired
 from wellkept.model import AuditEvent, Kind, Memory, Owner
-from wellkept.ports import Clock, Encoded, Store
+from wellkept.model.stored import Encoded
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import SecretGuard
 from wellkept.upkeep.embedding import Embedding
 
@@ -47,7 +51,7 @@ class Remember:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         embedding: Embedding,
         guard: SecretGuard,
         echoes: LoopGuard,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Invalid
+from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.memory import rules_kinds as kinds
 from wellkept.memory import rules_trust as trust
@@ -17,7 +19,9 @@ from wellkept.memory.rules_conditions import EQUAL, STATE, Comparison, Condition
 from wellkept.memory.rules_items import end_of
 from wellkept.memory.rules_lifetime import renew
 from wellkept.model import AuditEvent, Kind, Memory, Owner, State
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.embedding import Embedding
 
 GONE = (State.ARCHIVED, State.EXPIRED)
@@ -34,7 +38,7 @@ class RestoreMemories:
     """Service that restores memories, by id or all that match a filter."""
 
     def __init__(
-        self, store: Store, embedding: Embedding, judge: trust.Judge, now: Clock, *, lifetimes: Lifetimes = LIFETIMES
+        self, store: SqlStore, embedding: Embedding, judge: trust.Judge, now: Clock, *, lifetimes: Lifetimes = LIFETIMES
     ) -> None:
         self._store = store
         self._embedding = embedding

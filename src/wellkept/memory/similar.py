@@ -8,13 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from wellkept.errors import WellkeptError
+from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.memory import rules_duplicates as duplicates
 from wellkept.memory.rules_kinds import UNIQUE
 from wellkept.model import Kind, MapPoint, Match, Memory, Owner, State
-from wellkept.ports import Clock, MemoryStore
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall import rules_similarity as similarity
 from wellkept.upkeep.embedding import Embedding
 
@@ -27,7 +31,7 @@ log = logging.getLogger("wellkept")
 class Similar:
     """Service that finds near-duplicates among an agent's memories of the same kind and user."""
 
-    def __init__(self, store: MemoryStore, embedding: Embedding, now: Clock) -> None:
+    def __init__(self, store: SqlStore, embedding: Embedding, now: Clock) -> None:
         self._store = store
         self._embedding = embedding
         self._now = now

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
+from wellkept.extension import Clock, TokenCounter
 from wellkept.history.noting import record_event
 from wellkept.language.names import check_session, memory_seq
 from wellkept.memory.loop_guard import LoopGuard
@@ -14,7 +16,9 @@ from wellkept.memory.rules_importance import is_small_talk
 from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.meter import METER
 from wellkept.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
-from wellkept.ports import Clock, Store, TokenCounter
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.fold import FoldTurns
 from wellkept.prompt.gather import Gather, PromptRequest, ToolResult
 from wellkept.prompt.prompt_log import ContextCalls
@@ -37,7 +41,7 @@ class Assemble:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         now: Clock,
         *,
         gather: Gather,

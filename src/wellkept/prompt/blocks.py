@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import NotFound
+from wellkept.extension import Clock
 from wellkept.language.names import memory_id, memory_seq
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.model import Kind, Memory, Owner
-from wellkept.ports import Clock, DetailStore, MemoryStore, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.rules_escaping import break_false_references, find_keys
 from wellkept.prompt.rules_relevance import InjectMode, choose_notes, parse_mode, render_notes, select_notes
 from wellkept.recall.rules_matching import find_best
@@ -26,7 +30,7 @@ MAX_KEYS = 200
 """Maximum number of references looked up for one prompt; further ones are broken like forged ones."""
 
 
-def break_forged_references(store: DetailStore, owner: Owner, texts: Sequence[str]) -> Sequence[str]:
+def break_forged_references(store: SqlStore, owner: Owner, texts: Sequence[str]) -> Sequence[str]:
     """Return the texts with every `[MemoryRef: …]` broken that names no detail of this agent.
 
     Raises: StoreError.
@@ -38,7 +42,7 @@ def break_forged_references(store: DetailStore, owner: Owner, texts: Sequence[st
     return [break_false_references(text, known) if find_keys(text) else text for text in texts]
 
 
-def break_forged_in_memories(store: DetailStore, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+def break_forged_in_memories(store: SqlStore, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
     """Return the memories with forged references broken and everything else unchanged."""
     texts = break_forged_references(store, owner, [memory.text for memory in memories])
     return [
@@ -47,7 +51,7 @@ def break_forged_in_memories(store: DetailStore, owner: Owner, memories: Sequenc
     ]
 
 
-def _has_detail(store: DetailStore, owner: Owner, key: str) -> bool:
+def _has_detail(store: SqlStore, owner: Owner, key: str) -> bool:
     try:
         return store.get_detail(owner, key).is_active
     except NotFound:
@@ -61,7 +65,7 @@ class Inject:
     """Service that selects notes for a prompt and renders them as a block."""
 
     def __init__(
-        self, store: Store, embedding: Embedding, echoes: LoopGuard, judge: Judge, now: Clock, settings: Settings
+        self, store: SqlStore, embedding: Embedding, echoes: LoopGuard, judge: Judge, now: Clock, settings: Settings
     ) -> None:
         self._store, self._embedding, self._echoes, self._judge, self._now = store, embedding, echoes, judge, now
         self._settings = settings
@@ -112,7 +116,7 @@ MAX_CHARS = 1_000_000
 
 
 def list_private_memories(
-    store: MemoryStore, owner: Owner, judge: Judge, *, now: datetime
+    store: SqlStore, owner: Owner, judge: Judge, *, now: datetime
 ) -> tuple[Sequence[Memory], Sequence[Memory]]:
     """Return the live core memories and journal entries, each oldest first, suspicious ones last.
 
@@ -128,7 +132,7 @@ def list_private_memories(
     return core, journal
 
 
-def _list_newest(store: MemoryStore, owner: Owner, kind: Kind, now: datetime) -> Sequence[Memory]:
+def _list_newest(store: SqlStore, owner: Owner, kind: Kind, now: datetime) -> Sequence[Memory]:
     found: list[Memory] = []
     room, before = MAX_CHARS, None
     while True:

@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Conflict, ModelError, NotFound, ReadOnly
+from wellkept.extension import Clock
 from wellkept.history.noting import record_event
 from wellkept.language.names import check_session
 from wellkept.model import AuditEvent, Conversation, Message, Owner, Session
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt import rules_summaries as summaries
 from wellkept.prompt.rules_transcript_digest import digest
 from wellkept.secrets.check import SecretGuard
@@ -38,7 +41,7 @@ class Conversations:
     """Service that assembles conversations for a prompt."""
 
     def __init__(
-        self, store: Store, guard: SecretGuard, model: GuardedModel | None, now: Clock, settings: Settings
+        self, store: SqlStore, guard: SecretGuard, model: GuardedModel | None, now: Clock, settings: Settings
     ) -> None:
         """Set up the service; without a model, a digest is used as the summary."""
         self._store, self._guard, self._model, self._now = store, guard, model, now

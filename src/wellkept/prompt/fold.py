@@ -12,12 +12,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from wellkept.deadline import iter_with_deadline
 from wellkept.errors import ModelError
+from wellkept.extension import Clock
 from wellkept.history.noting import record_event
 from wellkept.model import AuditEvent, Owner
-from wellkept.ports import AuditStore, Clock
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt import rules_summaries as summaries
 from wellkept.prompt.rules_escaping import escape_item
 from wellkept.prompt.rules_prompt_log import digest as text_digest
@@ -54,7 +58,7 @@ class FoldTurns:
     """Service that folds turns and caches the result."""
 
     def __init__(
-        self, store: AuditStore, guard: SecretGuard, model: GuardedModel | None, now: Clock, *, max_input_chars: int
+        self, store: SqlStore, guard: SecretGuard, model: GuardedModel | None, now: Clock, *, max_input_chars: int
     ) -> None:
         self._store = store
         self._guard = guard

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from wellkept.errors import Invalid
 from wellkept.knowledge.skills import Skills
@@ -14,7 +14,9 @@ from wellkept.memory.rules_conditions import Condition
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.meter import METER
 from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
-from wellkept.ports import Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.blocks import Inject, break_forged_references, list_private_memories
 from wellkept.prompt.rules_escaping import escape_item
 from wellkept.prompt.rules_window import (
@@ -93,7 +95,7 @@ class Gather:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         judge: Judge,
         inject: Inject,
         recall: Recall,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from wellkept.errors import NotFound
 from wellkept.knowledge.skills import Skills
 from wellkept.language.names import memory_seq
 from wellkept.model import BackgroundStatus, BlockItem, ContextCall, Message, Owner
-from wellkept.ports import ContextStore, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.rules_prompt_log import digest
 from wellkept.upkeep.writer import BackgroundWriter
 
@@ -21,7 +24,7 @@ MAX_WAITING = 1_000
 class ContextCalls:
     """Log of context calls: the stored ones and those queued for writing."""
 
-    def __init__(self, store: ContextStore, *, keep: int) -> None:
+    def __init__(self, store: SqlStore, *, keep: int) -> None:
         self._store = store
         self._keep = keep
         self._writer = BackgroundWriter[Owner, Sequence[ContextCall]](
@@ -96,7 +99,7 @@ _TURNS = re.compile(r"turns? (\d+)(?: to (\d+))?")
 class InspectContextCall:
     """Service that returns a recorded call with the current texts of its items."""
 
-    def __init__(self, store: Store, skills: Skills, calls: ContextCalls) -> None:
+    def __init__(self, store: SqlStore, skills: Skills, calls: ContextCalls) -> None:
         self._store = store
         self._skills = skills
         self._calls = calls

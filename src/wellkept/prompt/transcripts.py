@@ -10,15 +10,18 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Conflict, Invalid, NotFound
+from wellkept.extension import Clock
 from wellkept.language.names import check_session
 from wellkept.memory.drafts import Draft, check_moment, check_own, find_session_user
 from wellkept.memory.remember import Remember
 from wellkept.memory.rules_kinds import RULES, check_metadata
 from wellkept.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.rules_transcript_digest import clip_middle
 from wellkept.secrets.check import SecretGuard
 
@@ -31,7 +34,7 @@ class TranscriptWriter:
     """Service for every change to an agent's conversations, except their summaries."""
 
     def __init__(
-        self, store: Store, remember: Remember, guard: SecretGuard, now: Clock, *, is_capturing: bool = False
+        self, store: SqlStore, remember: Remember, guard: SecretGuard, now: Clock, *, is_capturing: bool = False
     ) -> None:
         self._store = store
         self._remember = remember

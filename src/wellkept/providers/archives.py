@@ -22,7 +22,7 @@ PART = ".part"
 
 
 class Archives:
-    """Local implementation of `ports.ArchiveFiles`."""
+    """Files of lines on disk, plain or compressed."""
 
     @contextmanager
     def create(self, path: Path, *, compression: str | None = None) -> Iterator[IO[bytes]]:

@@ -24,8 +24,8 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from wellkept.errors import ModelError
+from wellkept.extension import Model as CompletingModel
 from wellkept.model import Json
-from wellkept.ports import Model as CompletingModel
 from wellkept.providers.endpoint import DEFAULT_BASE_URL, Endpoint, EndpointRefusal, load_certificates
 from wellkept.settings import Settings
 

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Invalid, ModelError
-from wellkept.ports import Embedder, Vector
+from wellkept.extension import Embedder
+from wellkept.model.stored import Vector
 from wellkept.providers.foreign import call_foreign
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import Any
 
 from wellkept.errors import Invalid, ModelError
+from wellkept.extension import Model, Models
 from wellkept.language.text import clean_text
 from wellkept.model import Json
-from wellkept.ports import Model, Models
 from wellkept.program import advise_install
 from wellkept.providers.foreign import call_foreign
 from wellkept.settings import Settings

@@ -42,7 +42,7 @@ Floats = NDArray[np.float32]
 
 
 class OnnxEmbedder:
-    """`ports.Embedder` of an ONNX model. Loaded on first use; safe to share between threads."""
+    """`extension.Embedder` of an ONNX model. Loaded on first use; safe to share between threads."""
 
     is_builtin = True  # it only computes, so recall runs it on the caller's thread
 

@@ -18,7 +18,7 @@ MIN_CHARS = 200  # a text this short was not refused for its length
 
 
 class OpenAIEmbedder:
-    """`ports.Embedder` over HTTP. Connects on first use; safe to share between threads."""
+    """`extension.Embedder` over HTTP. Connects on first use; safe to share between threads."""
 
     is_remote = True
 

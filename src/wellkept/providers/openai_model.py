@@ -22,7 +22,7 @@ The newest models know only the second, and they refuse a temperature.
 
 
 class OpenAIModel:
-    """`ports.Model` over HTTP. Connects on first use; safe to share between threads."""
+    """`extension.Model` over HTTP. Connects on first use; safe to share between threads."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.ports import TokenCounter
+from wellkept.extension import TokenCounter
 from wellkept.program import advise_install
 from wellkept.prompt.rules_tokens import estimate_tokens
 

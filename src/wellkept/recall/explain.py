@@ -10,15 +10,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from wellkept.caller import current_caller
 from wellkept.errors import NotFound
+from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.language.text import terms
 from wellkept.memory.rules_conditions import is_matching
 from wellkept.memory.rules_gist import CUT, make_gist
 from wellkept.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.prompt_log import ContextCalls
 from wellkept.recall.merging import Ranking
 from wellkept.recall.question import USER_SOURCES, RecallRequest
@@ -63,7 +67,7 @@ NOT_FOUND = "There is nothing of this id, or it is not yours."
 class Explain:
     """Service that explains the result of a recall, for one record or as a whole."""
 
-    def __init__(self, store: Store, recall: Recall, calls: ContextCalls, *, now: Clock) -> None:
+    def __init__(self, store: SqlStore, recall: Recall, calls: ContextCalls, *, now: Clock) -> None:
         self._store = store
         self._recall = recall
         self._calls = calls

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wellkept.history.rules_history import event_id, event_importance, history_terms, is_bookkeeping, step_importance
 from wellkept.model import AuditEvent, Match, Source, WorkflowStep
-from wellkept.ports import AuditStore, WorkflowStore
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.question import PAST_STEP, Candidate, Question, SourceAnswer
 from wellkept.recall.rules_calibration import rate_words
 from wellkept.recall.rules_rare_words import RareWord, find_held_words, find_rare_words
@@ -27,7 +29,7 @@ class AuditSource:
 
     name = Source.AUDIT
 
-    def __init__(self, store: AuditStore) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
 
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
@@ -47,7 +49,7 @@ class StepSource:
 
     name = Source.WORKFLOW
 
-    def __init__(self, store: WorkflowStore) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
 
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:

@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 
 from wellkept.language.names import memory_seq
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_items import end_of
 from wellkept.model import BackgroundStatus, Kind, Memory, Owner
-from wellkept.ports import MaintenanceStore
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.writer import BackgroundWriter
 
 MAX_MARKS = 100_000
@@ -38,9 +41,7 @@ class _Queued:
 class RetrievalMarks:
     """Queue of retrieval marks, and of the number of recalls."""
 
-    def __init__(
-        self, store: MaintenanceStore, *, unmarked: Collection[Kind] = (), lifetimes: Lifetimes = LIFETIMES
-    ) -> None:
+    def __init__(self, store: SqlStore, *, unmarked: Collection[Kind] = (), lifetimes: Lifetimes = LIFETIMES) -> None:
         """Set up the queue; `unmarked` are kinds in a storage that cannot hold a mark."""
         self._store = store
         self._lifetimes = lifetimes

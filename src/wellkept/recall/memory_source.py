@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import is_part_of_term
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.model import HeldWord, Owner, Source
-from wellkept.ports import MemoryStore, MemorySummary
+from wellkept.model.stored import MemorySummary
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.question import Candidate, Question, SourceAnswer
 from wellkept.recall.rules_matching import find_best
 from wellkept.recall.rules_question import ParsedQuery
@@ -30,7 +34,7 @@ class MemorySource:
 
     name = Source.MEMORY
 
-    def __init__(self, store: MemoryStore, judge: Judge, *, words_share: float) -> None:
+    def __init__(self, store: SqlStore, judge: Judge, *, words_share: float) -> None:
         self._store = store
         self._judge = judge
         self._words_share = words_share

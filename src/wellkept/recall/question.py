@@ -11,7 +11,7 @@ from wellkept.errors import Forbidden
 from wellkept.language.text import content_hash
 from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Document, HeldWord, Kind, Memory, Owner, Source
-from wellkept.ports import Vector
+from wellkept.model.stored import Vector
 from wellkept.recall.rules_purposes import Facts, Purpose
 
 PAST_STEP = 8

@@ -14,17 +14,22 @@ from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import partial
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from wellkept.caller import current_caller
 from wellkept.deadline import limit_reads
 from wellkept.errors import Invalid, SchemaMismatch, StoreError, StoreTimeout, TimedOut, WellkeptError
+from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.language.numbers import check_whole
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_trust import Judge
 from wellkept.meter import METER
 from wellkept.model import Kind, Owner, Recalled, Source, Unanswered
-from wellkept.ports import Clock, Store, Vector
+from wellkept.model.stored import Vector
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall import rules_purposes as purposes
 from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.merging import Formula, Ranking, merge_candidates
@@ -66,7 +71,7 @@ class Recall:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         sources: Sequence[RecallSource],
         embedding: Embedding,
         echoes: LoopGuard,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from wellkept.deadline import check_deadline
 from wellkept.model import Json
-from wellkept.ports import TransferStore
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import RANDOM_RUN, SecretGuard
 from wellkept.transfer.rules import CONTENTS, KEYS
 from wellkept.upkeep.walk import Progress
@@ -56,7 +59,7 @@ class Sighting:
 class SecretScan:
     """Scan of every text of a tenant, in any state, as of one moment."""
 
-    def __init__(self, store: TransferStore, guard: SecretGuard) -> None:
+    def __init__(self, store: SqlStore, guard: SecretGuard) -> None:
         self._store = store
         self._guard = guard
 

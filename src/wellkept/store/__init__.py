@@ -13,7 +13,9 @@ from urllib.parse import unquote, urlsplit
 from wellkept.errors import Invalid
 from wellkept.history.rules_audit import check_key
 from wellkept.model import BackupReport
-from wellkept.ports import Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.program import advise_install
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def open_store(
     return store
 
 
-def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicious: str = "last") -> Store:
+def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicious: str = "last") -> SqlStore:
     """Route the notes of the agent that claims the workspace to the file in it, and everything else to `store`.
 
     Raises: Invalid when the workspace is not a folder; `store` is then closed.
@@ -84,7 +86,7 @@ def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicio
     # Import late: this imports NumPy, and most programs have no workspace.
     router = import_module("wellkept.store.notes.router")
     try:
-        return cast(Store, router.route_notes(store, workspace, max_notes=max_notes, suspicious=suspicious))
+        return cast("SqlStore", router.route_notes(store, workspace, max_notes=max_notes, suspicious=suspicious))
     except Invalid:
         store.close()
         raise

@@ -20,9 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from wellkept.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.model import BackupReport, ClusterNode, Kind, Match, Owner
-from wellkept.ports import Vector
-from wellkept.ports.history import CLAIM, Claim
-from wellkept.ports.memories import SOON
+from wellkept.model.stored import CLAIM, SOON, Claim, Vector
 from wellkept.recall.rules_similarity import Evidence
 
 if TYPE_CHECKING:
@@ -220,6 +218,10 @@ class Units:
         self._marked: dict[str, float] = {}
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
+        """Run `work` in one transaction: its store calls (for this tenant only) are committed together or not at all.
+
+        On SQLite `work` runs on the writer's thread, so it must not wait for another thread, a model or a network.
+        """
         committed: list[Callable[[], None]] = []
 
         def work_in_unit(unit: Unit) -> T:
@@ -237,6 +239,10 @@ class Units:
         return done
 
     def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        """Run `work`; the reads it makes (of this tenant, on this thread) share one snapshot.
+
+        A read that fails does not keep the next one from trying.
+        """
         if self._unit(tenant) is not None:
             return work()
         before = getattr(self._current, "together", None)

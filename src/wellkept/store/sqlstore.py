@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wellkept.ports import EmbedTexts
+from wellkept.model.stored import EmbedTexts
 from wellkept.store.tables.access import AllowanceRows, IdempotencyRows, KeyRows
 from wellkept.store.tables.agents import AgentRows
 from wellkept.store.tables.audit import AuditRows
@@ -41,7 +41,7 @@ class SqlStore(
     IdempotencyRows,
     TranscriptRows,
 ):
-    """Implementation of `ports.Store` on any engine."""
+    """All store protocols together: a database. on any engine."""
 
     def forget_cached(self, tenant: str) -> None:
         super().forget_cached(tenant)

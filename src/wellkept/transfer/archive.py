@@ -18,14 +18,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
 from wellkept.history.rules_audit import encode_key, is_foreign, key_mark
 from wellkept.language.json_values import MAX_DEPTH, check_depth, has_too_many_values
 from wellkept.model import Json
-from wellkept.ports import ArchiveFiles
+
+if TYPE_CHECKING:
+    from wellkept.providers.archives import Archives
 from wellkept.program import FORMER_NAME, PROGRAM
 
 VERSION = 1
@@ -118,7 +120,7 @@ class ArchiveWriter:
 class ArchiveReader:
     """Reader of an export. `header` is set at the start; `sha256`, `signature` and `is_signed` at the end."""
 
-    def __init__(self, files: ArchiveFiles, path: Path, *, key: str = "") -> None:
+    def __init__(self, files: Archives, path: Path, *, key: str = "") -> None:
         """Open the file and read its header.
 
         Raises: Invalid when the file is not an export, or one of a later version.
@@ -172,7 +174,7 @@ class ArchiveReader:
             self.is_signed = True
 
 
-def is_export(files: ArchiveFiles, path: Path) -> bool:
+def is_export(files: Archives, path: Path) -> bool:
     """Return True if a file starts like an export of wellkept. Raises: Invalid when it cannot be read."""
     for line, _ in files.lines(path, max_bytes=MAX_LINE_BYTES):
         return line.startswith(MARKS)

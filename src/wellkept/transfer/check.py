@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wellkept.errors import Invalid
 from wellkept.history.rules_audit import START, find_seal_problem, is_foreign, is_keyed
 from wellkept.model import AuditEvent, Json, Kind, Owner, RefusedItem
-from wellkept.ports import ArchiveFiles, Store
+
+if TYPE_CHECKING:
+    from wellkept.providers.archives import Archives
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.transfer.archive import ArchiveReader, Header, Line
 from wellkept.transfer.row_secrets import RowSecrets
 from wellkept.transfer.rules import CONTENTS, KEYS, OWNED, Key, key_of, owner_of, parent_of
@@ -73,8 +77,8 @@ class CheckArchive:
 
     def __init__(
         self,
-        store: Store,
-        files: ArchiveFiles,
+        store: SqlStore,
+        files: Archives,
         secrets: RowSecrets,
         tenant: str,
         *,

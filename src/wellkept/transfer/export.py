@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
+from wellkept.extension import Clock
 from wellkept.history.noting import record_event
 from wellkept.model import AuditEvent, ExportReport, Json
-from wellkept.ports import ArchiveFiles, Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.providers.archives import Archives
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.transfer.archive import ArchiveWriter
 from wellkept.upkeep.walk import Progress
 
@@ -17,7 +21,7 @@ from wellkept.upkeep.walk import Progress
 class Export:
     """Service that writes exports."""
 
-    def __init__(self, store: Store, files: ArchiveFiles, now: Clock, *, key: str = "") -> None:
+    def __init__(self, store: SqlStore, files: Archives, now: Clock, *, key: str = "") -> None:
         self._key = key
         self._store = store
         self._files = files

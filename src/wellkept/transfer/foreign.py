@@ -9,8 +9,11 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wellkept.errors import Conflict, Invalid, NotFound
+from wellkept.extension import Clock
+from wellkept.importers.format import ForeignFormat
 from wellkept.language.names import check_owner, check_session, memory_seq
 from wellkept.language.text import content_hash, fold
 from wellkept.memory.drafts import Draft, check_draft
@@ -27,7 +30,9 @@ from wellkept.model import (
     Owner,
     RefusedItem,
 )
-from wellkept.ports import Clock, ForeignFormat, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.transcripts import TranscriptWriter, check_turn
 from wellkept.secrets.check import SecretGuard
 from wellkept.settings import Settings
@@ -96,7 +101,7 @@ class ForeignImport:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         remember: Remember,
         items: Items,
         transcripts: TranscriptWriter,

@@ -19,13 +19,20 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wellkept.errors import Conflict, Invalid
+from wellkept.extension import Clock
 from wellkept.history.rules_history import OWN_AREAS
 from wellkept.language.names import check_owner
 from wellkept.memory.rules_trust import LOW_TRUST
 from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
-from wellkept.ports import ArchiveFiles, Clock, ContentDraft, ForeignFormats, Store
+from wellkept.store.content.content import ContentDraft
+
+if TYPE_CHECKING:
+    from wellkept.importers import Importers
+    from wellkept.providers.archives import Archives
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import FLAG
 from wellkept.transfer.archive import OTHER_KEY, ArchiveReader, Line, is_export
 from wellkept.transfer.check import BATCH, ArchiveFindings, CheckArchive, is_unheld_core, parse_event
@@ -63,7 +70,7 @@ class Restore:
     """Service that restores exports."""
 
     def __init__(
-        self, store: Store, embedding: Embedding, files: ArchiveFiles, now: Clock, *, audit_key: str, export_key: str
+        self, store: SqlStore, embedding: Embedding, files: Archives, now: Clock, *, audit_key: str, export_key: str
     ) -> None:
         self._keys = {"audit_key": audit_key, "export_key": export_key}
         self._store = store
@@ -117,7 +124,7 @@ class _Run:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         embedding: Embedding,
         now: Clock,
         tenant: str,
@@ -293,7 +300,7 @@ class Import:
     """Service that detects the format of a file and imports it."""
 
     def __init__(
-        self, files: ArchiveFiles, restore: Restore, foreign: ForeignImport, formats: ForeignFormats, *, agent: str
+        self, files: Archives, restore: Restore, foreign: ForeignImport, formats: Importers, *, agent: str
     ) -> None:
         self._files = files
         self._restore = restore

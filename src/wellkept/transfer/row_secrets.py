@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import datetime
+from typing import TYPE_CHECKING
 
+from wellkept.extension import Clock
 from wellkept.model import Json
-from wellkept.ports import AllowanceStore, Clock
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import SecretGuard
 from wellkept.transfer.rules import TEXTS
 
@@ -14,13 +16,13 @@ from wellkept.transfer.rules import TEXTS
 class RowSecrets:
     """Secret check for the rows of one file. Allowances in the file count as if they were stored."""
 
-    def __init__(self, store: AllowanceStore, now: Clock) -> None:
-        self._allowances = _Allowances(store)
-        self._guard = SecretGuard(self._allowances, now, mode="flag")
+    def __init__(self, store: SqlStore, now: Clock) -> None:
+        self._allowed: set[str] = set()
+        self._guard = SecretGuard(store, now, mode="flag", also_allowed=self._allowed)
 
     def allow(self, hash: str) -> None:
         """Count a text with this hash as no secret."""
-        self._allowances.more.add(hash)
+        self._allowed.add(hash)
 
     def find_rule(self, tenant: str, table: str, row: Json) -> str:
         """Return the rule that finds a secret in a text of the row; empty if none does."""
@@ -29,20 +31,3 @@ class RowSecrets:
                 for found in self._guard.findings(tenant, text):
                     return found.rule
         return ""
-
-
-class _Allowances:
-    """`ports.AllowanceStore` that adds the allowances of the file to the stored ones."""
-
-    def __init__(self, store: AllowanceStore) -> None:
-        self._store = store
-        self.more: set[str] = set()
-
-    def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None:
-        self._store.add_allowance(tenant, hash, now=now)
-
-    def list_allowances(self, tenant: str) -> Collection[str]:
-        return self.more.union(self._store.list_allowances(tenant))
-
-    def delete_allowance(self, tenant: str, hash: str) -> None:
-        self._store.delete_allowance(tenant, hash)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from wellkept.memory.rules_lifetime import Fate, decide_fate, find_fading, quota_rank
-from wellkept.ports import Aging
+from wellkept.model.stored import Aging
 
 
 class EpisodeQuota:

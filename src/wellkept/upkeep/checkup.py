@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wellkept.errors import NotFound, StoreDamaged, StoreError
+from wellkept.extension import Clock
 from wellkept.model import AuditEvent, CheckResult, Owner, StoreState, WrongWords
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.maintain import SWEEP_GRACE
 from wellkept.upkeep.walk import Progress, iter_owners
 
@@ -49,7 +52,7 @@ T = TypeVar("T")
 class RepairIndex:
     """Service that repairs the search index of every tenant."""
 
-    def __init__(self, store: Store, now: Clock) -> None:
+    def __init__(self, store: SqlStore, now: Clock) -> None:
         self._store = store
         self._now = now
 
@@ -86,7 +89,7 @@ class RepairIndex:
 class Checkup:
     """Service that checks the store of every tenant."""
 
-    def __init__(self, store: Store, now: Clock, *, agent: Owner) -> None:
+    def __init__(self, store: SqlStore, now: Clock, *, agent: Owner) -> None:
         """Set up; `agent` is the default agent, used to check a workspace's notes file before any agent exists."""
         self._store = store
         self._now = now

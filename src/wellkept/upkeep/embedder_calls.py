@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from wellkept.errors import ModelError, ModelRefused
-from wellkept.ports import Clock, Embedder, Vector
+from wellkept.extension import Clock, Embedder
+from wellkept.model.stored import Vector
 from wellkept.upkeep.resting import CircuitBreaker
 
 MAX_AT_ONCE, STEP = 64, 8

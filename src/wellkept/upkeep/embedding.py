@@ -16,11 +16,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from wellkept.errors import ModelError, SchemaMismatch, StoreError, WellkeptError
+from wellkept.extension import Clock, Embedder
 from wellkept.model import BackgroundStatus, Owner, RefusedText
-from wellkept.ports import Clock, Embedder, Store, Unembedded, Vector
+from wellkept.model.stored import Unembedded, Vector
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.embedder_calls import MAX_AT_ONCE, SECONDS_AT_ONCE, EmbedderCalls
 from wellkept.upkeep.refusals import Key, Refusals, text_key
 from wellkept.upkeep.vector_queue import VectorQueue
@@ -57,7 +61,7 @@ log = logging.getLogger("wellkept")
 class Embedding:
     """Embedder of one store, if any, and the background thread that fills in missing vectors."""
 
-    def __init__(self, store: Store, embedder: Embedder | None, now: Clock) -> None:
+    def __init__(self, store: SqlStore, embedder: Embedder | None, now: Clock) -> None:
         """Set up; a local embedder is already registered in the store, a remote one is with its first vectors."""
         self._store = store
         self._embedder = embedder

@@ -12,14 +12,17 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from wellkept.access.keys import CACHE_TIME
 from wellkept.errors import Conflict, Invalid, NotFound
+from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.memory.consolidate import Consolidate
 from wellkept.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind, Trace
-from wellkept.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.text_cache import clear_text_caches
 from wellkept.upkeep.rules_erasure import add_counts, parse_subject, receipt_hash, subject_hash, text_subject
 from wellkept.upkeep.rules_mentions import Needle
@@ -82,7 +85,7 @@ class Erase:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         consolidate: Consolidate,
         now: Clock,
         *,

@@ -19,15 +19,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from wellkept.access.idempotency import KEPT_FOR, prune_answers
 from wellkept.errors import Cancelled, Conflict, ModelError, NotFound, StoreError, WellkeptError
+from wellkept.extension import Clock
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_lifetime import EPISODE_QUOTA, Fate, summarise_expired
 from wellkept.memory.rules_trust import Judge
 from wellkept.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State, StoreReport
-from wellkept.ports import Aging, Clock, Store
+from wellkept.model.stored import Aging
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.aging import EpisodeQuota, decide_episode, find_end
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.report import MaintenanceReport, describe_changes, parse_run
@@ -62,7 +66,7 @@ IsStopped: TypeAlias = Callable[[], bool]
 class _Lease:
     """Exclusive right to run maintenance, as long as it is renewed."""
 
-    def __init__(self, store: Store, now: Clock, name: str, is_stopped: IsStopped) -> None:
+    def __init__(self, store: SqlStore, now: Clock, name: str, is_stopped: IsStopped) -> None:
         self._store = store
         self._now = now
         self._name = name
@@ -90,7 +94,7 @@ class Maintain:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         embedding: Embedding,
         now: Clock,
         *,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from wellkept.language.names import memory_id
 from wellkept.model import RefusedText
-from wellkept.ports import Unembedded
+from wellkept.model.stored import Unembedded
 
 FIRST_REST = 60.0
 LONGEST_REST = 3600.0

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime, timedelta
 
 from wellkept.errors import ModelError, ModelRefused
+from wellkept.extension import Clock, Model
 from wellkept.model import Json
-from wellkept.ports import Clock, Model
 
 REST = timedelta(seconds=30)
 """Time to skip calls after a failure."""

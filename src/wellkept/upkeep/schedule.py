@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from wellkept.errors import Cancelled, Conflict, WellkeptError
+from wellkept.extension import Clock
 from wellkept.model import MaintenanceStatus, Owner, StoreReport
-from wellkept.ports import Clock
 from wellkept.upkeep.maintain import Maintain
 
 FIRST_RUN = timedelta(minutes=1)

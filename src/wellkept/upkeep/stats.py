@@ -14,10 +14,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from time import monotonic
+from typing import TYPE_CHECKING
 
+from wellkept.extension import Clock
 from wellkept.language.numbers import check_whole
 from wellkept.model import DayCount, TenantStats
-from wellkept.ports import AgentStore, Clock
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.workers import Workers
 
 DAYS = 30
@@ -38,7 +42,7 @@ MAX_KEPT = 100
 class CountTenant:
     """Service that counts, and keeps what took long to count. Its lock is not held while it counts."""
 
-    def __init__(self, store: AgentStore, now: Clock) -> None:
+    def __init__(self, store: SqlStore, now: Clock) -> None:
         self._store = store
         self._now = now
         self._lock = threading.Lock()

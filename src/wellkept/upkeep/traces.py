@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from wellkept.errors import NotFound, StoreError
 from wellkept.history.rules_history import OWN_AREAS
@@ -28,7 +29,9 @@ from wellkept.model import (
     SubjectKind,
     Trace,
 )
-from wellkept.ports import Store
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.rules_escaping import strip_invisible
 from wellkept.upkeep.rules_erasure import (
     OWN_EVENTS,
@@ -84,7 +87,7 @@ class SubjectTraces:
 class FindTraces:
     """Service that searches a tenant's rows for a subject."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
 
     def __call__(self, tenant: str, subject: Subject, *, with_agents: bool = True) -> SubjectTraces:

@@ -11,8 +11,12 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
-from wellkept.ports import Clock, Store
+from wellkept.extension import Clock
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.refusals import Refusals
 
 LEASE, LEASE_TIME = "embed", timedelta(minutes=1)
@@ -27,7 +31,7 @@ EVER = datetime.max.replace(tzinfo=UTC)
 class VectorQueue:
     """Queue of one store, as one process sees it."""
 
-    def __init__(self, store: Store, refusals: Refusals, now: Clock) -> None:
+    def __init__(self, store: SqlStore, refusals: Refusals, now: Clock) -> None:
         self._store = store
         self._refusals = refusals
         self._now = now

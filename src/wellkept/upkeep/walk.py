@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from wellkept.model import Owner
-from wellkept.ports import AgentStore
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 Progress = Callable[[int, int], None]
 """Callback that receives the number of steps done and the total."""
 
 
-def iter_owners(store: AgentStore, tenant: str) -> Iterator[Owner]:
+def iter_owners(store: SqlStore, tenant: str) -> Iterator[Owner]:
     """Yield the owner of every agent of a tenant, ordered by id."""
     after = ""
     while agents := store.list_agents(tenant, after=after):

@@ -27,7 +27,7 @@ from wellkept.settings import Settings, masked
 from wellkept.settings.origins import SettingValue, describe_settings
 
 if TYPE_CHECKING:
-    from wellkept.ports import Model
+    from wellkept.extension import Model
 
 IN_MEMORY = ":memory:"
 PROBE = "Does it work?"

@@ -17,7 +17,7 @@ from wellkept.errors import Invalid
 from wellkept.settings import Settings
 
 if TYPE_CHECKING:
-    from wellkept.ports import Embedder
+    from wellkept.extension import Embedder
     from wellkept.secrets.stored import Sighting
     from wellkept.upkeep.report import MaintenanceReport
 

@@ -18,7 +18,7 @@ from wellkept.cli.text import EMPTY, json_record, local_time, one_line, plain_ti
 from wellkept.errors import Invalid
 from wellkept.memory.fact_requests import parse_conversation, parse_steps
 from wellkept.model import AddedFacts, Conversation, Fact, Json, Message, Role, Session
-from wellkept.ports import place_of
+from wellkept.model.stored import place_of
 
 COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.value: "magenta"}
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Invalid
-from wellkept.knowledge.rules_chunking import DocumentPart, PartKind
-from wellkept.ports import Reading
+from wellkept.knowledge.rules_chunking import DocumentPart, PartKind, Reading
 
 MAX_TAGS = 300_000
 """Tags of a page; the tree takes about 300 bytes for each."""

@@ -20,8 +20,7 @@ from typing import Any
 
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Invalid
-from wellkept.knowledge.rules_chunking import DocumentPart, PartKind
-from wellkept.ports import Reading
+from wellkept.knowledge.rules_chunking import DocumentPart, PartKind, Reading
 
 MAX_PAGES = 5_000
 MAX_SECONDS = 60.0

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wellkept.access.idempotency import Idempotency
 from wellkept.errors import RequestInProgress, WellkeptError
-from wellkept.ports.history import Claim, KeptAnswer
+from wellkept.model.stored import Claim, KeptAnswer
 from wellkept.server.http.auth import Access
 from wellkept.server.http.errors import client_left, error_response, http_refusal, refusal
 from wellkept.server.http.requests import IDEMPOTENCY_KEY, USER_HEADER, header, read_body

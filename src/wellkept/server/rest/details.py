@@ -16,7 +16,7 @@ from wellkept.details.rules_keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRI
 from wellkept.details.rules_references import reference
 from wellkept.language.numbers import MAX_SECONDS
 from wellkept.model import Detail
-from wellkept.ports import Place
+from wellkept.model.stored import Place
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_number, decode_place

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from wellkept.access.rules_keys import MAX_AGENTS
 from wellkept.model import KeyScope, Origin
-from wellkept.ports import Place
+from wellkept.model.stored import Place
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, Router
 from wellkept.server.paging import PagedList, decode_place

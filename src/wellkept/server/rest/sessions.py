@@ -16,7 +16,7 @@ from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.errors import Invalid
 from wellkept.language.names import MAX_SESSION_CHARS
 from wellkept.model import Role, Session
-from wellkept.ports import Place, place_of
+from wellkept.model.stored import Place, place_of
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, readable_agent
 from wellkept.server.http.routing import READ, WRITE, Router

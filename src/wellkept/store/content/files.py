@@ -66,7 +66,7 @@ def _translate_os_errors(action: str) -> Iterator[None]:
 
 
 class FileDraft:
-    """Implementation of `ports.ContentDraft`: a temporary file, locked while its writer lives."""
+    """Draft of a content: a temporary file, locked while its writer lives."""
 
     def __init__(self, folder: Path, disk: Disk, *, store_id: int) -> None:
         self._folder = folder
@@ -157,7 +157,7 @@ class FileDraft:
 
 
 class FileContent:
-    """Implementation of `ports.Content`."""
+    """Stored content."""
 
     chunk_chars = CHUNK_CHARS
 

@@ -28,7 +28,7 @@ SWEEP_BATCH = 50
 
 
 class RowDraft:
-    """Implementation of `ports.ContentDraft`: compressed into a temporary file until its hash is known."""
+    """Draft of a content, compressed into a temporary file until its hash is known."""
 
     def __init__(self) -> None:
         # Closed by `close`.
@@ -48,7 +48,7 @@ class RowDraft:
 
 
 class RowContent:
-    """Implementation of `ports.Content`."""
+    """Stored content."""
 
     chunk_chars = CHUNK_CHARS
 

@@ -11,7 +11,7 @@ import numpy as np
 from wellkept.language.names import memory_seq
 from wellkept.language.text import index_terms, terms
 from wellkept.model import Kind, Match, Memory
-from wellkept.ports import EmbedTexts, Vector
+from wellkept.model.stored import EmbedTexts, Vector
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.engine import RegisteredEmbedder
 from wellkept.store.search.encoding import encode_terms, encode_vector

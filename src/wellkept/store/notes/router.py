@@ -25,7 +25,11 @@ from wellkept.language.names import memory_seq
 from wellkept.memory.rules_conditions import Condition, is_matching
 from wellkept.memory.rules_trust import is_low
 from wellkept.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
-from wellkept.ports import ContentDraft, EmbedTexts, Encoded, MemorySummary, Store, Vector
+from wellkept.model.stored import EmbedTexts, Encoded, MemorySummary, Vector
+from wellkept.store.content.content import ContentDraft
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.notes.store import NotesStore, Superseded
 from wellkept.store.notes.trust import TrustRows
@@ -54,7 +58,7 @@ else:
 
 
 class RoutedStore(Delegate):
-    """`ports.Store` over a database and the notes file of a workspace. What it does not define is the database's."""
+    """A store over a database and the notes file of a workspace. What it does not define is the database's."""
 
     def __init__(self, sql: SqlStore, notes: NotesStore) -> None:
         self.sql = sql
@@ -354,7 +358,7 @@ class RoutedStore(Delegate):
         refuse_foreign(self.sql.audit_head(tenant).hash, self.sql.audit_key)
 
 
-def route_notes(sql: SqlStore, workspace: Path, *, max_notes: int, suspicious: str) -> Store:
+def route_notes(sql: SqlStore, workspace: Path, *, max_notes: int, suspicious: str) -> SqlStore:
     """Return a store that keeps notes in the file of a workspace and everything else in `sql`.
 
     Raises: Invalid when the workspace is not a folder.

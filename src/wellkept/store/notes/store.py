@@ -18,7 +18,7 @@ from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Match, Memory, Origin, Owner
-from wellkept.ports import EmbedTexts, Vector
+from wellkept.model.stored import EmbedTexts, Vector
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.notes.disk import (
     CLAIM,

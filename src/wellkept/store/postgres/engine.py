@@ -209,6 +209,7 @@ class PostgresEngine:
         )
 
     def problems(self) -> Sequence[str]:
+        """Return current problems as sentences, without asking the database."""
         cut_off = len(self._cut_off)
         away = f"A node of the database cluster is away; tenants that cannot be served: {cut_off}."
         return [*self._nodes.problems(), *([away] if cut_off else [])]

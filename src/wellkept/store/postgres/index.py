@@ -23,7 +23,7 @@ from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.memory.rules_conditions import Condition
 from wellkept.meter import METER
 from wellkept.model import Match
-from wellkept.ports import Vector
+from wellkept.model.stored import Vector
 from wellkept.recall.rules_ranking import BM25_B, BM25_K1
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter

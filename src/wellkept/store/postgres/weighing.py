@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wellkept.language.text import FIXED
 from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Match
-from wellkept.ports import Vector
+from wellkept.model.stored import Vector
 from wellkept.recall.rules_ranking import BM25_K1
 from wellkept.recall.rules_similarity import (
     SPEAKERS,

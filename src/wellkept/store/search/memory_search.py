@@ -13,7 +13,7 @@ import numpy as np
 from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.memory.rules_conditions import Comparison, Condition
 from wellkept.model import NO_USER, Kind, Match, Owner
-from wellkept.ports import Vector
+from wellkept.model.stored import Vector
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import compile_field, compile_filter
 from wellkept.store.engine import RegisteredEmbedder, Row

@@ -22,7 +22,7 @@ import apsw
 from wellkept.deadline import check_deadline, is_read_overdue
 from wellkept.errors import StoreError
 from wellkept.model import BackupReport, ClusterNode
-from wellkept.ports import Vector
+from wellkept.model.stored import Vector
 from wellkept.store import adopt_chat_tables
 from wellkept.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from wellkept.store.migrations import Migration, check_applied, load_migrations

@@ -8,8 +8,7 @@ from typing import Any
 
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import ApiKey
-from wellkept.ports import Place
-from wellkept.ports.history import CLAIM, Claim, ConsoleLogin, KeptAnswer
+from wellkept.model.stored import CLAIM, Claim, ConsoleLogin, KeptAnswer, Place
 from wellkept.store.engine import Unit, Units, take_key
 from wellkept.store.tables.columns import COLUMNS
 from wellkept.store.tables.embeddings import NO_OWNER
@@ -20,9 +19,11 @@ BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 
 class KeyRows(Units):
-    """Implementation of `ports.KeyStore`."""
+    """API keys of a tenant, stored with the hash of the secret."""
 
     def add_key(self, key: ApiKey, hash: str) -> ApiKey:
+        """Add a key. Raises: Conflict when the tenant has a key with that id."""
+
         def add(unit: Unit) -> int:
             unit.put("add_tenant", tenant=key.tenant, now=key.created_at)
             unit.put("note_key", tenant=key.tenant)
@@ -33,25 +34,36 @@ class KeyRows(Units):
         return key
 
     def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
+        """Return the key and its hash."""
         row = self._read(tenant, lambda unit: unit.one("find_key", tenant=tenant, id=id))
         return None if row is None else (_key_from(row[:-1]), row[-1])
 
     def list_keys(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
+        """List keys, oldest first, including revoked and expired ones, starting after `after`; `limit` None returns
+        all.
+        """
         at, id = (BEFORE_ALL, "") if after is None else after
         page = {"at": at, "id": id, "limit": BEHIND_ALL if limit is None else limit}
         rows = self._read(tenant, lambda unit: unit.all("list_keys", tenant=tenant, **page))
         return [_key_from(row) for row in rows]
 
     def list_tenants_with_keys(self) -> Sequence[str]:
+        """List the tenants that may have a key."""
         return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_tenants_with_keys"))]
 
     def lease_tokens(self, name: str, want: int, *, rate: float, burst: int) -> tuple[int, float]:
+        """Take up to `want` tokens from a bucket that refills at `rate` a second up to `burst`.
+
+        Returns the number of tokens, and the seconds until the bucket is full. On PostgreSQL only, by its clock.
+        """
         values = {"name": name, "want": want, "rate": rate, "burst": burst}
         row = self._write(NO_OWNER, lambda unit: unit.one("lease_tokens", **values))
         assert row is not None
         return row[0], row[1]
 
     def note_no_key(self, tenant: str) -> None:
+        """Note that a tenant has no key, if that is so."""
+
         def note(unit: Unit) -> None:
             # Whoever adds a key meanwhile waits for this row, and then notes the key.
             unit.put("note_no_key", tenant=tenant)
@@ -61,6 +73,7 @@ class KeyRows(Units):
         self._write(tenant, note)
 
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
+        """Revoke a key; an earlier revocation keeps its time. Raises: NotFound."""
         if not self._write(tenant, lambda unit: unit.run("revoke_key", tenant=tenant, id=id, at=at)):
             raise NotFound("There is no such key.")
 
@@ -69,6 +82,7 @@ class KeyRows(Units):
         self._write(tenant, lambda unit: unit.run_many("mark_key_used", rows))
 
     def add_login(self, login: ConsoleLogin, *, at: datetime, most: int) -> None:
+        """Add a login; drop the expired ones of its tenant, and the oldest beyond `most`."""
         values = {"key_id": login.key_id, "at": at, "expires_at": login.expires_at}
 
         def add(unit: Unit) -> None:
@@ -78,9 +92,12 @@ class KeyRows(Units):
         self._write(login.tenant, add)
 
     def find_login(self, tenant: str, hash: str) -> ConsoleLogin | None:
+        """Return a login, expired or not."""
         return self._read(tenant, lambda unit: _find_login(unit, tenant, hash, is_link=False))
 
     def take_link(self, tenant: str, hash: str) -> ConsoleLogin | None:
+        """Delete a link and return it; of concurrent callers one gets it."""
+
         def take(unit: Unit) -> ConsoleLogin | None:
             found = _find_login(unit, tenant, hash, is_link=True)
             # Two transactions may find it; one of them deletes it.
@@ -89,6 +106,7 @@ class KeyRows(Units):
         return self._write(tenant, take)
 
     def delete_logins(self, tenant: str, hash: str | None = None) -> int:
+        """Delete one login, or all logins and links of a tenant. Return how many."""
         if hash is None:
             return self._write(tenant, lambda unit: unit.run("delete_logins", tenant=tenant))
         return self._write(tenant, lambda unit: unit.run("delete_login", **_login_params(tenant, hash, False)))
@@ -116,9 +134,10 @@ NO_HOLDER = "-"
 
 
 class IdempotencyRows(Units):
-    """Implementation of `ports.IdempotencyStore`."""
+    """Idempotency keys of a tenant, by hash."""
 
     def find_answer(self, claim: Claim) -> KeptAnswer | None:
+        """Return the answer recorded under the claim's key, unless it has expired."""
         row = self._read(claim.tenant, lambda unit: unit.one("find_answer", **_claim_params(claim), now=claim.at))
         if row is None:
             return None
@@ -126,6 +145,7 @@ class IdempotencyRows(Units):
         return KeptAnswer(at=moment(at), request_hash=request_hash, status=status, content_type=content_type, body=body)
 
     def keep_answer(self, claim: Claim, answer: KeptAnswer) -> None:
+        """Record the answer, and also the key if the request wrote nothing, unless another request has the key."""
         values = {
             "holder": claim.holder,
             "request_hash": answer.request_hash,
@@ -143,6 +163,8 @@ class IdempotencyRows(Units):
         self._write(claim.tenant, keep)
 
     def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
+        """Delete keys created until then, and the oldest ones beyond `max_bytes`. Return how many."""
+
         def prune(unit: Unit) -> int:
             count = unit.run("drop_expired_answers", tenant=tenant, created_until=created_until)
             excess = unit.one("newest_excess_answer", tenant=tenant, max_bytes=max_bytes)
@@ -151,6 +173,10 @@ class IdempotencyRows(Units):
         return self._write(tenant, prune)
 
     def erase_answers(self, tenant: str, *, with_keys: bool = False) -> int:
+        """Delete the content of every answer, including pending ones, except that of the erasing request.
+
+        Returns how many there were. `with_keys` deletes the keys too.
+        """
         statement = "erase_idempotency_keys" if with_keys else "erase_answers"
         claim = CLAIM.get()
         # Skip the key of the erasing request itself: its answer, the receipt, is still to come and quotes nothing.
@@ -164,7 +190,7 @@ def _claim_params(claim: Claim) -> dict[str, Any]:
 
 
 class AllowanceRows(Units):
-    """Implementation of `ports.AllowanceStore`."""
+    """Hashes of texts a tenant has declared not to be secrets."""
 
     def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None:
         def add(unit: Unit) -> None:

@@ -30,14 +30,16 @@ def make_agent(unit: Unit, agent: Agent) -> bool:
 
 
 class AgentRows(Units):
-    """Implementation of `ports.AgentStore`."""
+    """Agents and their settings."""
 
     def add_agent(self, agent: Agent) -> Agent:
+        """Add an agent. Raises: Conflict when the tenant has an agent with that id."""
         if not self._write(agent.owner.tenant, lambda unit: make_agent(unit, agent)):
             raise Conflict(f"Agent {agent.id!r} already exists.")
         return agent
 
     def get_agent(self, owner: Owner) -> Agent:
+        """Return one agent. Raises: NotFound."""
         agent = self.find_agent(owner)
         if agent is None:
             raise NotFound(NO_SUCH_AGENT)
@@ -48,25 +50,30 @@ class AgentRows(Units):
         return None if row is None else agent_from(row)
 
     def list_agents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Agent]:
+        """List agents by id, starting after `after`."""
         rows = self._read(tenant, lambda unit: unit.all("list_agents", tenant=tenant, after=after, limit=limit))
         return [agent_from(row) for row in rows]
 
     def update_agent(self, agent: Agent) -> Agent:
+        """Replace the stored fields of an agent. Raises: NotFound."""
         if not self._write(agent.owner.tenant, lambda unit: unit.run("update_agent", **agent_values(agent))):
             raise NotFound(NO_SUCH_AGENT)
         return agent
 
     def delete_agent(self, owner: Owner) -> None:
+        """Delete the agent and everything it owns. Raises: NotFound."""
         if not self._write(owner.tenant, lambda unit: unit.run("delete_agent", **owner_params(owner))):
             raise NotFound(NO_SUCH_AGENT)
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
+        """Count memories that are not archived, for every kind."""
         if owner.user is None:
             return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
         rows = self._read(owner.tenant, lambda unit: unit.all("count_memories_of_user", **owner_params(owner)))
         return dict.fromkeys(Kind, 0) | {Kind(kind): count for kind, count in rows}
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
+        """Count them for many agents in one query; the result has an entry for each agent."""
         counts = {agent: dict.fromkeys(Kind, 0) for agent in agents}
         if counts:
             values = {"tenant": tenant, "first": min(counts), "last": max(counts)}
@@ -76,6 +83,11 @@ class AgentRows(Units):
         return counts
 
     def count_days(self, tenant: str, *, since: datetime, now: datetime, expiring: int) -> TenantStats:
+        """Count memories, events, prompts, recalls and what users wrote of each day from `since`, and what waits; list
+        what expires next.
+
+        Notes of a workspace's file are left out.
+        """
         values = {"tenant": tenant, "since": since}
 
         def read(unit: Unit) -> TenantStats:
@@ -108,6 +120,10 @@ class AgentRows(Units):
     def count_users(
         self, tenant: str, *, agents: Collection[str] = (), after: str = "", limit: int = 100
     ) -> Sequence[UserCount]:
+        """Count the memories and sessions of each end user, by id, starting after the id `after`.
+
+        `agents` limits the count to these agents.
+        """
         names = self._engine.texts(sorted(agents))
         values = {"tenant": tenant, "after": after, "is_any": not agents, "names": names, "limit": limit}
         rows = self._read(tenant, lambda unit: unit.all("count_users", **values))

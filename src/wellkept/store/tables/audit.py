@@ -54,7 +54,7 @@ OTHER_KEY = "The audit log of this tenant is keyed with another audit_key. Set a
 
 
 class AuditRows(WordSearchRows):
-    """Implementation of `ports.AuditStore`.
+    """Audit events in order, linked by a hash chain.
 
     The tenant's shelf row holds the head of the chain. Who adds to the chain locks it until the commit. Where several
     write at a time, an event of a `transaction` waits to be added (see `waiting_events`), so that they do not queue.
@@ -68,6 +68,12 @@ class AuditRows(WordSearchRows):
         self._sealer = EventSealer(self._seal_free)
 
     def add_event(self, event: AuditEvent, *, is_sealed: bool = False) -> AuditEvent:
+        """Add an event; return it with its number, its hash and the current caller as actor.
+
+        Within a `transaction` it may get its number and hash only after the commit, unless `is_sealed`.
+
+        Raises: ReadOnly when the log was written with another audit key.
+        """
         if actor := current_caller().actor:
             event = replace(event, meta={**event.meta, ACTOR: actor})
         # Hash the meta as it will be read back: JSON turns numeric keys into text, which changes their order.
@@ -145,6 +151,7 @@ class AuditRows(WordSearchRows):
                 check_deadline()
 
     def close(self) -> None:
+        """Release the database. Further calls do nothing."""
         self._sealer.close()
         super().close()
 
@@ -158,6 +165,11 @@ class AuditRows(WordSearchRows):
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[AuditEvent]:
+        """List events, newest first.
+
+        `needle` matches anywhere in the message, ignoring case; `where` is a condition on action, agent, actor and at;
+        `agents` limits the listing to these agents. Damaged events are marked.
+        """
         pattern = f"%{like_literal(fold(needle))}%"
         if len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
@@ -176,6 +188,7 @@ class AuditRows(WordSearchRows):
         return [readable_event(row) for row in rows]
 
     def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
+        """Return the existing ones of these events, by number."""
         if not ids:
             return {}
         numbers = self._engine.numbers(ids)
@@ -183,10 +196,15 @@ class AuditRows(WordSearchRows):
         return {row[1]: readable_event(row) for row in rows}
 
     def search_events(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
+        """Find events that share words with `query` among the newest `history.rules_history.MAX_SEARCHED`, best first.
+
+        The score is the share of the query found in the message, 0 to 1, weighted by the rarity of the words.
+        """
         self._read_sealed(tenant, lambda unit: None)
         return self._search_words(tenant, EVENTS, history_terms(query), limit=limit)
 
     def verify_events(self, tenant: str) -> AuditReport:
+        """Verify the whole chain, continuing after broken links."""
         return self._read_sealed(tenant, self._verify)
 
     def _verify(self, unit: Unit) -> AuditReport:
@@ -195,9 +213,12 @@ class AuditRows(WordSearchRows):
         return replace(report, is_intact=False, problem=report.problem or waiting) if waiting else report
 
     def audit_head(self, tenant: str) -> AuditHead:
+        """Return the number and hash of the last event."""
         return self._read_sealed(tenant, read_head)
 
     def check_heads(self, tenant: str, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
+        """Check for each head if it once was the last event of this log."""
+
         def check(unit: Unit) -> list[HeadCheck]:
             hashes: dict[int, str] = {}
             for start in range(0, len(heads), PAGE):

@@ -39,11 +39,15 @@ ELSEWHERE = ("workflow_steps", "seq")
 
 
 class CheckupRows(Units):
-    """Implementation of `ports.CheckupStore`, except for the contents of details."""
+    """Self-checks of a store. Only `mend_index` and `mend_words` change anything; contents of details are left out."""
 
     def back_up(
         self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None = None
     ) -> BackupReport:
+        """Write a backup of one moment to `file`, with temporary files in `scratch`.
+
+        Raises: Invalid when the engine has its own backups; StoreError, Conflict.
+        """
         return self._engine.back_up(file, scratch=scratch, now=now, progress=progress)
 
     def describe_store(self) -> StoreState:
@@ -66,6 +70,8 @@ class CheckupRows(Units):
         return self._read(NO_OWNER, describe)
 
     def find_damage(self, *, is_quick: bool = False) -> Sequence[str]:
+        """Describe damage the database finds in itself, in a few sentences; `is_quick` does not read every page."""
+
         def find(unit: Unit) -> list[str]:
             if is_quick:
                 rows = unit.all("find_damage_quickly")
@@ -86,6 +92,11 @@ class CheckupRows(Units):
         return self._read(tenant, count)
 
     def mend_index(self, tenant: str, *, limit: int = 500) -> int:
+        """Remove outdated entries from the search index and add at most `limit` missing texts, to be embedded later.
+
+        Returns the number of changed entries.
+        """
+
         def mend(unit: Unit) -> int:
             # Every write locks these rows first, so other writers of the index wait until we commit.
             unit.put("touch_all_indexes", tenant=tenant)
@@ -99,6 +110,10 @@ class CheckupRows(Units):
         return self._write(tenant, mend)
 
     def find_wrong_words(self, tenant: str) -> Iterator[WrongWords]:
+        """Yield index entries whose words differ from their text, with one page in memory at a time.
+
+        Entries that `count_index_gaps` counts as surplus may be left out.
+        """
         for shelf, statement in WORDS_AFTER.items():
             agent, seq = "", 0
             while rows := self._read_words_after(tenant, statement, agent, seq):
@@ -106,6 +121,8 @@ class CheckupRows(Units):
                 agent, seq = rows[-1][:2]
 
     def mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
+        """Rewrite the words of these entries and keep their vectors; return how many were still wrong."""
+
         def mend(unit: Unit) -> int:
             # Lock in the same order as `mend_index` to avoid deadlocks.
             for agent in sorted({each.agent for each in entries if each.shelf == MEMORY}):
@@ -174,6 +191,10 @@ class CheckupRows(Units):
         return self._engine.index.encoded(words, [None] * len(words))
 
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
+        """List the invalid lines of the agent's notes file with the reason; None if its notes are in the database.
+
+        A file without an owner yet is checked for any agent.
+        """
         return None
 
 

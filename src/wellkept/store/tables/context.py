@@ -20,10 +20,11 @@ NO_SUCH_CALL = "There is no such call; only the latest are kept."
 
 
 class ContextRows(Units):
-    """Implementation of `ports.ContextStore`."""
+    """Prompts assembled for an agent, stored as ids and digests."""
 
     def add_context_calls(self, owner: Owner, calls: Sequence[ContextCall], *, keep: int) -> bool:
         # The latest calls are kept, whoever they were for.
+        """Add calls and delete the oldest beyond `keep`; return False and store nothing if there is no such agent."""
         owner = owner.whole
 
         def add(unit: Unit) -> bool:
@@ -38,6 +39,7 @@ class ContextRows(Units):
         return self._write(owner.tenant, add)
 
     def get_context_call(self, owner: Owner, id: str) -> ContextCall:
+        """Return one call. Raises: NotFound."""
         row = self._read(owner.tenant, lambda unit: unit.one("find_context_call", **owner_params(owner), id=id))
         if row is None:
             raise NotFound(NO_SUCH_CALL)
@@ -46,11 +48,18 @@ class ContextRows(Units):
     def list_context_calls(
         self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20, item: str | None = None
     ) -> Sequence[ContextCall]:
+        """List calls, newest first, optionally of one session; `before` (an id) continues a listing.
+
+        With `item`, blocks hold only items with this id; with an empty one, none. A prompt may have considered
+        thousands.
+        """
         values = {"session": session_id, "before": before or BEHIND_ALL, "limit": limit}
         rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **owner_params(owner), **values))
         return [call_from(row if item is None else _drop_items(row, item)) for row in rows]
 
     def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
+        """Remember the newest `keep` hashes of texts shown after `since`; return False if there is no such agent."""
+
         def add(unit: Unit) -> bool:
             if unit.one("find_agent", **owner_params(owner)) is None:
                 return False
@@ -64,14 +73,17 @@ class ContextRows(Units):
         return self._write(owner.tenant, add)
 
     def find_shown(self, owner: Owner, hashes: Collection[str], *, since: datetime) -> Collection[str]:
+        """Return those of the hashes that were shown after `since`, by whatever process."""
         values = {"names": self._engine.texts(list(hashes)), "since": since}
         rows = self._read(owner.tenant, lambda unit: unit.all("find_shown", **owner_params(owner), **values))
         return {row[0] for row in rows}
 
     def forget_shown(self, tenant: str) -> None:
+        """Delete the hashes of a tenant's shown texts."""
         self._write(tenant, lambda unit: unit.run("forget_shown", tenant=tenant))
 
     def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
+        """List live memories of tool results in a session, newest first."""
         values = {"session": session_id, "now": now, "limit": limit}
         rows = self._read(owner.tenant, lambda unit: unit.all("list_tool_results", **owner_params(owner), **values))
         return [memory_from(row) for row in rows]

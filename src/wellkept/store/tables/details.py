@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from wellkept.errors import NotFound
 from wellkept.language.text import fold
 from wellkept.model import Agent, Detail, Owner
-from wellkept.ports import Content, ContentDraft, Place
+from wellkept.model.stored import Place
 from wellkept.store.content.chunks import ChunkFile
+from wellkept.store.content.content import Content, ContentDraft
 from wellkept.store.content.files import ContentFiles
 from wellkept.store.content.rows import ContentRows
 from wellkept.store.engine import Engine, Unit, Units
@@ -48,7 +49,7 @@ class _Contents(Protocol):
 
 
 class DetailRows(Units):
-    """Implementation of `ports.DetailStore`."""
+    """Details of an agent."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -56,9 +57,14 @@ class DetailRows(Units):
         self._contents: _Contents = ContentRows(engine) if folder is None else ContentFiles(engine, folder)
 
     def begin_content(self, tenant: str) -> ContentDraft:
+        """Start a new text for `add_detail`. The caller must close it."""
         return self._contents.begin(tenant)
 
     def add_detail(self, detail: Detail, draft: ContentDraft) -> Detail:
+        """Store the detail with the sealed draft as its content; equal contents are stored once per tenant.
+
+        Raises: Conflict when the agent has a detail with that key.
+        """
         owner, now = detail.owner, detail.created_at
         draft.seal()
         # `begin_content` made the draft, so it has chunks.
@@ -76,6 +82,7 @@ class DetailRows(Units):
         return self._write(owner.tenant, add)
 
     def get_detail(self, owner: Owner, key: str) -> Detail:
+        """Return one detail. Raises: NotFound."""
         row = self._read(owner.tenant, lambda unit: unit.one("find_detail", **owner_params(owner), key=key))
         if row is None:
             raise NotFound(NO_SUCH_DETAIL)
@@ -90,6 +97,7 @@ class DetailRows(Units):
         before: Place | None = None,
         limit: int = 100,
     ) -> Sequence[Detail]:
+        """List details, newest first, starting after `before` (its time and key); `is_active` None lists all."""
         values = {
             "session": session_id,
             "is_active": is_active,
@@ -107,6 +115,10 @@ class DetailRows(Units):
     def search_details(
         self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, offset: int = 0, limit: int = 20
     ) -> Sequence[Detail]:
+        """Search active details for words in key, type, description, summary or source, ignoring case.
+
+        Details with most of the words come first, then the newest; the first `offset` are skipped.
+        """
         values = {
             "words": self._engine.texts([fold(word) for word in words]),
             "session": session_id,
@@ -117,6 +129,8 @@ class DetailRows(Units):
         return [detail_from(row) for row in rows]
 
     def set_detail_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
+        """Show or hide a detail. Raises: NotFound."""
+
         def change(unit: Unit) -> Detail:
             if not unit.run("set_detail_active", **owner_params(owner), key=key, is_active=is_active):
                 raise NotFound(NO_SUCH_DETAIL)
@@ -125,6 +139,8 @@ class DetailRows(Units):
         return self._write(owner.tenant, change)
 
     def delete_detail(self, owner: Owner, key: str) -> Detail:
+        """Delete a detail and return it. Its content stays until `sweep_contents`. Raises: NotFound."""
+
         def delete(unit: Unit) -> Detail:
             detail = _get_detail(unit, owner, key)
             if not unit.run("delete_detail", **owner_params(owner), key=key):
@@ -134,18 +150,27 @@ class DetailRows(Units):
         return self._write(owner.tenant, delete)
 
     def open_content(self, owner: Owner, key: str) -> Content:
+        """Open the text of a detail. Raises: NotFound; StoreError when the content is missing or damaged."""
         return self._contents.open(self.get_detail(owner, key))
 
     def sweep_contents(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
+        """Remove contents without a detail and temporary files of dead writers; return how many.
+
+        Contents stored after `stored_before` stay, because their detail may not be committed yet. Contents this
+        database never recorded stay too, unless `unknown_too`.
+        """
         return self._contents.sweep(tenant, stored_before=stored_before, unknown_too=unknown_too)
 
     def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
+        """Count the contents `sweep_contents` would remove."""
         return self._contents.count_orphans(tenant, stored_before=stored_before)
 
     def count_unknown_contents(self, tenant: str, *, stored_before: datetime) -> int:
+        """Count the contents beside the database that it never recorded."""
         return self._contents.count_unknown(tenant, stored_before=stored_before)
 
     def drop_content(self, tenant: str, content_hash: str) -> bool:
+        """Remove one content at once unless a detail uses it; return True if it was removed."""
         return self._contents.drop(tenant, content_hash)
 
 

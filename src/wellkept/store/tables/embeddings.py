@@ -8,8 +8,7 @@ from datetime import datetime
 
 from wellkept.errors import Conflict, SchemaMismatch
 from wellkept.model import Owner
-from wellkept.ports import Unembedded, Vector
-from wellkept.ports.memories import SOON
+from wellkept.model.stored import SOON, Unembedded, Vector
 from wellkept.store.engine import RegisteredEmbedder, Unit, Units, queue_texts
 from wellkept.store.tables.knowledge import SHELF
 from wellkept.store.tables.rows import owner_params
@@ -32,9 +31,15 @@ log = logging.getLogger("wellkept")
 
 
 class EmbeddingRows(Units):
-    """Implementation of `ports.EmbeddingStore`."""
+    """The embedder of the stored vectors, and the texts that still wait for one."""
 
     def use_embedder(self, name: str, dimensions: int, *, replaces: Collection[str] = ()) -> None:
+        """Set the embedder whose vectors are written and searched; the first one is recorded.
+
+        If the stored vectors come from one that it `replaces`, they are dropped, as `change_embedder` does.
+
+        Raises: SchemaMismatch when they come from another.
+        """
         active = self._find_active()
         if active is not None and active.name in replaces:
             log.warning(REPLACED, active.name, name)
@@ -52,6 +57,7 @@ class EmbeddingRows(Units):
         self._engine.use_embedder(active)
 
     def change_embedder(self, name: str, dimensions: int) -> None:
+        """Drop the vectors of all other embedders, so that every text waits for this one."""
         active = self._find_active()
         if active is None or (active.name, active.dimensions) != (name, dimensions):
             active = self._register(name, dimensions)
@@ -66,6 +72,7 @@ class EmbeddingRows(Units):
     def list_unembedded(
         self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
     ) -> Sequence[Unembedded]:
+        """List memories by agent and number, then chunks; `after` (the last one of a page) continues a listing."""
         agent, seq = (NO_OWNER, 0) if after is None else (after.owner.agent, after.seq)
         is_past_memories = after is not None and agent == NO_OWNER
 
@@ -82,6 +89,7 @@ class EmbeddingRows(Units):
 
     def list_unembedded_of(self, owner: Owner, *, limit: int) -> Sequence[Unembedded]:
         # Of all users: who asks first embeds for the others, too.
+        """List memories of an agent, the newest first, then chunks of its tenant."""
         place = {"tenant": owner.tenant, "agent": owner.agent, "limit": limit}
         rows = self._read(owner.tenant, lambda unit: unit.all("unembedded_of_agent", **place))
         return [Unembedded(Owner(owner.tenant, agent), *rest) for agent, *rest in rows]
@@ -90,13 +98,17 @@ class EmbeddingRows(Units):
         return self._read(tenant, _count_unembedded)
 
     def list_waiting_tenants(self, until: datetime) -> Sequence[str]:
+        """List the tenants with texts in the queue that are due at `until`."""
         return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_waiting_tenants", until=until))]
 
     def list_queue(self, tenant: str) -> Sequence[int]:
+        """List the ids of a tenant's rows in the queue. Call it before reading the texts, for `settle_queue`."""
         rows = self._read(tenant, lambda unit: unit.all("list_queue", tenant=tenant, limit=MAX_SETTLED))
         return [row[0] for row in rows]
 
     def settle_queue(self, tenant: str, ids: Sequence[int], *, due_at: datetime = SOON) -> int:
+        """Remove rows from the queue; queue the texts that still wait, if any, until `due_at`, and return how many."""
+
         def settle(unit: Unit) -> int:
             unit.run_many("leave_queue", [{"tenant": tenant, "id": id} for id in ids])
             left = _count_unembedded(unit)
@@ -107,6 +119,7 @@ class EmbeddingRows(Units):
         return self._write(tenant, settle)
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
+        """Fill in missing vectors and return how many were set; skip texts edited or deleted since."""
         encoded = self._engine.index.encoded([()] * len(embedded), [vector for _, vector in embedded])
         pairs = zip(embedded, encoded, strict=True)
         entries = [(missing, entry) for (missing, _), entry in pairs if missing.owner.tenant == tenant]

@@ -120,7 +120,7 @@ CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
 
 
 class ErasureRows(AuditRows):
-    """Implementation of `ports.ErasureStore`."""
+    """Erasure of rows without a trace."""
 
     def list_traces(
         self,
@@ -133,6 +133,11 @@ class ErasureRows(AuditRows):
         after: Key = (),
         limit: int = 500,
     ) -> Sequence[Trace]:
+        """List the rows of a table with all their texts, by key, starting after `after`.
+
+        Tables of agents' rows are read for one agent; `session_id` limits the listing to that session, `user` to the
+        rows of that user, or with "" to those of no user.
+        """
         if table == NOTES_FILE:
             return []
         start = after or TABLES[table].start
@@ -143,6 +148,11 @@ class ErasureRows(AuditRows):
         return [_trace_from(table, row) for row in rows]
 
     def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
+        """List the messages, passages and steps that belong to the sessions, documents and workflows in `parents`.
+
+        Their texts are not loaded.
+        """
+
         def read(unit: Unit) -> list[Trace]:
             found = []
             for _, table, keys in _iter_batches((each for each in parents if each.table in CHILDREN), (*CHILDREN,)):
@@ -154,6 +164,10 @@ class ErasureRows(AuditRows):
         return self._read(tenant, read)
 
     def plan_sealing(self, tenant: str, cleared: Sequence[Trace]) -> Sealing | None:
+        """Compute the sealed audit log without the texts of these events, for `erase_traces`.
+
+        This is slow and writes nothing: call it before the transaction.
+        """
         sealing = self._make_sealing(cleared)
         if sealing is not None:
             self._read(tenant, sealing.follow)
@@ -162,6 +176,11 @@ class ErasureRows(AuditRows):
     def erase_traces(
         self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace], *, sealing: object = None
     ) -> Erased:
+        """Delete the `gone` rows with their dependents, and replace the texts of the `cleared` ones by a mark.
+
+        Rows that no longer exist are skipped. An intact audit log stays an intact chain.
+        """
+
         def erase(unit: Unit) -> Erased:
             removed, marked = Counter[str](), Counter[str]()
             self._lock_rows(unit, [*gone, *cleared])
@@ -189,6 +208,8 @@ class ErasureRows(AuditRows):
         return self._write(tenant, erase)
 
     def keep_erased(self, tenant: str, marks: Collection[str], *, now: datetime) -> None:
+        """Remember that rows with these marks were erased. Only salted hashes are stored."""
+
         def keep(unit: Unit) -> None:
             salts = _list_salts(unit) or [secrets.token_hex(SALT_CHARS // 2)]
             hashes = ({"hash": hash_mark(salts[0], mark)} for mark in sorted(marks))
@@ -197,6 +218,8 @@ class ErasureRows(AuditRows):
         self._write(tenant, keep)
 
     def find_erased(self, tenant: str, marks: Collection[str]) -> Mapping[str, datetime]:
+        """Return those of the marks that were erased, and when they last were."""
+
         def find(unit: Unit) -> dict[str, datetime]:
             known = {hash_mark(salt, mark): mark for salt in _list_salts(unit) for mark in marks}
             rows = unit.all("find_erased", tenant=tenant, names=self._engine.texts(list(known))) if known else []
@@ -205,10 +228,15 @@ class ErasureRows(AuditRows):
         return self._read(tenant, find)
 
     def forget_cached(self, tenant: str) -> None:
+        """Drop the cached rows of a tenant."""
         self._words.forget(tenant)
         self._engine.forget(tenant)
 
     def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
+        """Free the bytes of deleted rows; return where some may remain, and until when.
+
+        `compact` rewrites the files while writers wait; None does only what lets them in between.
+        """
         return self._engine.scrub([*TABLES, *DEPENDENT_TABLES], compact=compact)
 
     def _make_sealing(self, cleared: Sequence[Trace]) -> Sealing | None:

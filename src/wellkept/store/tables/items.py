@@ -15,10 +15,11 @@ from wellkept.store.tables.rows import memory_from, owner_params
 
 
 class ItemRows(Units):
-    """Implementation of `ports.ItemStore`."""
+    """Memories that are items. `path` is a namespace as `memory.rules_items` joins it."""
 
     def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
         # Without a user, a key is that of no user.
+        """Return the memory with this key of the owner's user, or else of no user; it may have expired."""
         owners = [owner.of(part.user) for part in owner.parts]
 
         def find(unit: Unit) -> Memory | None:
@@ -28,9 +29,11 @@ class ItemRows(Units):
         return self._read(owner.tenant, find)
 
     def hold_items(self, owner: Owner, *, now: datetime) -> None:
+        """Keep all others from writing items of the agent until this transaction ends."""
         self._write(owner.tenant, lambda unit: hold_agent(unit, owner, now))
 
     def set_item_end(self, memory: Memory) -> None:
+        """Store `expires_at` and `ttl_seconds`. This is no edit, so no version is kept."""
         values = {**owner_params(memory.owner), "seq": memory_seq(memory.id) or 0, "until": memory.expires_at}
 
         def set_end(unit: Unit) -> None:
@@ -44,16 +47,20 @@ class ItemRows(Units):
     def find_item_numbers(
         self, owner: Owner, where: Condition | None, *, now: datetime, limit: int, offset: int = 0
     ) -> Sequence[int]:
+        """Return the numbers of the live items that meet a condition, the last written first."""
         clause = compile_filter(where, self._engine.name, now)
         values = {**owner_params(owner), "now": now, "limit": limit, "offset": offset}
         rows = self._read(owner.tenant, lambda unit: unit.all("item_numbers", clause, **values))
         return [row[0] for row in rows]
 
     def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
+        """List the different paths of live items from `first` to before `last`, in order."""
         values = {**owner_params(owner), "now": now, "first": first, "last": last, "limit": limit}
         return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("item_namespaces", **values))]
 
     def archive_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
+        """Archive expired items and return how many."""
+
         def archive(unit: Unit) -> int:
             place = {**owner_params(owner), "now": now}
             numbers = [seq for (seq,) in unit.all("expired_items", **place, limit=limit)]
@@ -68,6 +75,8 @@ class ItemRows(Units):
         return self._write(owner.tenant, archive)
 
     def delete_ended_items(self, owner: Owner, *, before: datetime, limit: int) -> int:
+        """Delete items that had expired when they were archived, up to `before`; return how many."""
+
         def delete(unit: Unit) -> int:
             rows = unit.all("ended_items", **owner_params(owner), before=before, limit=limit)
             if rows:

@@ -13,7 +13,7 @@ from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.language.text import terms
 from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Chunk, Document, DocumentSize
-from wellkept.ports import Vector
+from wellkept.model.stored import Vector
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Row, Unit, Units
 from wellkept.store.tables.columns import COLUMNS
@@ -31,14 +31,24 @@ STEP = 500
 
 
 class KnowledgeRows(Units):
-    """Implementation of `ports.KnowledgeStore`."""
+    """Documents of a tenant and their passages."""
 
     def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
+        """Add the document, or replace the one with the same id, in one transaction.
+
+        Passages with unchanged text keep their numbers and vectors.
+        """
         return self.prepare_document(document, texts, vectors)()
 
     def prepare_document(
         self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None] = ()
     ) -> Callable[[], Document]:
+        """Compute everything `put_document` stores, and return the function that stores it.
+
+        Call that function inside a transaction; other writers then wait only for the rows.
+
+        Raises: Cancelled, TimedOut.
+        """
         tenant, vectors = document.tenant, vectors or [None] * len(texts)
         index: list[Mapping[str, Any]] = []
         for start in range(0, len(texts), STEP):
@@ -111,6 +121,10 @@ class KnowledgeRows(Units):
         return kept
 
     def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
+        """Lock a document until the transaction ends, so that no other writer changes or creates it; return it if it
+        exists.
+        """
+
         def hold(unit: Unit) -> Row | None:
             unit.put("add_tenant", tenant=tenant, now=now)
             unit.put("add_shelf", tenant=tenant, shelf=SHELF)
@@ -121,12 +135,14 @@ class KnowledgeRows(Units):
         return None if row is None else document_from(row)
 
     def get_document(self, tenant: str, id: str) -> Document:
+        """Return one document. Raises: NotFound."""
         row = self._read(tenant, lambda unit: unit.one("find_document", tenant=tenant, id=id))
         if row is None:
             raise NotFound(NO_SUCH_DOCUMENT)
         return document_from(row)
 
     def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
+        """Return the existing ones of these documents, by id."""
         names = self._engine.texts(list(ids))
         rows = self._read(tenant, lambda unit: unit.all("find_documents", tenant=tenant, ids=names)) if ids else ()
         return {row[1]: document_from(row) for row in rows}
@@ -134,6 +150,7 @@ class KnowledgeRows(Units):
     def list_documents(
         self, tenant: str, *, where: Condition | None = None, after: str = "", limit: int = 100
     ) -> Sequence[Document]:
+        """List documents that meet `where` by id, starting after `after`."""
         params, clause = {"tenant": tenant, "after": after, "limit": limit}, compile_filter(where, self._engine.name)
         rows = self._read(tenant, lambda unit: unit.all("list_documents", clause, **params))
         return [document_from(row) for row in rows]
@@ -141,6 +158,7 @@ class KnowledgeRows(Units):
     def list_documents_by_title(
         self, tenant: str, *, where: Condition | None = None, after: tuple[str, str] = ("", ""), limit: int = 100
     ) -> Sequence[DocumentSize]:
+        """List documents that meet `where` by title, ignoring case, starting after the title and id in `after`."""
         params = {"tenant": tenant, "title": after[0], "after": after[1], "limit": limit}
         clause = compile_filter(where, self._engine.name)
         rows = self._read(tenant, lambda unit: unit.all("list_documents_by_title", clause, **params))
@@ -150,9 +168,12 @@ class KnowledgeRows(Units):
         ]
 
     def count_categories(self, tenant: str) -> Mapping[str, int]:
+        """Count the documents of each category; an empty one stands for none."""
         return dict(map(tuple, self._read(tenant, lambda unit: unit.all("count_categories", tenant=tenant))))
 
     def delete_document(self, tenant: str, id: str) -> None:
+        """Delete a document and its passages. Raises: NotFound."""
+
         def delete(unit: Unit) -> None:
             unit.put("touch_shelf", tenant=tenant, shelf=SHELF)
             if not unit.run("delete_document", tenant=tenant, id=id):
@@ -161,10 +182,12 @@ class KnowledgeRows(Units):
         self._write(tenant, delete)
 
     def list_chunks(self, tenant: str, document_id: str) -> Sequence[Chunk]:
+        """List the passages of a document in order."""
         rows = self._read(tenant, lambda unit: unit.all("list_chunks", tenant=tenant, document_id=document_id))
         return [chunk_from(row) for row in rows]
 
     def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
+        """Return the existing ones of these passages, by number."""
         if not seqs:
             return {}
         numbers = self._engine.numbers(seqs)
@@ -180,6 +203,11 @@ class KnowledgeRows(Units):
         categories: Collection[str] = (),
         where: Condition | None = None,
     ) -> PassageEvidence:
+        """Collect the word occurrences and cosines of all passages of published documents for a question.
+
+        Empty `categories` means all. `where` limits the documents whose passages may be found; the others still count
+        for comparison. A shelf too large for memory is reduced to its best passages.
+        """
         return self._search(tenant).weigh_chunks(tenant, terms, vector, categories=categories, where=where)
 
 

@@ -14,7 +14,7 @@ from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
 from wellkept.memory.rules_conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
-from wellkept.ports import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
+from wellkept.model.stored import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import Clause, compile_filter
 from wellkept.store.engine import Engine, Row, Unit, Units
@@ -61,21 +61,27 @@ class _Known:
 
 
 class MemoryRows(Units):
-    """Implementation of `ports.MemoryStore`."""
+    """Memories of every kind, their history and their search index."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._known: dict[Key, _Known] = {}
 
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
+        """Add a memory and return it with its id.
+
+        The agent is created if necessary. A memory without a vector waits for embedding.
+        """
         return self.add_memories([memory], [vector])[0]
 
     def encode_memories(self, memories: Sequence[Memory], vectors: Vectors = ()) -> Sequence[EncodedMemory]:
+        """Prepare memories before their transaction; return what `add_memories` takes instead of the vectors."""
         words, vectors = [index_terms(each.text) for each in memories], vectors or [None] * len(memories)
         entries = self._engine.index.encoded(words, vectors)
         return [EncodedMemory(memory_values(each, 0), entry) for each, entry in zip(memories, entries, strict=True)]
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Encoded]) -> Sequence[Memory]:
+        """Add memories of one owner in one transaction."""
         if not memories:
             return []
         owner, pairs = memories[0].owner, zip(memories, vectors, strict=True)
@@ -106,12 +112,15 @@ class MemoryRows(Units):
         return self._write(owner.tenant, lambda unit: run_counter(unit, "raise_counter", owner, now, seq=seq))
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
+        """Return one memory. Raises: NotFound."""
         return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
+        """Return the existing ones of these memories, by number."""
         return {row[2]: memory_from(row) for row in self._find_rows(owner, seqs)}
 
     def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
+        """Return the ranking fields of the existing ones of these memories, by number."""
         return {row[2]: summary_from(row) for row in self._find_rows(owner, seqs)}
 
     def _find_rows(self, owner: Owner, seqs: Sequence[int]) -> Sequence[Row]:
@@ -131,6 +140,11 @@ class MemoryRows(Units):
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
+        """List memories that meet the condition `where`, newest first.
+
+        `needle` matches anywhere in the text, ignoring case; `state` None means any; `is_past` leaves out what was not
+        yet true at `now`; `before` starts after that number.
+        """
         if len(owner.parts) > 1:
             # One listing for each user, because an index has the rows of one user in order.
             filters: dict[str, Any] = {"kind": kind, "needle": needle, "where": where, "state": state}
@@ -174,9 +188,17 @@ class MemoryRows(Units):
         return [memory_from(row) for row in found[:limit]]
 
     def approve_notes(self, owner: Owner) -> int:
+        """Trust the notes that came with a workspace file like the user's own; return how many there were.
+
+        Raises: Invalid when the agent has no such file.
+        """
         raise Invalid(NO_WORKSPACE)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
+        """Return the newest live memory of a kind (not an episode) with the same text, ignoring case and white space.
+
+        Inside a transaction, it also keeps other writers from adding one before that transaction ends.
+        """
         values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
         if (unit := self._unit(owner.tenant)) is not None and not self._engine.has_single_writer:
             held, same = ask_agent(unit, owner), unit.ask("find_same_memory", **values)
@@ -189,6 +211,7 @@ class MemoryRows(Units):
         return None if row is None else memory_from(row)
 
     def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
+        """Return the newest episode of a session, if it is among the agent's last few hundred memories."""
         row = self._read(
             owner.tenant, lambda unit: unit.one("last_episode", **owner_params(owner), session_id=session_id)
         )
@@ -197,6 +220,12 @@ class MemoryRows(Units):
     def update_memory(
         self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime, whole: str | None = None
     ) -> Memory:
+        """Replace the stored version that `memory` was made from (`memory.version`), and keep that one as history.
+
+        `whole` is the text that a gist stands for: it stays indexed by the words and the vector of that.
+
+        Raises: NotFound; Conflict when it has been edited since.
+        """
         owner, seq = memory.owner, memory_seq(memory.id) or 0
         row = memory_values(memory, seq)
         words = gist_terms(memory.text, whole) if whole else index_terms(memory.text)
@@ -231,6 +260,10 @@ class MemoryRows(Units):
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
     ) -> Sequence[MemoryVersion]:
+        """List earlier versions of a memory, newest first, starting after version `before`; `limit` None returns all.
+
+        Raises: NotFound.
+        """
         page = {"before": BEHIND_ALL if before is None else before, "limit": BEHIND_ALL if limit is None else limit}
 
         def read(unit: Unit) -> Sequence[Row]:
@@ -240,6 +273,8 @@ class MemoryRows(Units):
         return [version_from(row) for row in self._read(owner.tenant, read)]
 
     def delete_memory(self, owner: Owner, id: str) -> None:
+        """Delete the memory, its history and its index entries. Raises: NotFound."""
+
         def delete(unit: Unit) -> None:
             touch_index(unit, owner)
             if not unit.run("delete_memory", **owner_params(owner), seq=memory_seq(id) or 0):
@@ -248,6 +283,10 @@ class MemoryRows(Units):
         self._write(owner.tenant, delete)
 
     def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
+        """Delete the oldest memories of a kind beyond `keep` and return their ids.
+
+        `is_low_trust` deletes only those that came from neither the user nor an agent, which may be too few.
+        """
         which = {**owner_params(owner), "kind": kind.value}
 
         def prune(unit: Unit) -> Sequence[str]:
@@ -314,6 +353,7 @@ class MemoryRows(Units):
     def search_memories(
         self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
+        """Find live memories that share words with `query`, ranked by BM25."""
         words = terms(query)
         if not words or not kinds:
             return []
@@ -322,11 +362,16 @@ class MemoryRows(Units):
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
+        """Find live memories by cosine similarity to `vector`, nearest first."""
         if not kinds:
             return []
         return self._search(owner.tenant).nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
 
     def sample_vectors(self, owner: Owner, *, limit: int) -> tuple[Sequence[int], Sequence[Vector]]:
+        """Return the numbers and vectors of memories in the search index, evenly spread if there are more than `limit`.
+
+        For one user, that many of the user and that many of nobody. Notes of a workspace's file are left out.
+        """
         return self._search(owner.tenant).sample_vectors(owner, limit)
 
     def weigh_memories(
@@ -340,6 +385,11 @@ class MemoryRows(Units):
         is_past: bool = False,
         where: Condition | None = None,
     ) -> Evidence:
+        """Return the evidence about every live memory for a question with these `terms` and this `vector`.
+
+        `is_past` leaves out what was not yet true at `now`. `where` limits the memories that may be found; the others
+        still count for comparison.
+        """
         search = self._search(owner.tenant)
         if not kinds:
             return Evidence.empty()

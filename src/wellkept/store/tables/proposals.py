@@ -27,12 +27,14 @@ MAX_OPEN = 10_000
 
 
 class ProposalRows(Units):
-    """Implementation of `ports.ProposalStore`.
+    """Consolidation proposals of an agent and their state.
 
     Adding locks the agent, so that concurrent runs do not propose the same fold twice.
     """
 
     def add_proposals(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
+        """Add proposals and return them with their ids; skip those with a memory of another open proposal."""
+
         def add(unit: Unit) -> Sequence[Proposal]:
             if unit.one("hold_agent", **owner_params(owner)) is None:
                 return []
@@ -56,6 +58,7 @@ class ProposalRows(Units):
         return self._write(owner.tenant, add)
 
     def get_proposal(self, owner: Owner, id: str) -> Proposal:
+        """Return one proposal. Raises: NotFound."""
         seq = proposal_seq(id)
         row = self._read(owner.tenant, lambda unit: unit.one("find_proposal", **owner_params(owner), seq=seq or 0))
         if row is None:
@@ -65,6 +68,7 @@ class ProposalRows(Units):
     def list_proposals(
         self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
     ) -> Sequence[Proposal]:
+        """List proposals, newest first, starting after the number `before`; `state` None lists all."""
         values = {"state": "" if state is None else state.value, "before": before or BEHIND_ALL, "limit": limit}
 
         def read(unit: Unit) -> list[list[Proposal]]:
@@ -74,6 +78,10 @@ class ProposalRows(Units):
         return merge_parts(self._read(owner.tenant, read), limit, lambda proposal: proposal_seq(proposal.id) or 0)
 
     def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
+        """Store the decision about a proposal.
+
+        Raises: NotFound; Conflict when it is no longer in the state it `was` in.
+        """
         owner, values = proposal.owner, _proposal_values(proposal) | {"was": was.value}
 
         def decide(unit: Unit) -> Proposal:

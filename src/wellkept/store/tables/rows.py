@@ -28,7 +28,7 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
-from wellkept.ports import MemorySummary
+from wellkept.model.stored import MemorySummary
 from wellkept.store.engine import CHANGED, WAITING, Row, Unit
 from wellkept.store.tables.columns import COLUMNS
 

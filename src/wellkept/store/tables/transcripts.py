@@ -8,7 +8,7 @@ from wellkept.errors import Conflict, NotFound
 from wellkept.language.names import is_session_id
 from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Agent, Message, Owner, Session
-from wellkept.ports import Place
+from wellkept.model.stored import Place
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Row, Unit, Units
 from wellkept.store.tables.agents import make_agent
@@ -19,12 +19,18 @@ NO_SUCH_SESSION = "There is no such session."
 
 
 class TranscriptRows(Units):
-    """Implementation of `ports.TranscriptStore`.
+    """Conversations of agents. Messages are only appended, or removed with their session.
 
     A message's position is its number within the session; the session's row holds the count.
     """
 
     def add_session(self, session: Session, *, claims: bool = False) -> Session:
+        """Add a session; create the agent if necessary.
+
+        With `claims`, details of no user that were stored with its id before get its user.
+
+        Raises: Conflict when the tenant has a session with that id.
+        """
         values = _SESSIONS.render(session)
 
         def add(unit: Unit) -> int:
@@ -41,6 +47,7 @@ class TranscriptRows(Units):
         return session
 
     def get_session(self, owner: Owner, id: str) -> Session:
+        """Return one session. Raises: NotFound."""
         session = self.find_session(owner, id)
         if session is None:
             raise NotFound(NO_SUCH_SESSION)
@@ -51,12 +58,14 @@ class TranscriptRows(Units):
         return None if row is None else _session_from(row)
 
     def find_tenant_session(self, tenant: str, id: str) -> Session | None:
+        """Return the session with that id, of any agent."""
         row = self._read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=_id_param(id)))
         return None if row is None else _session_from(row)
 
     def list_sessions(
         self, owner: Owner, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
     ) -> Sequence[Session]:
+        """List sessions that meet `where`, most recently used first."""
         name, place = ("first_sessions", {}) if before is None else ("sessions_before", _cursor(before))
         clause = compile_filter(where, self._engine.name)
 
@@ -69,18 +78,21 @@ class TranscriptRows(Units):
     def list_tenant_sessions(
         self, tenant: str, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
     ) -> Sequence[Session]:
+        """List sessions of all agents that meet `where`, most recently used first."""
         name, place = ("first_tenant_sessions", {}) if before is None else ("tenant_sessions_before", _cursor(before))
         clause = compile_filter(where, self._engine.name)
         rows = self._read(tenant, lambda unit: unit.all(name, clause, tenant=tenant, **place, limit=limit))
         return [_session_from(row) for row in rows]
 
     def delete_session(self, owner: Owner, id: str) -> None:
+        """Delete the session and its messages. Raises: NotFound."""
         if not self._write(
             owner.tenant, lambda unit: unit.run("delete_session", **owner_params(owner), id=_id_param(id))
         ):
             raise NotFound(NO_SUCH_SESSION)
 
     def add_messages(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> Sequence[Message]:
+        """Append messages and return them with their positions, which have no gaps. Raises: NotFound."""
         now = max((message.created_at for message in messages), default=None)
         if now is None:
             return []
@@ -110,6 +122,8 @@ class TranscriptRows(Units):
     def list_messages(
         self, owner: Owner, session_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Message]:
+        """List messages in order, starting after position `after`; `limit` None returns all. Raises: NotFound."""
+
         def read(unit: Unit) -> Sequence[Row]:
             if unit.one("find_session", **owner_params(owner), id=_id_param(session_id)) is None:
                 raise NotFound(NO_SUCH_SESSION)
@@ -119,6 +133,11 @@ class TranscriptRows(Units):
         return [_message_from(row) for row in self._read(owner.tenant, read)]
 
     def update_summary(self, owner: Owner, session_id: str, summary: str, *, covers: int, instead_of: int) -> Session:
+        """Replace the summary that covered `instead_of` messages by one that covers the first `covers`.
+
+        Raises: NotFound; Conflict when the stored summary covers another number by now.
+        """
+
         def update(unit: Unit) -> Row:
             written = unit.run(
                 "update_summary",

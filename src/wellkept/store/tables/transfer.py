@@ -12,7 +12,8 @@ from wellkept.history.rules_audit import canonical_json
 from wellkept.history.rules_history import history_terms, step_words
 from wellkept.language.text import fold, index_terms, terms
 from wellkept.model import Detail, Json, Owner
-from wellkept.ports import ContentDraft, Vector
+from wellkept.model.stored import Vector
+from wellkept.store.content.content import ContentDraft
 from wellkept.store.engine import Row, Unit
 from wellkept.store.search.words import encode_words
 from wellkept.store.tables import audit, knowledge, workflows
@@ -86,9 +87,14 @@ class _UserRows:
 
 
 class TransferRows(DetailRows):
-    """Implementation of `ports.TransferStore`."""
+    """A whole tenant as engine-independent rows; `docs/transfer.md` describes them."""
 
     def export_rows(self, tenant: str, take: Take, *, user: str | None = None) -> None:
+        """Pass every row, with the name of its table, to `take`, as of one moment.
+
+        Rows come after the rows they refer to. Long texts come in pieces, as rows of `detail_contents`.
+        """
+
         def export(unit: Unit) -> None:
             texts: set[str] = set()
             only = None if user is None else _UserRows(unit, user)
@@ -131,6 +137,7 @@ class TransferRows(DetailRows):
             take(CONTENTS, known | {"problem": str(error)})
 
     def check_row(self, table: str, row: object) -> None:
+        """Check that a row could occur in an export. Raises: Invalid."""
         values = parse_row(BY_NAME[table], row) | {"tenant_id": ""}
         if table in RECORDS:
             try:
@@ -145,6 +152,7 @@ class TransferRows(DetailRows):
         )
 
     def find_rows(self, tenant: str, table: str, rows: Sequence[Json]) -> Sequence[bool | None]:
+        """Return for each row: None if its key is free here, else True if the stored record is the same."""
         known = BY_NAME[table]
         parsed = [parse_row(known, row) for row in rows]
 
@@ -163,6 +171,13 @@ class TransferRows(DetailRows):
         vectors: Sequence[Vector | None] = (),
         text: ContentDraft | None = None,
     ) -> int:
+        """Add the rows with free keys, all or none, with the `text` they refer to; return how many were added.
+
+        Memories and passages bring their vectors. Passages and steps get new numbers where theirs are taken. Events are
+        stored unchanged, so they must follow the existing ones.
+
+        Raises: Conflict.
+        """
         values = [parse_row(BY_NAME[table], row) | {"tenant_id": tenant} for row in rows]
         if text is not None:
             text.seal()
@@ -244,6 +259,8 @@ class TransferRows(DetailRows):
         return added
 
     def last_imported(self, tenant: str, log: str) -> int:
+        """Return the highest number in log `log` among the events copied from it."""
+
         def find(unit: Unit) -> int:
             last = id = 0
             while rows := unit.all("events_after", tenant=tenant, id=id, limit=LOG_PAGE):
@@ -258,6 +275,7 @@ class TransferRows(DetailRows):
         return self._read_sealed(tenant, find)
 
     def count_events(self, tenant: str) -> int:
+        """Return the number of the last audit event."""
         row = self._read_sealed(tenant, lambda unit: unit.one("audit_head", tenant=tenant))
         return 0 if row is None else int(row[0])
 

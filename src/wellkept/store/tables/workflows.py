@@ -17,12 +17,13 @@ NO_SUCH_WORKFLOW = "There is no such workflow."
 
 
 class WorkflowRows(WordSearchRows):
-    """Implementation of `ports.WorkflowStore`.
+    """Workflows and their steps, readable by every agent of the tenant.
 
     The tenant's shelf row numbers the steps; adding one locks it until commit.
     """
 
     def add_workflow(self, workflow: Workflow) -> Workflow:
+        """Add a workflow. Raises: Conflict when the tenant has a workflow with that id."""
         values = {
             "tenant_id": workflow.tenant,
             "id": workflow.id,
@@ -39,12 +40,15 @@ class WorkflowRows(WordSearchRows):
         return workflow
 
     def get_workflow(self, tenant: str, id: str) -> Workflow:
+        """Return one workflow. Raises: NotFound."""
         row = self._read(tenant, lambda unit: unit.one("find_workflow", tenant=tenant, id=id))
         if row is None:
             raise NotFound(NO_SUCH_WORKFLOW)
         return workflow_from(row)
 
     def find_workflow(self, tenant: str, name: str) -> Workflow | None:
+        """Return the workflow with this id, or else the newest with this name."""
+
         def find(unit: Unit) -> Row | None:
             by_id = unit.one("find_workflow", tenant=tenant, id=name)
             return by_id if by_id is not None else unit.one("find_workflow_named", tenant=tenant, name=name)
@@ -53,10 +57,15 @@ class WorkflowRows(WordSearchRows):
         return None if row is None else workflow_from(row)
 
     def list_workflows(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Workflow]:
+        """List workflows by id, starting after `after`."""
         rows = self._read(tenant, lambda unit: unit.all("list_workflows", tenant=tenant, after=after, limit=limit))
         return [workflow_from(row) for row in rows]
 
     def add_step(self, step: WorkflowStep) -> WorkflowStep:
+        """Append a step to its workflow and return it with its position.
+
+        Raises: NotFound when there is no such workflow.
+        """
         tenant, words = step.tenant, encode_words(history_terms(step_words(step)))
 
         def add(unit: Unit) -> WorkflowStep:
@@ -77,6 +86,8 @@ class WorkflowRows(WordSearchRows):
         return self._write(tenant, add)
 
     def list_steps(self, tenant: str, workflow_id: str, *, after: int = 0, limit: int = 100) -> Sequence[WorkflowStep]:
+        """List steps in order, starting after the position `after`. Raises: NotFound."""
+
         def read(unit: Unit) -> Sequence[Row]:
             if unit.one("find_workflow", tenant=tenant, id=workflow_id) is None:
                 raise NotFound(NO_SUCH_WORKFLOW)
@@ -85,6 +96,7 @@ class WorkflowRows(WordSearchRows):
         return [step_from(row) for row in self._read(tenant, read)]
 
     def find_steps(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, WorkflowStep]:
+        """Return the existing ones of these steps, by number."""
         if not seqs:
             return {}
         numbers = self._engine.numbers(seqs)
@@ -92,6 +104,10 @@ class WorkflowRows(WordSearchRows):
         return {row[0]: step_from(row[1:]) for row in rows}
 
     def search_steps(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
+        """Find steps that share words with `query` among the newest `history.rules_history.MAX_SEARCHED`, best first.
+
+        Scored like events.
+        """
         return self._search_words(tenant, STEPS, history_terms(query), limit=limit)
 
 

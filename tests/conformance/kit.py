@@ -1,23 +1,21 @@
-"""Contract of `ports.Store` as a pytest class, for authors of other back ends.
-
-Subclass `StoreConformance` in a test module and give it a fixture `make_store` that returns a function, which opens a
-store. Each test works in tenants of its own, so the stores may share one database.
-"""
+"""Contract of agents and keys in a store, as classes that the tests of each engine subclass."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import Agent, ApiKey, AuditEvent, KeyScope, Kind, Memory, Origin, Owner, Session
-from wellkept.ports import Store
-from wellkept.ports.history import ConsoleLogin
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
+from wellkept.model.stored import ConsoleLogin
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 EARLIER = NOW - timedelta(days=1)
@@ -49,36 +47,10 @@ def ids(memories: Iterable[Memory]) -> list[str]:
     return [memory.id for memory in memories]
 
 
-class StoreFixtures:
-    """Fixtures of the contract: a store, and owners nobody else has."""
-
-    @pytest.fixture
-    def store(self, make_store: Callable[[], Store]) -> Iterator[Store]:
-        """A store, closed after the test."""
-        store = make_store()
-        yield store
-        store.close()
-
-    @pytest.fixture
-    def ann(self) -> Owner:
-        """An agent of a tenant of its own."""
-        return owner("ann")
-
-    @pytest.fixture
-    def bob(self, ann: Owner) -> Owner:
-        """Another agent of ann's tenant."""
-        return Owner(ann.tenant, "bob")
-
-    @pytest.fixture
-    def stranger(self) -> Owner:
-        """An agent called ann as well, of another tenant."""
-        return owner("ann")
-
-
 class AgentConformance:
-    """Contract of `ports.AgentStore`."""
+    """Contract of `SqlStore`."""
 
-    def test_an_agent_comes_back_as_it_was_added(self, store: Store, ann: Owner) -> None:
+    def test_an_agent_comes_back_as_it_was_added(self, store: SqlStore, ann: Owner) -> None:
         added = store.add_agent(
             agent(
                 ann,
@@ -96,25 +68,25 @@ class AgentConformance:
 
         assert store.get_agent(ann) == store.find_agent(ann) == added
 
-    def test_an_agent_is_added_once(self, store: Store, ann: Owner) -> None:
+    def test_an_agent_is_added_once(self, store: SqlStore, ann: Owner) -> None:
         first = store.add_agent(agent(ann))
 
         with pytest.raises(Conflict, match="'ann'"):
             store.add_agent(agent(ann, name="Another"))
         assert store.get_agent(ann) == first
 
-    def test_the_same_id_is_free_in_another_tenant(self, store: Store, ann: Owner, stranger: Owner) -> None:
+    def test_the_same_id_is_free_in_another_tenant(self, store: SqlStore, ann: Owner, stranger: Owner) -> None:
         store.add_agent(agent(ann, name="Ours"))
         store.add_agent(agent(stranger, name="Theirs"))
 
         assert store.get_agent(ann).name == "Ours"
 
-    def test_get_raises_where_find_returns_none(self, store: Store, ann: Owner) -> None:
+    def test_get_raises_where_find_returns_none(self, store: SqlStore, ann: Owner) -> None:
         assert store.find_agent(ann) is None
         with pytest.raises(NotFound, match=r"^There is no such agent\.$"):
             store.get_agent(ann)
 
-    def test_agents_are_listed_by_id_in_pages(self, store: Store) -> None:
+    def test_agents_are_listed_by_id_in_pages(self, store: SqlStore) -> None:
         tenant = owner().tenant
         for name in ("cleo", "ann", "bob", "Zoe"):
             store.add_agent(agent(Owner(tenant, name)))
@@ -124,7 +96,7 @@ class AgentConformance:
 
         assert first + rest == ["Zoe", "ann", "bob", "cleo"]
 
-    def test_an_update_changes_all_but_the_beginning(self, store: Store, ann: Owner) -> None:
+    def test_an_update_changes_all_but_the_beginning(self, store: SqlStore, ann: Owner) -> None:
         store.add_agent(agent(ann))
 
         store.update_agent(agent(ann, name="New", tools=("a",), is_active=False, created_at=LATER, updated_at=LATER))
@@ -132,23 +104,23 @@ class AgentConformance:
         stored = store.get_agent(ann)
         assert stored == agent(ann, name="New", tools=("a",), is_active=False, created_at=NOW, updated_at=LATER)
 
-    def test_updating_a_missing_agent_makes_none(self, store: Store, ann: Owner) -> None:
+    def test_updating_a_missing_agent_makes_none(self, store: SqlStore, ann: Owner) -> None:
         with pytest.raises(NotFound):
             store.update_agent(agent(ann))
         assert store.find_agent(ann) is None
 
-    def test_an_update_leaves_the_counter_alone(self, store: Store, ann: Owner) -> None:
+    def test_an_update_leaves_the_counter_alone(self, store: SqlStore, ann: Owner) -> None:
         store.add_memory(note("one", ann))
         store.update_agent(replace(store.get_agent(ann), name="New"))
 
         assert store.add_memory(note("two", ann)).id == "m-2"
 
-    def test_the_first_memory_makes_the_agent(self, store: Store, ann: Owner) -> None:
+    def test_the_first_memory_makes_the_agent(self, store: SqlStore, ann: Owner) -> None:
         store.add_memory(note("hello", ann))
 
         assert store.get_agent(ann) == agent(ann, name="ann")
 
-    def test_deleting_an_agent_takes_all_it_owns(self, store: Store, ann: Owner, bob: Owner) -> None:
+    def test_deleting_an_agent_takes_all_it_owns(self, store: SqlStore, ann: Owner, bob: Owner) -> None:
         mine = store.add_memory(note("apples", ann))
         store.update_memory(replace(mine, text="pears"), replaced_at=LATER)
         store.add_memory(note("pears", bob))
@@ -162,7 +134,7 @@ class AgentConformance:
             store.list_versions(ann, mine.id)
         assert ids(store.list_memories(bob, now=NOW)) == ["m-1"]
 
-    def test_an_agent_that_comes_back_knows_nothing_of_its_former_life(self, store: Store, ann: Owner) -> None:
+    def test_an_agent_that_comes_back_knows_nothing_of_its_former_life(self, store: SqlStore, ann: Owner) -> None:
         store.add_memory(note("apples", ann))
         assert store.search_memories(ann, "apples", kinds=ALL_KINDS, now=NOW)
 
@@ -172,14 +144,14 @@ class AgentConformance:
         assert store.search_memories(ann, "apples", kinds=ALL_KINDS, now=NOW) == []
         assert store.search_memories(ann, "pears", kinds=ALL_KINDS, now=NOW)
 
-    def test_an_agent_is_deleted_once(self, store: Store, ann: Owner) -> None:
+    def test_an_agent_is_deleted_once(self, store: SqlStore, ann: Owner) -> None:
         store.add_agent(agent(ann))
         store.delete_agent(ann)
 
         with pytest.raises(NotFound):
             store.delete_agent(ann)
 
-    def test_counts_name_every_kind_and_leave_out_the_archived(self, store: Store, ann: Owner, bob: Owner) -> None:
+    def test_counts_name_every_kind_and_leave_out_the_archived(self, store: SqlStore, ann: Owner, bob: Owner) -> None:
         store.add_memory(note("a", ann))
         store.add_memory(note("b", ann))
         store.add_memory(note("past", ann, kind=Kind.JOURNAL, expires_at=NOW))
@@ -188,7 +160,7 @@ class AgentConformance:
 
         assert store.count_memories(ann) == {**dict.fromkeys(Kind, 0), Kind.JOURNAL: 1, Kind.NOTE: 2}
 
-    def test_memories_of_many_agents_are_counted_at_once(self, store: Store) -> None:
+    def test_memories_of_many_agents_are_counted_at_once(self, store: SqlStore) -> None:
         tenant = owner().tenant
         for name, count in (("ann", 2), ("bob", 1), ("cleo", 3)):
             for _ in range(count):
@@ -200,7 +172,7 @@ class AgentConformance:
         assert all(set(each) == set(Kind) for each in counts.values())
         assert store.count_memories_by_agent(tenant, []) == {}
 
-    def test_records_are_counted_by_day(self, store: Store, ann: Owner, bob: Owner) -> None:
+    def test_records_are_counted_by_day(self, store: SqlStore, ann: Owner, bob: Owner) -> None:
         yesterday, long_ago = NOW - timedelta(days=1), NOW - timedelta(days=99)
         soon = store.add_memory(note("a", ann, created_at=NOW, expires_at=NOW + timedelta(days=2)))
         sooner = store.add_memory(note("b", bob, created_at=yesterday, expires_at=NOW + timedelta(days=1)))
@@ -234,7 +206,7 @@ class AgentConformance:
         assert (counted.proposals, counted.prompts) == ({}, ())
         assert [(each.owner.agent, each.id) for each in counted.expiring] == [("bob", sooner.id), ("ann", soon.id)]
 
-    def test_users_are_counted_with_their_records(self, store: Store, ann: Owner, bob: Owner) -> None:
+    def test_users_are_counted_with_their_records(self, store: SqlStore, ann: Owner, bob: Owner) -> None:
         for home, user in ((ann, "u-1"), (ann, "u-1"), (bob, "u-1"), (ann, "u-2"), (ann, None)):
             store.add_memory(note("x", home, user=user))
         store.add_session(Session(id="s-1", owner=ann, user="u-3", created_at=NOW, updated_at=NOW))
@@ -245,16 +217,16 @@ class AgentConformance:
         assert [each.user for each in store.count_users(ann.tenant, after="u-1", limit=1)] == ["u-2"]
         assert [(each.user, each.memories) for each in store.count_users(ann.tenant, agents=["bob"])] == [("u-1", 1)]
 
-    def test_the_database_has_a_size(self, store: Store, ann: Owner) -> None:
+    def test_the_database_has_a_size(self, store: SqlStore, ann: Owner) -> None:
         store.add_agent(agent(ann))
 
         assert store.count_bytes() > 10_000
 
 
 class KeyConformance:
-    """Contract of `ports.KeyStore`."""
+    """Contract of `SqlStore`."""
 
-    def test_a_key_comes_back_as_it_was_added(self, store: Store, ann: Owner) -> None:
+    def test_a_key_comes_back_as_it_was_added(self, store: SqlStore, ann: Owner) -> None:
         limits = {"agents": ("atlas", "börse"), "trust": Origin.TOOL}
         key = api_key("k1", ann.tenant, scope=KeyScope.OPERATOR, name="CI 'ü'", expires_at=LATER, **limits)
 
@@ -262,13 +234,13 @@ class KeyConformance:
         assert store.find_key(ann.tenant, "k1") == (key, "hash")
         assert store.list_keys(ann.tenant) == [key]
 
-    def test_keys_are_listed_oldest_first(self, store: Store, ann: Owner) -> None:
+    def test_keys_are_listed_oldest_first(self, store: SqlStore, ann: Owner) -> None:
         for id, created_at in (("b", NOW), ("c", EARLIER), ("a", NOW)):
             store.add_key(api_key(id, ann.tenant, created_at=created_at), "hash")
 
         assert [key.id for key in store.list_keys(ann.tenant)] == ["c", "a", "b"]
 
-    def test_an_id_is_used_once_in_a_tenant(self, store: Store, ann: Owner, stranger: Owner) -> None:
+    def test_an_id_is_used_once_in_a_tenant(self, store: SqlStore, ann: Owner, stranger: Owner) -> None:
         store.add_key(api_key("k1", ann.tenant), "hash")
 
         with pytest.raises(Conflict, match="already"):
@@ -276,7 +248,7 @@ class KeyConformance:
         store.add_key(api_key("k1", stranger.tenant), "another")
         assert store.find_key(ann.tenant, "k1") == (api_key("k1", ann.tenant), "hash")
 
-    def test_a_revoked_key_stays_revoked_since_then(self, store: Store, ann: Owner) -> None:
+    def test_a_revoked_key_stays_revoked_since_then(self, store: SqlStore, ann: Owner) -> None:
         key = store.add_key(api_key("k1", ann.tenant), "hash")
 
         store.revoke_key(ann.tenant, "k1", at=NOW)
@@ -286,7 +258,7 @@ class KeyConformance:
         with pytest.raises(NotFound, match=r"^There is no such key\.$"):
             store.revoke_key(ann.tenant, "k2", at=NOW)
 
-    def test_the_last_use_is_kept(self, store: Store, ann: Owner) -> None:
+    def test_the_last_use_is_kept(self, store: SqlStore, ann: Owner) -> None:
         for id in ("k1", "k2", "k3"):
             store.add_key(api_key(id, ann.tenant), "hash")
 
@@ -294,7 +266,7 @@ class KeyConformance:
 
         assert [key.last_used_at for key in store.list_keys(ann.tenant)] == [LATER, None, LATER]
 
-    def test_keys_are_listed_in_pages(self, store: Store, ann: Owner) -> None:
+    def test_keys_are_listed_in_pages(self, store: SqlStore, ann: Owner) -> None:
         made = [store.add_key(replace(api_key(id, ann.tenant), created_at=at), "hash") for id, at in MADE]
 
         assert store.list_keys(ann.tenant) == made
@@ -303,7 +275,7 @@ class KeyConformance:
         assert pages == [made[1:3], made[2:4], made[3:], []]
         assert store.list_keys(ann.tenant, after=(NOW, "k2b")) == made[2:]  # where none is
 
-    def test_a_login_is_found_by_its_hash_in_its_tenant(self, store: Store, ann: Owner, stranger: Owner) -> None:
+    def test_a_login_is_found_by_its_hash_in_its_tenant(self, store: SqlStore, ann: Owner, stranger: Owner) -> None:
         login = ConsoleLogin(tenant=ann.tenant, hash="a", key_id="k1", expires_at=LATER)
         store.add_login(login, at=NOW, most=10)
 
@@ -313,14 +285,14 @@ class KeyConformance:
         assert store.delete_logins(ann.tenant, "a") == 1
         assert store.find_login(ann.tenant, "a") is None
 
-    def test_a_link_is_taken_once(self, store: Store, ann: Owner) -> None:
+    def test_a_link_is_taken_once(self, store: SqlStore, ann: Owner) -> None:
         link = ConsoleLogin(tenant=ann.tenant, hash="a", key_id="k1", expires_at=LATER, is_link=True)
         store.add_login(link, at=NOW, most=10)
 
         assert store.find_login(ann.tenant, "a") is None
         assert [store.take_link(ann.tenant, "a") for _ in range(2)] == [link, None]
 
-    def test_expired_and_excess_logins_make_room(self, store: Store, ann: Owner) -> None:
+    def test_expired_and_excess_logins_make_room(self, store: SqlStore, ann: Owner) -> None:
         for hash, at in (("a", EARLIER), ("b", NOW), ("c", LATER)):
             expires_at = NOW if hash == "a" else LATER + (LATER - NOW)
             store.add_login(
@@ -334,12 +306,8 @@ class KeyConformance:
         assert [store.find_login(ann.tenant, each) is None for each in "bcd"] == [True, False, False]
         assert store.delete_logins(ann.tenant) == 2
 
-    def test_a_key_is_a_tenants_first_row(self, store: Store, ann: Owner) -> None:
+    def test_a_key_is_a_tenants_first_row(self, store: SqlStore, ann: Owner) -> None:
         """So that maintenance and export find the tenant."""
         store.add_key(api_key("k1", ann.tenant), "hash")
 
         assert ann.tenant in store.list_tenants()
-
-
-class StoreConformance(StoreFixtures, AgentConformance, KeyConformance):
-    """The contract that this module knows: agents, their memories in lists and searches, and keys."""

@@ -1,4 +1,4 @@
-"""Protocols for embedders, token counters, language models and the clock."""
+"""Protocols that others can implement: embedders, token counters, language models and clocks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from wellkept.model import Json
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-Vector: TypeAlias = "NDArray[np.float32]"
-"""Embedding of one text, a unit vector."""
-
-Vectors: TypeAlias = "Sequence[Vector | None]"
-"""Vectors of several texts; None where one is computed later. Empty: all are."""
-
-EmbedTexts: TypeAlias = "Callable[[Sequence[str]], Sequence[Vector | None]]"
-"""Function that returns a vector for each text; None where it is computed later."""
 
 Clock: TypeAlias = Callable[[], datetime]
 """Function that returns the time, aware and in UTC."""
