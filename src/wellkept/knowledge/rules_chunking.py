@@ -21,7 +21,7 @@ VERSION = "2"
 TARGET = 900
 CAP = 1350
 OVERLAP = 80
-"""Sizes in characters, tuned on questions about real documentation: docs/decisions.md."""
+"""Sizes in characters, tuned on questions about real documentation: decisions/."""
 
 MAX_NAME = 80
 MAX_TITLE = 160

@@ -57,7 +57,7 @@ def use_one_thread_each() -> None:
     """Make numeric libraries multiply on the calling thread, unless the user has set a number of threads.
 
     For programs of our own, such as `wellkept serve`: idle library threads spin and take processor time from others.
-    How much depends on the load of the machine; docs/decisions.md has figures.
+    How much depends on the load of the machine; decisions/ has figures.
     """
     for name in VARIABLES:
         os.environ.setdefault(name, "1")
