@@ -13,6 +13,12 @@ SYLLABLES = [first + second for first in "bdklmnrstvz" for second in "aeiou"]
 PARTS = "donau dampf schiff kapitän mütze fabrik halle tor wächter haus dach rinne blech schere leder tasche".split()
 CYRILLIC = "ва ле ра ми на то ся ко ри да ев ин ов ск ба гу за ло пе ту".split()
 KANJI = "田中山川本村高木林森石原松竹梅井上下野島崎藤佐伊加斎渡辺近遠東西南北"
+SURNAMES = "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗"
+CHINESE_GIVEN = "伟芳娜敏静丽强磊军洋勇艳杰娟涛明超秀霞平刚桂英华文建国玉兰红梅海燕志新春雷晓东"
+KOREAN = "김이박최정강조윤장임한오서신권황안송류홍"
+KOREAN_GIVEN = "민서지현수영은준하도유진성재아윤채우호연빈"
+ARABIC = "بتجدرسعفقلمنهوي"
+DEVANAGARI = [first + second for first in "कगचजटडतदनपबमयरलवसह" for second in "ािीुेो"]
 GIVEN = "美咲翔太陽子健一花恵真由里奈大輔直樹"
 
 
@@ -105,6 +111,43 @@ SHAPES: Mapping[str, Shape] = {
         lambda rng: f"{syllables(rng, CYRILLIC, 2, 3).title()} {syllables(rng, CYRILLIC, 3, 4).title()}",
         RUSSIAN,
         ("Что прислала {}?", "Кто такая {}?"),
+    ),
+    "german questions": Shape(
+        lambda rng: syllables(rng, SYLLABLES, 3, 4).title(),
+        ("Mittagessen mit {} am Bahnhof", "Gestern hat {} den Vertrag geschickt"),
+        ("Was hat {} gesagt?", "Was ist mit {} passiert?", "Was wissen wir über {}?"),
+    ),
+    "handles": Shape(
+        lambda rng: f"@{syllables(rng, SYLLABLES, 3, 4)}",
+        ("Asked {} for a review", "{} joined the team"),
+        ASK_PERSON,
+    ),
+    "plates": Shape(
+        lambda rng: (
+            f"{''.join(rng.choices('ABCDEF', k=2))}-{''.join(rng.choices('KLMN', k=2))} {rng.randrange(10, 9999)}"
+        ),
+        ("Plate {} blocks the gate", "The car with plate {} is gone"),
+        ASK,
+    ),
+    "arabic": Shape(
+        lambda rng: "".join(rng.choices(ARABIC, k=6)),
+        ("تحدثت مع {} عن العقد", "أرسل {} العرض"),
+        ("ماذا تعرف عن {}؟", "هل قال {} شيئا؟"),
+    ),
+    "hindi": Shape(
+        lambda rng: "".join(rng.choices(DEVANAGARI, k=4)),
+        ("{} ने अनुबंध भेजा", "कल {} से मुलाकात हुई"),
+        ("{} के बारे में क्या पता है?", "{} ने क्या कहा?"),
+    ),
+    "chinese": Shape(
+        lambda rng: rng.choice(SURNAMES) + "".join(rng.sample(CHINESE_GIVEN, 2)),
+        ("昨天和{}一起吃饭", "{}寄来了合同"),
+        ("你还记得{}吗？", "{}是谁？"),
+    ),
+    "korean": Shape(
+        lambda rng: rng.choice(KOREAN) + "".join(rng.sample(KOREAN_GIVEN, 2)),
+        ("회의에서 {} 씨를 만났다", "{} 님이 계약서를 보냈다"),
+        ("{} 씨 기억나?", "{} 님은 누구야?"),
     ),
     "japanese": Shape(
         lambda rng: "".join(rng.sample(KANJI, 2)) + "".join(rng.sample(GIVEN, 2)),

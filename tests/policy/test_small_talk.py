@@ -11,6 +11,19 @@ import pytest
 from wellkept.memory.rules_chatter import is_small_talk
 
 SAID = """
+Erzähl mir einen Witz
+Raconte-moi une blague
+Você pode me ajudar com uma coisa?
+Kun je me ergens mee helpen?
+Możesz mi w czymś pomóc?
+Kan du hjälpa mig med något?
+Bana yardım eder misin?
+Привет, как дела?
+هل يمكنك مساعدتي؟
+क्या आप मेरी मदद कर सकते हैं?
+ちょっと手伝ってくれる？
+你能帮我个忙吗？
+좀 도와줄 수 있어?
 Can you help me with something?
 You're awesome
 Sorry, I was away for a minute

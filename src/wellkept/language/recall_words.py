@@ -15,6 +15,7 @@ SELF_WORDS = frozenset(_SOURCE["self_words"].split())
 TIME_WORDS = frozenset(_SOURCE["time_words"].split())
 NUMBER_WORDS = frozenset(_SOURCE["number_words"].split())
 NOUN_LANGUAGE_WORDS = frozenset(_SOURCE["noun_language_words"].split())
+SMALL_TALK = frozenset(" ".join(_SOURCE["small_talk"].split()).split(", "))
 LIGHT_WORDS: str = _SOURCE["light_words"]
 ASKS_TIME = re.compile(_SOURCE["asks_time"])
 ASKS_NUMBER = re.compile(_SOURCE["asks_number"])

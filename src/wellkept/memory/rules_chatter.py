@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from wellkept.language.entries import Lexicon, split_words
 from wellkept.language.languages import ANY, LEXICONS, find_language, index_phrases, match_phrase
+from wellkept.language.recall_words import SMALL_TALK as OTHER_SMALL_TALK
 
 MAX_CHARS = 600
 """Maximum length of chatter; a longer text says something."""
@@ -34,13 +35,13 @@ BARE = split_words(
 )
 """Small talk that is none beside a word that could be meant: "next" alone, but not "next trip"."""
 
-SMALL_TALK = index_phrases(ANY.small_talk)
 PHRASES = {lexicon.code: index_phrases(lexicon.phrases) for lexicon in (*LEXICONS, ANY)}
 
 # A name that some programs put before each message of a chat.
 _LABEL = re.compile(r"[A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}: ")
 _TOKEN = re.compile(r"[^\W_]+(?:['-][^\W_]+)*|[,.!?;:…\n]")
 _DIGIT = re.compile(r"\d")
+SMALL_TALK = index_phrases(ANY.small_talk | {" ".join(_TOKEN.findall(phrase)) for phrase in OTHER_SMALL_TALK})
 _PUNCTUATION = frozenset(",.!?;:…\n")
 _SENTENCE_ENDS = frozenset(".!?…\n")
 

@@ -14,6 +14,7 @@ An ordinary word is not rare, however few records of a small store hold it: "sty
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, pairwise
@@ -52,7 +53,9 @@ RELEVANCE_OF_NUMBERED = 0.9
 Of those that alone held a name of the question, about every second answered it in conversations (REALTALK, LoCoMo).
 """
 
-_WORD = rf"[^\W{UNSPACED}]+"
+# Vowel signs of Indic scripts and points of Hebrew and Arabic belong to the word, though they are no letters.
+_SIGNS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+_WORD = rf"(?:[^\W{UNSPACED}]|[{_SIGNS}])+"
 _JOINERS = r"-./:@+&#\\'’"
 _TOKEN = re.compile(rf"{_WORD}(?:[{_JOINERS}]{{1,3}}{_WORD})*")
 _POSSESSIVE = re.compile(r"['’]s$")
@@ -62,12 +65,28 @@ _QUANTITY = re.compile(
 )
 _ROUND_OR_YEAR = re.compile(r"[1-9]0{1,3}|(?:19|20)\d\d")
 _DIGIT = re.compile(r"\d")
+_SPACED_IDENTIFIER = re.compile(r"(?<![\w-])(?:[A-Z0-9-]{2,12} ){1,7}(?=[A-Z-]*\d)[A-Z0-9-]{1,12}(?![\w-])")
+"""An identifier that is written with spaces, such as the number plate "FF-MK 1907"."""
+
 _SENTENCE_START = re.compile(r"(?:^|[.?!:;\n(\"“„«])\s*$")
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}々]{{2,20}}")
 _CALLED = re.compile(
     r"([\u4e00-\u9fff々]{2,6}|[\u30a1-\u30fa・ー]{2,16})(?:さん|さま|様|くん|君|ちゃん|氏|先生|部長|課長|社長|女士|小姐|经理)"
-    r"|([\uac00-\ud7af]{2,5}?)(?: ?씨|님)"
+    r"|([\uac00-\ud7af]{2,5}?)(?: ?(?:씨|님))"
 )
+_SURNAMES = (
+    "王李张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱高林何郭马馬罗羅梁宋郑鄭谢謝韩韓唐冯馮于董萧程曹袁邓鄧许許傅沈曾彭吕"
+    "苏蘇卢盧蒋蔣蔡贾丁魏薛叶葉阎余潘杜戴夏钟鍾汪田任姜范方石姚谭廖邹熊金陆陸郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤"
+)
+_FULL_NAME = re.compile(rf"(?=([{_SURNAMES}][\u4e00-\u9fff]{{2}}))")
+"""A Chinese family name and two more characters, wherever one stands."""
+
+_DETERMINED = re.compile(
+    r"\b(?:d(?:er|ie|as|en|em|es)|(?:k?ein|[mds]ein|ihr|unser|eu(?:er|r)|dies|jed|jen|welch|manch|viel|alle)(?:e[nmrs]?)?"
+    r"|zu[mr]|beim|[ia]m|vom|[ia]ns|\d+)(?:\s+[a-zäöüß]+e[nmrs]?)?\s+$",
+    re.IGNORECASE,
+)
+"""The end of a German text after which a word with a capital is an ordinary noun."""
 
 MIN_ACRONYM = 4
 """Letters from which a word in capitals is a rare one (EPIPE) and not a common abbreviation (TV, USA)."""
@@ -83,6 +102,7 @@ class RareWord(NamedTuple):
     is_identifier: bool = False  # a few records may hold it, not only one
     is_maybe_name: bool = False  # rare only if the record that holds it writes it as a name
     least: int = 0  # records that there must be
+    is_doubtful: bool = False  # counts only if one record holds all such words of the question
     parts: tuple[RareWord, ...] = ()  # names in a full name, which count if no record holds all of it
 
 
@@ -106,24 +126,33 @@ def _find_all(text: str, tokens: Sequence[tuple[int, str]]) -> Iterator[RareWord
     bare = text.strip(" \t?!.,;:()\"'“”„«»¿¡？！。")
     is_lone = len(tokens) == 1 and tokens[0][1] == bare
     names, others = _find_names(text, tokens), list[RareWord]()
-    is_shouted = text.isupper()
+    is_shouted = text.isupper() and len(tokens) > 3
     for start, token in tokens:
         is_word = token.isalpha()
-        if not is_word and _is_identifier(token, is_marked=is_lone or text[start - 1 : start] == "#"):
+        before = text[max(0, start - 1) : start]
+        is_handle = before == "@" and len(token) > 1
+        if is_handle or (not is_word and _is_identifier(token, is_marked=is_lone or before == "#")):
             yield RareWord(token, is_identifier=True)
         elif start in names:
             yield names[start]
         elif not is_shouted and _is_coined(token):
-            yield RareWord(token)
+            yield RareWord(token, is_identifier=token.isupper() and "-" in token)
         elif is_lone:
             yield RareWord(token, least=LARGE_STORE)
         elif is_word and len(token) > 3 and token.islower() and token not in _ordinary_words():
             others.append(RareWord(token, is_maybe_name=True, least=LARGE_STORE))
+        elif len(token) > 2 and _has_no_case(token) and token not in _ordinary_words():
+            others.append(RareWord(token, is_maybe_name=True, is_doubtful=True, least=LARGE_STORE))
     if not text.isascii():
         for match in _CALLED.finditer(text):
             yield RareWord(match[1] or match[2])
+        others += [
+            RareWord(match[1], is_maybe_name=True, is_doubtful=True, least=LARGE_STORE)
+            for match in _FULL_NAME.finditer(text)
+        ]
         if not tokens and _UNSPACED_RUN.fullmatch(bare):
             yield RareWord(bare, least=LARGE_STORE)
+    yield from (RareWord(run, is_identifier=True) for run in _SPACED_IDENTIFIER.findall(text))
     yield from others
 
 
@@ -187,6 +216,8 @@ def _find_names(text: str, tokens: Sequence[tuple[int, str]]) -> dict[int, RareW
         elif has_capital_nouns:
             if len(run[0][1]) >= MIN_COMPOUND:
                 found[first] = RareWord(run[0][1])
+            elif not _SENTENCE_START.search(text[:first]) and not _DETERMINED.search(text[:first]):
+                found[first] = RareWord(run[0][1], is_maybe_name=True, is_doubtful=True, least=LARGE_STORE)
         elif not _SENTENCE_START.search(text[:first]) or text[end : end + 2] in ("'s", "’s"):
             found[first] = RareWord(run[0][1])
     return found
@@ -218,7 +249,7 @@ def nominate(
         most = MAX_READ if word.is_identifier or len(wanted) > 1 else 1 if word.is_maybe_name else FEW
         if len(rows) <= most:
             found[word] = evidence.seqs[rows].tolist()
-        elif word.is_identifier and fold(word.text) not in places:
+        elif (word.is_identifier or len(wanted) > 1) and fold(word.text) not in places:
             # "8.8.8" is in one memory, and "8" in hundreds.
             found[word] = None
     return found
@@ -244,8 +275,15 @@ def find_held_words(
     """
     found: dict[int, list[HeldWord]] = {}
 
+    def find(word: RareWord) -> Sequence[int]:
+        return find_holders(word, {key: texts[key] for key in nominated.get(word, ()) if key in texts})
+
+    doubtful = {key for word in words if word.is_doubtful for key in find(word)}
+
     def add(word: RareWord) -> bool:
-        holders = find_holders(word, {key: texts[key] for key in nominated.get(word, ()) if key in texts})
+        holders = find(word)
+        if word.is_doubtful and len(doubtful) > 1:
+            return False
         for key in holders:
             found.setdefault(key, []).append(HeldWord(word.text, len(holders)))
         return bool(holders)
@@ -323,14 +361,24 @@ def _is_joined(beside: str, is_whole: bool) -> bool:
 
 
 def _is_word_char(char: str) -> bool:
-    return (char.isalnum() or char == "_") and not _UNSPACED_RUN.fullmatch(char * 2)
+    is_part = char.isalnum() or char == "_" or unicodedata.category(char) in ("Mn", "Mc")
+    return is_part and not _UNSPACED_RUN.fullmatch(char * 2)
+
+
+def _has_no_case(word: str) -> bool:
+    """Return True for a word of a script without capitals, such as Arabic, Hebrew or Hindi."""
+    return not word.isascii() and word.lower() == word.upper() and not any(map(str.isdecimal, word))
 
 
 def _is_written_as_name(word: str, text: str) -> bool:
     """Return True if a text writes a word with a capital inside a sentence, and few others."""
+    if _has_no_case(word):
+        return True
     capital = word[0].upper() + word[1:]
     spelled = text.split()
     at = text.find(capital)
-    if at < 0 or _SENTENCE_START.search(text[:at]) or not NOUN_LANGUAGE_WORDS.isdisjoint(text.lower().split()):
+    if at < 0 or _SENTENCE_START.search(text[:at]):
         return False
+    if not NOUN_LANGUAGE_WORDS.isdisjoint(text.lower().split()):
+        return not _DETERMINED.search(text[:at])
     return 2 * sum(each[:1].isupper() for each in spelled) <= len(spelled)
