@@ -1,11 +1,12 @@
 """Fit the score that tells whether a statement ends an older one, and print what it is worth.
 
-    python tools/facts/fit.py              # figures by folds, writes the weights
-    python tools/facts/fit.py --final      # and on the pairs that are held out
+    python tools/facts/fit.py              # figures by folds
+    python tools/facts/fit.py --write      # and the weights of the package
+    python tools/facts/fit.py --final      # and figures on the pairs that are held out
 
-Folds keep a class together, so no attribute and no trap is known from fitting. Each pair is followed by older
-statements of other classes, which the new one keeps, because in a store most are about something else. Nothing but
-numpy is needed.
+Folds by class know no attribute and no trap from fitting, so they say what is left of the score on others; folds by
+chance say what it is worth on more of the same. Each pair is followed by older statements of other classes, which the
+new one keeps, because in a store most are about something else. Nothing but numpy is needed.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from features import embed, pair_features
 from numpy.typing import NDArray
 
+from wellkept.facts.rules_pairs import WEIGHTS_FILE, pair_features
+from wellkept.facts.rules_statements import Statement, read_statement
+from wellkept.providers.minilm import MiniLMEmbedder
+
 FOLDER = Path(__file__).with_name("pairs")
-OUTPUT = Path("build/pair_weights.json")
 FOLDS = 10
 SEED = 5
 RIDGE = 3.0
@@ -34,6 +39,10 @@ STRANGER_WEIGHT = 0.5
 NEAR = 0.55
 """Cosine above which a statement of another class may be about the same after all."""
 
+ABOUT_THE_WRITER = {"new_length", "old_length"}
+"""Features that tell more about who wrote the pairs than about a statement."""
+
+HARMLESS = {"repeat", "detail"}
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 Floats = NDArray[np.float64]
 
@@ -54,6 +63,20 @@ class Pair(NamedTuple):
         return self.label != "keeps"
 
 
+_EMBEDDER = MiniLMEmbedder()
+
+
+@cache
+def describe(text: str) -> Statement:
+    """Read a statement and embed it."""
+    return replace(read_statement(text), vector=_EMBEDDER.embed([text])[0])
+
+
+def compare(pair: Pair) -> dict[str, float]:
+    """Return the features of a pair."""
+    return pair_features(describe(pair.old), describe(pair.new))
+
+
 def read_pairs(path: Path) -> list[Pair]:
     """Read the pairs of a file."""
     rows = map(json.loads, path.read_text("utf-8").splitlines())
@@ -68,20 +91,22 @@ def add_strangers(pairs: Sequence[Pair]) -> list[Pair]:
         found.append(pair)
         others = [each for each in pairs if each.kind != pair.kind and each.lang == pair.lang]
         for other in draw.sample(others, STRANGERS):
-            if float(embed(other.old) @ embed(pair.new)) < NEAR:
+            if compare(Pair(other.old, pair.new, "keeps", "", ""))["cosine"] < NEAR:
                 found.append(Pair(other.old, pair.new, "keeps", pair.kind, pair.lang, True))
     return found
 
 
-def assign_folds(pairs: Sequence[Pair]) -> NDArray[np.int64]:
-    """Return the fold of each pair: a class is in one fold, and folds have about the same number of pairs."""
-    sizes = Counter(pair.kind for pair in pairs)
+def assign_folds(pairs: Sequence[Pair], by_class: bool) -> NDArray[np.int64]:
+    """Return the fold of each pair. What has the same class, or else the same new statement, stays together."""
+    groups = [pair.kind if by_class else pair.new for pair in pairs]
+    sizes = list(Counter(groups).items())
+    random.Random(SEED).shuffle(sizes)
     filled = [0] * FOLDS
     folds: dict[str, int] = {}
-    for kind, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
-        folds[kind] = min(range(FOLDS), key=lambda number: filled[number])
-        filled[folds[kind]] += size
-    return np.array([folds[pair.kind] for pair in pairs])
+    for group, size in sorted(sizes, key=lambda item: -item[1]):
+        folds[group] = min(range(FOLDS), key=lambda number: filled[number])
+        filled[folds[group]] += size
+    return np.array([folds[group] for group in groups])
 
 
 def fit(values: Floats, ends: Floats, weights: Floats, ridge: float = RIDGE) -> Floats:
@@ -111,9 +136,9 @@ def rate(values: Floats, beta: Floats) -> Floats:
     return chances
 
 
-def cross_validate(pairs: Sequence[Pair], values: Floats) -> Floats:
+def cross_validate(pairs: Sequence[Pair], values: Floats, by_class: bool) -> Floats:
     """Return the chance of each pair by weights that were fitted on the other folds."""
-    folds, ends, weights = assign_folds(pairs), find_ends(pairs), find_weights(pairs)
+    folds, ends, weights = assign_folds(pairs, by_class), find_ends(pairs), find_weights(pairs)
     chances = np.zeros(len(pairs))
     for fold in range(FOLDS):
         rest, here = folds != fold, folds == fold
@@ -133,25 +158,36 @@ def find_weights(pairs: Sequence[Pair]) -> Floats:
 
 def compute_features(pairs: Sequence[Pair]) -> tuple[list[str], Floats]:
     """Return the names of the features, and a row of values for each pair."""
-    rows = [pair_features(pair.old, pair.new) for pair in pairs]
-    names = [name for name in rows[0] if len({row[name] for row in rows}) > 1]
+    rows = [compare(pair) for pair in pairs]
+    names = [name for name in rows[0] if len({row[name] for row in rows}) > 1 and name not in ABOUT_THE_WRITER]
     return names, np.array([[row[name] for name in names] for row in rows])
 
 
 def print_figures(title: str, pairs: Sequence[Pair], chances: Floats) -> None:
-    """Print precision and recall, with and without the statements of other classes."""
+    """Print precision and recall, among the pairs and among all statements.
+
+    Ending a statement that the new one repeats in other words takes nothing away from a reader, so a precision without
+    these is printed, too.
+    """
     ends = find_ends(pairs) == 1
     is_pair = np.array([not pair.is_stranger for pair in pairs])
-    print(f"\n{title}: {ends.sum()} end, {(is_pair & ~ends).sum()} hard ones keep, {(~is_pair).sum()} are strangers")
-    print("chance  recall  precision  among all   hard ones ended  others ended")
+    is_harmful = np.array([not pair.ends and not pair.is_stranger and pair.kind not in HARMLESS for pair in pairs])
+    print(f"\n{title}: {ends.sum()} end, {(is_pair & ~ends).sum()} keep, {(~is_pair).sum()} strangers")
+    print(f"rank of an ending above a keeping pair (AUC): {find_area(ends[is_pair], chances[is_pair]):.3f}")
+    print("chance  recall  precision  without repeats  with strangers  strangers ended")
     for threshold in THRESHOLDS:
         is_ended = chances >= threshold
-        right, hard, others = (is_ended & ends).sum(), (is_ended & ~ends & is_pair).sum(), (is_ended & ~is_pair).sum()
-        print(
-            f"  {threshold:.1f}    {right / ends.sum():.3f}    {right / max(right + hard, 1):.3f}      "
-            f"{right / max(right + hard + others, 1):.3f}      {hard / (is_pair & ~ends).sum():.3f}            "
-            f"{others / max((~is_pair).sum(), 1):.4f}"
-        )
+        right, wrong, harm = ((is_ended & each).sum() for each in (ends, is_pair & ~ends, is_harmful))
+        strangers = (is_ended & ~is_pair).sum()
+        shares = [right / ends.sum(), *(right / max(right + each, 1) for each in (wrong, harm, wrong + strangers))]
+        print(f"  {threshold:.1f}   " + "     ".join(f"{share:.3f}" for share in shares) + f"     {strangers}")
+
+
+def find_area(ends: NDArray[np.bool_], chances: Floats) -> float:
+    """Return how often an ending pair has a higher chance than a keeping one."""
+    ranks = chances.argsort().argsort()
+    count = ends.sum()
+    return float((ranks[ends].sum() - count * (count - 1) / 2) / (count * (len(ends) - count)))
 
 
 def print_groups(pairs: Sequence[Pair], chances: Floats, threshold: float) -> None:
@@ -173,27 +209,31 @@ def print_groups(pairs: Sequence[Pair], chances: Floats, threshold: float) -> No
 def write_weights(names: Sequence[str], beta: Floats, about: Mapping[str, object]) -> None:
     """Write the weights for the package."""
     weights = {name: round(float(value), 4) for name, value in zip([*names, "bias"], beta, strict=True)}
-    OUTPUT.parent.mkdir(exist_ok=True)
-    OUTPUT.write_text(json.dumps({"about": about, "weights": weights}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    WEIGHTS_FILE.write_text(
+        json.dumps({"about": about, "weights": weights}, indent=1, ensure_ascii=False) + "\n", "utf-8"
+    )
 
 
 def main() -> None:
     """Fit, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--final", action="store_true", help="rate the pairs that are held out, once at the end")
+    parser.add_argument("--write", action="store_true", help="write the weights of the package")
     parser.add_argument("--groups", type=float, metavar="CHANCE", help="print what is ended by class, at this chance")
     arguments = parser.parse_args()
     pairs = add_strangers(read_pairs(FOLDER / "pairs.jsonl"))
     names, values = compute_features(pairs)
-    chances = cross_validate(pairs, values)
-    print_figures(f"{len(names)} features, {FOLDS} folds by class", pairs, chances)
+    for title, by_class in (("class", True), ("chance", False)):
+        chances = cross_validate(pairs, values, by_class)
+        print_figures(f"{len(names)} features, {FOLDS} folds by {title}", pairs, chances)
     if arguments.groups:
         print_groups(pairs, chances, arguments.groups)
     beta = fit(values, find_ends(pairs), find_weights(pairs))
-    write_weights(names, beta, {"pairs": sum(not pair.is_stranger for pair in pairs), "made by": "tools/facts/fit.py"})
+    if arguments.write:
+        write_weights(names, beta, {"pairs": sum(not pair.is_stranger for pair in pairs), "by": "tools/facts/fit.py"})
     if arguments.final:
         unseen = add_strangers(read_pairs(FOLDER / "held_out.jsonl"))
-        rows = [pair_features(pair.old, pair.new) for pair in unseen]
+        rows = [compare(pair) for pair in unseen]
         print_figures("held out", unseen, rate(np.array([[row[name] for name in names] for row in rows]), beta))
 
 
