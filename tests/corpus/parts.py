@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tests.corpus import openapi, rest
+from tests.corpus import cli, library, mcp, openapi, rest
 
 
 @dataclass(frozen=True)
@@ -20,4 +20,10 @@ class Part:
 PARTS: Mapping[str, Part] = {
     "openapi": Part(openapi.record, openapi.compare),
     **{f"rest_{area}": Part(partial(rest.record, area), partial(rest.compare, area)) for area in rest.AREAS},
+    **{f"cli_{form}": Part(partial(cli.record, form), partial(cli.compare, form)) for form in cli.FORMS},
+    "cli_help": Part(cli.record_help, cli.compare_help),
+    mcp.NAME: Part(mcp.record, mcp.compare),
+    library.RECALLED: Part(library.record_recall, library.compare_recall),
+    library.PROMPTS: Part(library.record_prompts, library.compare_prompts),
+    library.EXPORT: Part(library.record_export, library.compare_export),
 }

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -24,16 +25,23 @@ from zlib import crc32
 RECORDED = Path(__file__).with_name("recorded")
 MAX_SHOWN = 20
 LONGEST_TEXT = 400
+SHORTEST = 8
+"""Length from which a text is taken for a random one; the command line pages by ids such as m-7."""
 
 VOLATILE = {
     "key": re.compile(r"wellkept_[a-z0-9]+_[a-z2-7]{8}_[a-z2-7]{20,}"),  # its secret is random
     "uuid": re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"),
     "workflow": re.compile(r"\b[a-z-]+-[0-9a-f]{8}\b"),  # the second of a name
-    "id": re.compile(r"\b[a-z]-[0-9a-f]{12,32}\b"),  # of documents, prompts and unnamed sessions, which are random
+    "call": re.compile(r"\bc-[0-9a-f]{12,32}\b"),
+    "document": re.compile(r"\bd-[0-9a-f]{12,32}\b"),
+    "session": re.compile(r"\bs-[0-9a-f]{12,32}\b"),  # of a conversation that nobody named
 }
 """Random values wherever they stand: numbered in the order in which they are first seen."""
 
 HASH = re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b")  # of something random, such as the key that an event names
+
+SUFFIX = re.compile(r"…-[a-z2-9]{8}\b")  # the end of a detail's key, by which the audit log names it
+TIME = re.compile(r"(?:\b[A-Z][a-z]{2} )?\b20[2-9]\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:Z| UTC)?")
 
 VOLATILE_FIELDS = {
     "memory_key": "detail",
@@ -47,12 +55,18 @@ UNCOMPARED_FIELDS = {
     "last_retrieved_at": "a thread writes it up to a second later",
     "last_used_at": "a thread writes it up to a second later",
     "digest": "of a text that may name a detail, which is random",
+    "key_suffix": "of a detail, whose key is random",
     "next_at": "drawn at random, so that servers do not begin together",
     "version": "of the program, which grows with each release; of a memory it is a number and stays",
 }
 """Fields whose texts are not compared, and why."""
 
+MEMORY_REFERENCE = re.compile(r"\[MemoryRef: ([a-z0-9-]+)")
+MEASURED_FIELDS = {"duration": "of a command that was run"}
+"""Numbers that are not compared where a program tells its own time; there, others are rounded, as they age with it."""
+
 RUN = re.compile(r"(.)\1{59,}", re.DOTALL)
+LETTERS = re.compile(r"([a-z])\1{59,}")
 SHORT_RUN = re.compile(r"<(.)\*(\d+)>", re.DOTALL)
 PLACEHOLDER = re.compile(r"<[a-z]+\.\d+>")
 
@@ -60,7 +74,9 @@ PLACEHOLDER = re.compile(r"<[a-z]+\.\d+>")
 class Masks:
     """Replace what is random by a name such as `<detail.2>`, and such names in requests by what they stand for."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_times: bool = False) -> None:
+        """`has_times`: the program tells its own time, which is masked, too."""
+        self._has_times = has_times
         self._names: dict[str, str] = {}
         self._literals: dict[str, str] = {}  # those that no pattern finds
         self._values: dict[str, str] = {}
@@ -89,13 +105,20 @@ class Masks:
         self._learn_fields(value)
         return self._masked(value)
 
+    def mask_text(self, text: str) -> str:
+        """Return a text that is read by people as it is kept, whole."""
+        for key in MEMORY_REFERENCE.findall(text):
+            self.name(key, self.learn(key, "detail"))
+        self._learn_fields(text)
+        return LETTERS.sub(lambda found: f"<{found[1]}*{len(found[0])}>", self._text(text))
+
     def _learn_fields(self, value: Any) -> None:
         if isinstance(value, Mapping):
             for name in sorted(value):
                 if name in VOLATILE_FIELDS:
                     found = value[name] if isinstance(value[name], list) else [value[name]]
                     for each in found:
-                        if isinstance(each, str):
+                        if isinstance(each, str) and len(each) >= SHORTEST:
                             self.name(each, self.learn(each, VOLATILE_FIELDS[name]))
                 self._learn_fields(value[name])
         elif isinstance(value, list):
@@ -114,6 +137,8 @@ class Masks:
             return [self._masked(each) for each in value]
         if name in UNCOMPARED_FIELDS and (isinstance(value, str) or value is None):
             return "<any>"
+        if self._has_times and isinstance(value, float):
+            return "<any>" if name in MEASURED_FIELDS else round(value, 3)
         return shorten(self._text(value)) if isinstance(value, str) else value
 
     def _text(self, text: str) -> str:
@@ -122,7 +147,8 @@ class Masks:
         for value, name in self._literals.items():
             if value in text:
                 text = text.replace(value, name)
-        return HASH.sub("<hash>", text)
+        text = SUFFIX.sub("…-<any>", HASH.sub("<hash>", text))
+        return TIME.sub("<time>", text) if self._has_times else text
 
 
 def shorten(text: str) -> str:
@@ -243,7 +269,8 @@ def difference(recorded: str, now: str) -> list[str]:
     """Describe in a few lines how two answers differ."""
     (head, before), (new_head, after) = _parsed(recorded), _parsed(now)
     if head != new_head or isinstance(before, str) or isinstance(after, str):
-        return [f"recorded: {recorded[:1000]}", f"now:      {now[:1000]}"]
+        lines = list(unified_diff(recorded.splitlines(), now.splitlines(), "recorded", "now", lineterm="", n=1))
+        return [line[:500] for line in lines[:20]]
     return list(changes("", before, after))[:10]
 
 

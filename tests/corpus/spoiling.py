@@ -18,7 +18,7 @@ BEFORE = ("nobody", "wrong", "other", "read")
 AFTER = ("bound", "write", "operator")
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
-TEXTS: list[Any] = ["", " ", "a\x00b", "\ud800", "<a*20000>", SECRET, "nothing", 7, True, None, ["a"], {"a": 1}]
+TEXTS: list[Any] = ["", " ", "a\x00b", "\ud800", "<a*20000>", SECRET, "nothing", 7, None, ["a"]]
 TIMES: list[Any] = [
     "noon",
     "2026-01-31T12:00:00",
@@ -27,34 +27,11 @@ TIMES: list[Any] = [
     "2030-01-01T00:00:00Z",
     "",
 ]
-NUMBERS: list[Any] = [-1, 0, 1.5, 10**6, 2**63, "1", "", True, None, [1], {}]
-TRUTHS: list[Any] = ["true", 1, 0, None, [], "maybe"]
-LISTS: list[Any] = [
-    "a",
-    7,
-    None,
-    {},
-    [7],
-    [None],
-    [""],
-    [["a"]],
-    ["a", "a"],
-    [str(n) for n in range(30)],
-    ["<a*300>"],
-    [{}],
-]
-OBJECTS: list[Any] = [
-    "a",
-    7,
-    None,
-    [],
-    {"a": {"b": {"c": []}}},
-    {"a": SECRET},
-    {"a": "<a*9000>"},
-    {"": 1},
-    {"a": 2**70},
-]
-RAW_NUMBERS = ("NaN", "-Infinity", "1e999")
+NUMBERS: list[Any] = [-1, 0, 1.5, 10**6, 2**63, "1", True, None]
+TRUTHS: list[Any] = ["true", 1, None, []]
+LISTS: list[Any] = ["a", 7, None, {}, [7], [""], ["a"] * 30, ["<a*300>"], [{}]]
+OBJECTS: list[Any] = ["a", 7, None, [], {"a": SECRET}, {"a": "<a*9000>"}, {"": 1}, {"a": 2**70}]
+RAW_NUMBERS = ("NaN", "1e999")
 IDS = ("nothing", "m-999", "a%20b", "%00", "%ED%A0%80", "<a*300>", "..%2F..", "%2A")
 QUERIES = {
     "integer": ("ten", "-1", "0", "1.5", "501", "99999999999999999999", ""),

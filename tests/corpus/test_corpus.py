@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from tests.corpus.library import compare_export, compare_prompts, compare_recall
 from tests.corpus.parts import PARTS
 from tests.corpus.recording import RECORDED, load, report
 from tests.corpus.rest import AREAS
@@ -15,6 +18,14 @@ MAX_BYTES = 3_000_000
 @pytest.mark.parametrize("part", PARTS)
 def test_nothing_differs_from_what_was_recorded(part: str) -> None:
     differences = PARTS[part].compare()
+
+    if differences:
+        pytest.fail(report(differences), pytrace=False)
+
+
+@pytest.mark.parametrize("compare", [compare_recall, compare_prompts, compare_export])
+def test_postgres_answers_alike(postgres_url: str, compare: Callable[[str], list[str]]) -> None:
+    differences = compare(postgres_url)
 
     if differences:
         pytest.fail(report(differences), pytrace=False)
