@@ -14,13 +14,20 @@ CREWAI := .venv-crewai
 TOOLS := .venv-tools
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-all test-integrations coverage lint format docs bench scale soak crash fuzz model browser apt-chromium lock locked sbom audit release-notes clean
+.PHONY: help run check test test-failed test-all test-integrations coverage lint format docs bench scale soak crash fuzz model browser apt-chromium lock locked sbom audit release-notes clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 run: $(VENV)/installed-run ## serve REST, MCP and the admin pages on this machine, without a login
 	$(BIN)/wellkept serve --no-auth
+
+# Tests of the house and of pure rules, and the corpus; without those that start servers of their own or search for long.
+CHANGED = $(shell { git diff --name-only --diff-filter=d HEAD; git ls-files --others --exclude-standard; } | grep '\.py$$')
+
+check: $(VENV)/installed-dev ## a minute for a first change: lint of changed files, house rules, pure rules, and the corpus of answers
+	$(if $(CHANGED),$(BIN)/ruff check $(CHANGED) && $(BIN)/ruff format --check $(CHANGED))
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" tests/house tests/policy tests/corpus
 
 test: lint ## lint, then the tests a change needs (PYTEST_ARGS="-k notes" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
