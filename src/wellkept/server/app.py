@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette import routing as starlette_routing
 
@@ -44,7 +44,6 @@ from wellkept.server.http.addresses import Connections, KeyCheck
 from wellkept.server.http.auth import AuthMiddleware
 from wellkept.server.http.errors import add_error_handlers
 from wellkept.server.http.idempotency import IdempotencyMiddleware
-from wellkept.server.http.json_routes import JsonRoutes, reject_unknown_params
 from wellkept.server.http.limits import SPARE, BodyLimit, LongJobQueue, RequestLimit
 from wellkept.server.http.metrics import Metrics
 from wellkept.server.http.requests import (
@@ -198,11 +197,8 @@ def create_app(
 def _add_routes(app: FastAPI, wellkept: Wellkept) -> None:
     """Add every route to the framework and to the table of scopes."""
     app.state.routes = table = RouteTable([*REST, *CONSOLE])
-    for each in GROUPS:
-        app.include_router(each.router.api, dependencies=[Depends(reject_unknown_params)])
-    for each in (*PAGES, reference):
-        app.include_router(each.router.api)
     for each in (*GROUPS, *PAGES, reference):
+        app.include_router(each.router.api)
         check_scopes(each.router.api, table.scopes)
     app.state.reference = reference.ReferencePage(app)
     app.state.mcp = mounting.create_endpoint(wellkept)
@@ -226,7 +222,6 @@ def _add_middlewares(
     app.state.threads = Threads(most=settings.max_requests + SPARE)
     app.state.reader = BodyReader()
     # The last one added sees a request first.
-    app.add_middleware(JsonRoutes, routes=REST, threads=app.state.threads, reader=app.state.reader)
     idempotent = partial(IdempotencyMiddleware, idempotency=wellkept.idempotency, threads=app.state.threads)
     app.add_middleware(Detour, when=has_idempotency_key, through=idempotent)
     app.add_middleware(LongJobQueue)
@@ -245,7 +240,7 @@ def _add_middlewares(
     )
     app.add_middleware(Detour, when=leads_to_console, through=ConsoleGuard)
     app.add_middleware(HostGuard, hosts=[*hosts, *settings.public_hosts])
-    app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
+    app.add_middleware(RequestMiddleware, metrics=app.state.metrics, threads=app.state.threads)
 
 
 @asynccontextmanager

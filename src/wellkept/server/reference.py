@@ -14,8 +14,10 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi.routing import APIRoute
 
-from wellkept.server.http.routing import PUBLIC, Router
+from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import PUBLIC
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
@@ -33,7 +35,7 @@ PLACES: Mapping[str, str] = {
     "health": "/health",
 }
 
-router = Router(include_in_schema=False, is_json=False)
+router = Router(include_in_schema=False, route_class=APIRoute)
 
 
 class ReferencePage:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextvars import Context, copy_context
+from contextvars import Context, ContextVar, copy_context
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+THREADS: ContextVar[Threads] = ContextVar("THREADS")
+"""Threads of the application that answers the current request."""
+
 
 SMALL_BODY = 64 * 1024
 """Bytes. Reading a body up to this size takes less time than handing it to another thread."""

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.background import BackgroundTask
 
@@ -25,7 +26,7 @@ from wellkept.model import KeyScope, Kind, Memory, MemoryVersion, Origin, Outcom
 from wellkept.server.console.charts import describe_bytes
 from wellkept.server.console.logins import PATH
 from wellkept.server.http.auth import Access
-from wellkept.server.http.routing import Router
+from wellkept.server.http.routes import Router
 
 T = TypeVar("T")
 PAGE_BYTES = 60_000
@@ -70,7 +71,7 @@ ASSETS = hashlib.sha256(b"".join(STATIC.values())).hexdigest()[:8]
 
 def page_router(path: str = "") -> Router:
     """Return a router for pages below a path of the console."""
-    return Router(prefix=f"{PATH}{path}", include_in_schema=False, is_json=False)
+    return Router(prefix=f"{PATH}{path}", include_in_schema=False, route_class=APIRoute)
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import math
 import unicodedata
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, HTTPException, Path, Request
@@ -119,6 +118,9 @@ class AuthMiddleware:
             refusal = _name_user(scope, state)
         access: Access | None = state["access"]
         state["is_open"] = route.scope is None or access is None
+        if scope["method"] == "HEAD":
+            # For monitors and proxies; the server leaves the body out.
+            scope = {**scope, "method": "GET"}
         with use_caller(Caller() if access is None else access.caller):
             await (self._app if refusal is None else refusal)(scope, receive, send)
 
@@ -226,38 +228,6 @@ def _parse_bearer(scope: Scope) -> str:
     return sent.strip()
 
 
-class RequestScope(NamedTuple):
-    """A request, and the parameters in its path."""
-
-    scope: Scope
-    path: Mapping[str, str]
-
-
-def _wellkept(request: RequestScope) -> Wellkept:
-    wellkept: Wellkept = request.scope["app"].state.wellkept
-    return wellkept
-
-
-def _possible_access(request: RequestScope) -> Access | None:
-    access: Access | None = request.scope["state"]["access"]
-    return access
-
-
-def _access(request: RequestScope) -> Access:
-    access = _possible_access(request)
-    if access is None:
-        raise Unauthorized(NO_KEY)
-    return access
-
-
-def _tenant(request: RequestScope) -> TenantMemory:
-    return _wellkept(request).tenant(_access(request).tenant)
-
-
-def _agent(request: RequestScope) -> AgentMemory:
-    return _wellkept(request).agent(request.path["agent"], _access(request).tenant)
-
-
 def readable_agent(tenant: TenantMemory, id: str) -> AgentMemory:
     """Return the memory of an agent that a query names.
 
@@ -271,17 +241,22 @@ def readable_agent(tenant: TenantMemory, id: str) -> AgentMemory:
 
 async def current_wellkept(request: Request) -> Wellkept:
     """Return the store this app serves."""
-    return _wellkept(RequestScope(request.scope, request.path_params))
+    wellkept: Wellkept = request.app.state.wellkept
+    return wellkept
 
 
 async def possible_access(request: Request) -> Access | None:
     """Return the client if it sent a key; for public routes."""
-    return _possible_access(RequestScope(request.scope, request.path_params))
+    access: Access | None = request.scope["state"]["access"]
+    return access
 
 
 async def current_access(request: Request) -> Access:
     """Return the client. Raises: Unauthorized on a public route without a key."""
-    return _access(RequestScope(request.scope, request.path_params))
+    access = await possible_access(request)
+    if access is None:
+        raise Unauthorized(NO_KEY)
+    return access
 
 
 CurrentWellkept = Annotated[Wellkept, Depends(current_wellkept)]
@@ -291,7 +266,8 @@ PossibleAccess = Annotated[Access | None, Depends(possible_access)]
 
 async def current_tenant(request: Request) -> TenantMemory:
     """Return the tenant of the key, or of the settings on a server without keys."""
-    return _tenant(RequestScope(request.scope, request.path_params))
+    access = await current_access(request)
+    return (await current_wellkept(request)).tenant(access.tenant)
 
 
 CurrentTenant = Annotated[TenantMemory, Depends(current_tenant)]
@@ -301,15 +277,8 @@ async def current_agent(
     request: Request, agent: Annotated[str, Path(description="The agent's id.", examples=["atlas"])]
 ) -> AgentMemory:
     """Return the memory of the agent in the path, within the tenant of the request."""
-    return _agent(RequestScope(request.scope, {"agent": agent}))
+    access = await current_access(request)
+    return (await current_wellkept(request)).agent(agent, access.tenant)
 
 
 CurrentAgent = Annotated[AgentMemory, Depends(current_agent)]
-DEPENDENCIES: Mapping[object, Callable[[RequestScope], Any]] = {
-    current_wellkept: _wellkept,
-    possible_access: _possible_access,
-    current_access: _access,
-    current_tenant: _tenant,
-    current_agent: _agent,
-}
-"""Implementation of each dependency for `json_routes`, which does not use the framework's."""

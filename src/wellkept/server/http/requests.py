@@ -27,6 +27,7 @@ from wellkept.meter import METER
 from wellkept.server.http.errors import METHODS, error_response
 from wellkept.server.http.metrics import Metrics
 from wellkept.server.http.routing import UNKNOWN, is_console
+from wellkept.server.threads import THREADS, Threads
 from wellkept.settings import Settings
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -120,8 +121,9 @@ class RequestMiddleware:
     The id links an answer to its lines in the log.
     """
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, threads: Threads) -> None:
         self._app = app
+        self._threads = threads
         self._metrics = metrics
         self._counters: dict[tuple[str, str, int], tuple[prometheus_client.Counter, prometheus_client.Histogram]] = {}
 
@@ -146,7 +148,7 @@ class RequestMiddleware:
             await send(message)
 
         self._metrics.under_way.inc()
-        token = METER.set(self._metrics)
+        token, threads = METER.set(self._metrics), THREADS.set(self._threads)
         try:
             await self._app(scope, receive, send_with_id)
         # No other middleware can answer: log unexpected errors here.
@@ -158,6 +160,7 @@ class RequestMiddleware:
             await error_response(500, sentence)(scope, receive, send_with_id)
         finally:
             METER.reset(token)
+            THREADS.reset(threads)
             self._metrics.under_way.dec()
             self._count(scope, status, clock() - started_at)
 

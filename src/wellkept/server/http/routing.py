@@ -1,4 +1,4 @@
-"""Routes, each declared with the scope it requires, and the table that finds the route of a request.
+"""The table that finds the route of a request, and the scope it requires.
 
 Scopes: READ covers queries, also those sent as POST. WRITE covers what an agent's program does. ADMIN covers what
 concerns the tenant as a whole, cannot be undone, or decides what is trusted. OPERATOR covers the whole store.
@@ -6,14 +6,13 @@ concerns the tenant as a whole, cannot be undone, or decides what is trusted. OP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import APIRouter
-from fastapi.routing import APIRoute
 
 from wellkept.model import KeyScope
 
@@ -24,8 +23,6 @@ AGENT = "{agent}"
 CONSOLE_PATH = "/admin"
 NEAR = 0.7
 """Similarity that each part of a path must exceed to be suggested in place of a mistyped one."""
-
-Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 LONG_JOBS: Mapping[str, str] = {
     "POST /api/kb/documents": "documents",
@@ -57,7 +54,6 @@ class Route:
     method: str
     path: str  # with the names of its parameters, never their values
     scope: KeyScope | None  # None: no key
-    json: APIRoute | None = None  # the declaration, if `json_routes` serves it
 
     @property
     def name(self) -> str:
@@ -88,54 +84,6 @@ def is_console(path: str) -> bool:
     (True, True, False)
     """
     return path == CONSOLE_PATH or path.startswith(f"{CONSOLE_PATH}/")
-
-
-class Router:
-    """A group of routes. Each is declared with its scope: `@router.get("/health", scope=PUBLIC)`.
-
-    Routes are served by `json_routes`. Those that stream, take forms or read the request themselves are declared with
-    `is_json=False`, and the framework serves them.
-    """
-
-    def __init__(
-        self, *, prefix: str = "", tags: Sequence[str] = (), include_in_schema: bool = True, is_json: bool = True
-    ) -> None:
-        self.api = APIRouter(prefix=prefix, tags=[*tags], include_in_schema=include_in_schema)
-        self.routes: list[Route] = []
-        self._is_json = is_json
-
-    def get(self, path: str, *, scope: KeyScope | None, **options: Any) -> Callable[[Endpoint], Endpoint]:
-        """Declare a route. `options` are those of `APIRouter.get`, and `is_json`."""
-        return self._declare("GET", path, scope, **options)
-
-    def post(self, path: str, *, scope: KeyScope | None, **options: Any) -> Callable[[Endpoint], Endpoint]:
-        """Declare a route; see `get`."""
-        return self._declare("POST", path, scope, **options)
-
-    def put(self, path: str, *, scope: KeyScope | None, **options: Any) -> Callable[[Endpoint], Endpoint]:
-        """Declare a route; see `get`."""
-        return self._declare("PUT", path, scope, **options)
-
-    def patch(self, path: str, *, scope: KeyScope | None, **options: Any) -> Callable[[Endpoint], Endpoint]:
-        """Declare a route; see `get`."""
-        return self._declare("PATCH", path, scope, **options)
-
-    def delete(self, path: str, *, scope: KeyScope | None, **options: Any) -> Callable[[Endpoint], Endpoint]:
-        """Declare a route; see `get`."""
-        return self._declare("DELETE", path, scope, **options)
-
-    def _declare(
-        self, method: str, path: str, scope: KeyScope | None, *, is_json: bool | None = None, **options: Any
-    ) -> Callable[[Endpoint], Endpoint]:
-        def declare(endpoint: Endpoint) -> Endpoint:
-            self.api.add_api_route(path, endpoint, methods=[method], **options)
-            declared = self.api.routes[-1]
-            assert isinstance(declared, APIRoute)
-            is_served = self._is_json if is_json is None else is_json
-            self.routes.append(Route(method, declared.path, scope, declared if is_served else None))
-            return endpoint
-
-        return declare
 
 
 class RouteTable:

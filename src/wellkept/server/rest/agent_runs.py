@@ -29,7 +29,8 @@ from wellkept.prompt.rules_images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, che
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.errors import located
-from wellkept.server.http.routing import WRITE, Router
+from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import WRITE
 from wellkept.server.rest.shapes import (
     FILE_FIELD,
     FLAG_FIELD,
@@ -225,7 +226,7 @@ async def current_runner(request: Request) -> AgentRunner:
 CurrentRunner = Annotated[AgentRunner, Depends(current_runner)]
 
 
-@router.post("/run", scope=WRITE, is_json=False, response_model=AnswerBody, responses=_EVENTS)
+@router.post("/run", scope=WRITE, response_model=AnswerBody, responses=_EVENTS)
 async def run_agent(
     wellkept: CurrentWellkept, tenant: CurrentTenant, runner: CurrentRunner, body: RunBody
 ) -> RunResponse:
@@ -272,7 +273,7 @@ async def _parse_form(fields: list[tuple[str, Any]]) -> tuple[RunBody, tuple[Ima
     return RunBody.model_validate(values), tuple(images)
 
 
-@router.post("/vision", scope=WRITE, is_json=False, response_model=AnswerBody, responses=_EVENTS, openapi_extra=_BODY)
+@router.post("/vision", scope=WRITE, response_model=AnswerBody, responses=_EVENTS, openapi_extra=_BODY)
 async def run_vision(
     wellkept: CurrentWellkept,
     tenant: CurrentTenant,

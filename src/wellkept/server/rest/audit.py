@@ -11,7 +11,8 @@ from fastapi import Query
 from pydantic import Field
 
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routing import READ, WRITE, Router
+from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.paging import PagedList, decode_number
 from wellkept.server.rest.shapes import Page, Paging, RecordBody, RequestBody, WhereText
 

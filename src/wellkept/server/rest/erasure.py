@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routing import ADMIN, Router
+from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import ADMIN
 from wellkept.server.rest.shapes import RecordBody, RequestBody
 
 router = Router(prefix="/api", tags=["erasure"])

@@ -25,7 +25,8 @@ from wellkept.model import KeyScope, MaintenanceStatus
 from wellkept.server.http.auth import CurrentWellkept, PossibleAccess
 from wellkept.server.http.errors import error_response
 from wellkept.server.http.limits import HEALTH_WITHIN, SPARE
-from wellkept.server.http.routing import OPERATOR, PUBLIC, Router
+from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import OPERATOR, PUBLIC
 from wellkept.server.threads import Threads
 from wellkept.settings import Settings
 
@@ -117,7 +118,7 @@ class StoreChecks:
         return found
 
 
-@router.get("/health", scope=PUBLIC, is_json=False, response_model=HealthBody | HealthStatus)
+@router.get("/health", scope=PUBLIC, response_model=HealthBody | HealthStatus)
 async def get_health(
     request: Request, wellkept: CurrentWellkept, access: PossibleAccess
 ) -> HealthStatus | JSONResponse:
@@ -237,7 +238,6 @@ class Exposition(Response):
 @router.get(
     "/metrics",
     scope=OPERATOR,
-    is_json=False,
     response_class=Exposition,
     responses={200: {"content": {PLAIN: {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}},
 )

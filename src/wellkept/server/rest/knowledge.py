@@ -25,7 +25,8 @@ from wellkept.model import Hit, Source
 from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept, readable_agent
 from wellkept.server.http.errors import located
-from wellkept.server.http.routing import READ, WRITE, Router
+from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.paging import PagedList, decode_cursor
 from wellkept.server.rest.shapes import (
     FILE_FIELD,
@@ -271,7 +272,6 @@ async def _parse_form(form: dict[str, Any]) -> Upload:
 @router.post(
     "/kb/documents",
     scope=WRITE,
-    is_json=False,
     status_code=201,
     response_model=IngestedBody,
     responses={200: {"model": IngestedBody, "description": "The document existed."}},

@@ -23,6 +23,7 @@ from wellkept.memory.rules_trust import check_claim
 from wellkept.model import KeyScope, Kind, Origin, Role, Scope, State
 from wellkept.prompt.rules_relevance import InjectMode
 from wellkept.recall.rules_purposes import PURPOSES
+from wellkept.server.http.requests import USER
 
 
 def one_of(values: Iterable[str]) -> Any:
@@ -87,6 +88,9 @@ class RequestBody(BaseModel):
     def _check_names(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
+        if cls.is_query and USER not in cls.model_fields:
+            # The authentication has read it, also where the route has no such parameter.
+            values = {name: value for name, value in values.items() if name != USER}
         for also, name in cls.other_names.items():
             if also in values and name not in values:
                 values = {name if key == also else key: value for key, value in values.items()}

@@ -23,7 +23,8 @@ from starlette.datastructures import FormData, UploadFile
 from wellkept.errors import DiskFull, Invalid
 from wellkept.providers.archives import open_compressed
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routing import ADMIN, Router
+from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import ADMIN
 from wellkept.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, is_form
 
 
@@ -108,7 +109,6 @@ router = Router(prefix="/api", tags=["transfer"])
 @router.get(
     "/export",
     scope=ADMIN,
-    is_json=False,
     response_class=StreamingResponse,
     responses={200: {"content": dict.fromkeys(MEDIA.values(), BINARY), "description": "The export, as a file."}},
 )
@@ -163,7 +163,7 @@ async def save_file(form: FormData, folder: str) -> Path:
     return path
 
 
-@router.post("/import", scope=ADMIN, is_json=False, openapi_extra=_BODY)
+@router.post("/import", scope=ADMIN, openapi_extra=_BODY)
 def import_file(
     tenant: CurrentTenant, options: Annotated[ImportParameters, Query()], path: Annotated[Path, Depends(_receive_file)]
 ) -> ImportedBody:

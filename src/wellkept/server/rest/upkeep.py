@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
-from wellkept.server.http.routing import ADMIN, OPERATOR, Router
+from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import ADMIN, OPERATOR
 from wellkept.server.rest.shapes import RecordBody, RequestBody
 
 

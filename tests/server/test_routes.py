@@ -6,26 +6,14 @@ import asyncio
 import threading
 from functools import partial
 from operator import mul
-from typing import Annotated, Any
+from typing import Any
 
 import httpx2
 import pytest
-from fastapi import Header
-from pydantic import BaseModel
 
 from tests.server.live import PATIENCE
-from wellkept.server.app import REST
-from wellkept.server.http.json_routes import compile_route
-from wellkept.server.http.routing import READ, Router
 from wellkept.server.threads import Threads
 
-BY_THE_FRAMEWORK = {
-    # Asynchronous, or no JSON.
-    *("GET /health", "GET /metrics", "GET /api/export", "POST /agent/run", "POST /mcp"),
-    # Take forms and files.
-    *("POST /api/import", "POST /api/kb/documents", "POST /agent/vision"),
-    *("GET /", "GET /api", "GET /docs", "GET /docs/viewer.js", "GET /openapi.json"),
-}
 NO_OBJECT = "The body must be a JSON object, sent with the header Content-Type: application/json."
 NOT_JSON = "The body cannot be read; send valid JSON in UTF-8."
 REFUSED: list[tuple[str, str, object, int, str]] = [
@@ -51,10 +39,6 @@ REFUSED: list[tuple[str, str, object, int, str]] = [
     ("POST", "{ann}/memories/m-99/approve", b"{", 400, NOT_JSON),
     ("POST", "{ann}/memories/m-99/approve", b"", 404, "no such"),
 ]
-
-
-class Answer(BaseModel):
-    """What the routes below answer."""
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "says"), REFUSED, ids=lambda each: str(each)[:60])
@@ -85,27 +69,6 @@ def test_head_is_answered_as_get_without_the_body(client: httpx2.Client, ann: st
 
 def test_a_query_on_a_route_that_takes_none_is_ignored(client: httpx2.Client, ann: str) -> None:
     assert client.get(f"{ann}/private-memory?a=1").status_code == 200
-
-
-def test_the_framework_serves_only_what_is_not_json() -> None:
-    assert {route.name for route in REST if route.json is None} == BY_THE_FRAMEWORK
-
-
-def test_a_signature_that_cannot_be_served_is_refused_at_start_up() -> None:
-    router = Router()
-
-    @router.get("/header", scope=READ)
-    def take_header(name: Annotated[str, Header()]) -> Answer:
-        return Answer()
-
-    @router.get("/later", scope=READ)
-    async def answer_later() -> Answer:
-        return Answer()
-
-    for route, says in zip(router.routes, ("cannot take the argument name", "is no JSON route"), strict=True):
-        assert route.json is not None
-        with pytest.raises(TypeError, match=says):
-            compile_route(route, route.json)
 
 
 def test_who_is_cancelled_waits_for_the_end_of_the_work() -> None:
