@@ -115,3 +115,22 @@ def test_the_time_for_new_texts_does_not_begin_before_the_embedder_is_loaded(
 
     assert embedder.calls[0] == [QUESTION]
     assert sorted(text for call in embedder.calls[1:] for text in call) == sorted(OTHERS)
+
+
+def test_an_embedder_that_takes_long_to_load_leaves_time_for_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    class Slow(EmbedderToLoad):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            nonlocal now
+            now += 3600
+            return super().embed(texts)
+
+    with Wellkept(":memory:", embedder=Slow()) as store:
+        store.agent().remember(FACT)
+        monkeypatch.setattr("wellkept.recall.recall.monotonic", lambda: now)
+
+        found = store.agent().recall(QUESTION)
+
+    assert [hit.text for hit in found] == [FACT]
+    assert not found.unanswered

@@ -86,7 +86,8 @@ class Store:
     def ask(self, query: str, *, kind: str, now: datetime | None = None, turns: Sequence[object] = ()) -> Asked:
         now = max(now or self.end, self.end)
         question = ParsedQuery.read(query, now)
-        evidence = self.index.evidence(question.lookups, embed([query])[0], RowFilter((), now.timestamp()))
+        vector = embed([query])[0] - EMBEDDER.typical_question
+        evidence = self.index.evidence(question.lookups, vector, RowFilter((), now.timestamp()))
         return Asked(
             family=self.family,
             conversation=self.name,

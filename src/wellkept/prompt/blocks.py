@@ -102,7 +102,7 @@ class Inject:
             return []
         query = ParsedQuery.read(message, now)
         # The question first: the embedder may have to be loaded, which is not to use up the time for the others.
-        vector = self._embedding.of_query(message)
+        vector = self._embedding.set_apart(self._embedding.of_query(message))
         self._embedding.prepare(owner)
         evidence = self._store.weigh_memories(owner, query.lookups, vector, kinds=[Kind.NOTE], now=now)
         limit = self._settings.max_inject_count

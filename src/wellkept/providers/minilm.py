@@ -1,7 +1,7 @@
 """Built-in embedder: all-MiniLM-L6-v2, a sentence encoder, in 23 MB inside the package. Downloads nothing.
 
-`tools/embedder` makes the graph. onnxruntime runs it on the caller's thread: it starts no threads, and `run` may be
-called by several at once.
+`tools/embedder` makes the graph, `tools/ranking` the vector of a typical question. onnxruntime runs the graph on the
+caller's thread: it starts no threads, and `run` may be called by several at once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -23,6 +24,7 @@ from wellkept.providers.word_pieces import WordPieces
 from wellkept.settings import load_onnxruntime
 
 GRAPH_FILE, VOCABULARY_FILE = "minilm.onnx", "minilm_vocabulary.txt"
+TYPICAL_QUESTION_FILE = "minilm_typical_question.f16"
 GRAPH_SHA256 = "1b7f66300eac7299f947b18e23b5de4a95e7d640c40f3f1d8ac93d48ef30d300"
 NAME = f"minilm-l6-v2-int8-{GRAPH_SHA256[:8]}"
 """Name of the vectors, which another graph would not make."""
@@ -51,9 +53,20 @@ class MiniLMEmbedder:
     replaces = (f"{FORMER_NAME}-static-256-v1", f"{FORMER_NAME}-static-256-v2")  # built-in embedders before this one
     is_builtin = True  # it only computes, so recall runs it on the caller's thread
 
+    @property
+    def typical_question(self) -> Floats:
+        """Average vector of many questions."""
+        return _read_typical_question()
+
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return one unit vector, as a row, for each text. Raises: ModelError."""
         return _load().embed(texts)
+
+
+@cache
+def _read_typical_question() -> Floats:
+    stored = (resources.files(__package__) / TYPICAL_QUESTION_FILE).read_bytes()
+    return np.frombuffer(stored, "<f2").astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)

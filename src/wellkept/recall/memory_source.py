@@ -44,7 +44,7 @@ class MemorySource:
         evidence = self._store.weigh_memories(
             question.owner,
             query.lookups,
-            question.vector,
+            question.apart,
             kinds=question.kinds,
             now=question.now,
             is_past=question.is_past,

@@ -143,12 +143,15 @@ class Recall:
             limit=request.limit,
             agents=current_caller().agents,
             vector=vector,
+            apart=self._embedding.set_apart(vector),
             where=request.where,
             # Purposes choose among the events themselves.
             with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),
         )
         depth *= 1 if request.purpose is None else purposes.DEPTH
         with self._take_turn():
+            # An embedder that had to be loaded, or others that came first, may have used up the time.
+            until = max(until, monotonic() + (1 - EMBEDDER_SHARE) * self._deadline)
             found, unanswered = self._split_answers(self._search(sources, question, depth=depth, until=until))
             if is_embedder_late:
                 unanswered.append(EMBEDDER_LATE)
