@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from wellkept import Invalid, Settings, Wellkept
@@ -107,8 +108,9 @@ def test_a_backup_under_load_holds_one_moment(store: Wellkept, tmp_path: Path) -
 
 
 def test_a_missing_text_is_named_and_the_rest_is_saved(store: Wellkept, tmp_path: Path) -> None:
-    (lost,) = tmp_path.glob("memory.db.blobs/*/*.zst")
-    lost.unlink()
+    connection = apsw.Connection(str(tmp_path / "memory.db"))
+    connection.execute("DELETE FROM detail_chunks")
+    connection.close()
 
     made = store.backup(tmp_path / "monday.tar.zst")
 
@@ -277,7 +279,7 @@ def test_any_other_manifest_is_refused_in_a_sentence(store: Wellkept, tmp_path: 
     members = read_tar(path)
     manifest = json.loads(members[-1][1])
     variants = list(list_manifests(manifest))
-    assert len(variants) > 150
+    assert len(variants) > 100
 
     for variant in variants:
         write_tar(path, members, variant)

@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -17,7 +16,7 @@ from tests.conformance.examples import EARLIER, LATER, NOW, add_detail, agent, d
 from wellkept.errors import Conflict, NotFound, StoreError
 from wellkept.model import Owner
 from wellkept.store.content.chunks import CHUNK_CHARS
-from wellkept.store.content.content import Content
+from wellkept.store.content.rows import Content
 from wellkept.store.sqlstore import SqlStore
 
 ALSO_ON_OLDER = True
@@ -31,10 +30,7 @@ def whole(content: Content) -> str:
 
 def contents(place: Place, owner: Owner, store: SqlStore) -> int:
     """How many texts of this tenant are kept, seen from below the store."""
-    if place.name == "sqlite":
-        folder = Path(f"{place.url.removeprefix('sqlite:///')}.blobs")
-        return len([*folder.glob(f"{owner.tenant}-*/*.zst")])
-    if place.name == "memory":
+    if place.name in ("memory", "sqlite"):
         rows = store._engine.read(
             owner.tenant, lambda unit: unit.all("list_orphans", tenant=owner.tenant, stored_before=LATER, limit=9999)
         )
@@ -237,8 +233,6 @@ def test_a_draft_that_is_given_up_leaves_nothing(store: SqlStore, place: Place, 
     draft.close()
 
     assert contents(place, ann, store) == 0
-    if place.name == "sqlite":
-        assert [*Path(f"{place.url.removeprefix('sqlite:///')}.blobs").glob(f"{ann.tenant}-*/*")] == []
 
 
 def test_a_detail_and_its_text_go_back_with_the_transaction(store: SqlStore, ann: Owner) -> None:
@@ -325,15 +319,11 @@ def test_who_removes_a_text_waits_for_who_is_about_to_need_it(store: SqlStore, a
     assert whole(store.open_content(ann, "second")) == "the same text"
 
 
-def test_a_missing_text_is_an_error_of_its_key_only(store: SqlStore, place: Place, ann: Owner) -> None:
+def test_a_missing_text_is_an_error_of_its_key_only(store: SqlStore, ann: Owner) -> None:
     lost = add_detail(store, detail("lost", ann), "lost")
     add_detail(store, detail("kept", ann), "kept")
-    if place.name == "sqlite":
-        (path,) = Path(f"{place.url.removeprefix('sqlite:///')}.blobs").glob(f"{ann.tenant}-*/{lost.content_hash}*")
-        path.unlink()
-    else:
-        where = {"tenant": ann.tenant, "content_hash": lost.content_hash}
-        store._engine.write(ann.tenant, lambda unit: unit.run("delete_content", **where))
+    where = {"tenant": ann.tenant, "content_hash": lost.content_hash}
+    store._engine.write(ann.tenant, lambda unit: unit.run("delete_content", **where))
 
     with pytest.raises(StoreError, match="is missing from the store"):
         store.open_content(ann, "lost")
@@ -347,7 +337,6 @@ def lose_chunk(unit: Any, tenant: str) -> None:
     unit._connection.execute(f"DELETE FROM detail_chunks WHERE tenant_id = '{tenant}' AND position = 1")
 
 
-@pytest.mark.only_on("memory", "postgres")  # beside an SQLite file it is a file; see the tests of faults
 def test_storing_a_text_again_mends_one_that_lost_a_chunk(store: SqlStore, ann: Owner) -> None:
     lost = add_detail(store, detail("lost", ann), LONG)
     store._engine.write(ann.tenant, lambda unit: lose_chunk(unit, ann.tenant))

@@ -121,7 +121,7 @@ def chunked(text: str) -> object:
     chunks = ChunkFile(io.BytesIO())
     chunks.feed(text)
     chunks.finish()
-    start, end = chunks.index.starts[:2]
+    start, end = chunks.starts[:2]
     return chunks.content_hash, decompress_chunk(chunks.file.getvalue()[start:end], chars=chunks.chars)  # type: ignore[attr-defined]
 
 

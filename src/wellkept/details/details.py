@@ -25,7 +25,7 @@ from wellkept.extension import Clock
 from wellkept.language.text import fold
 from wellkept.memory.drafts import check_own, find_session_user
 from wellkept.model import AuditEvent, Detail, DetailPage, Owner
-from wellkept.store.content.content import ContentDraft
+from wellkept.store.content.rows import ContentDraft
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

@@ -153,8 +153,7 @@ class Engine(Protocol):
     name: str
     has_single_writer: bool  # a transaction that writes excludes all others
     index: SearchIndex
-    content_folder: Path | None  # folder of the texts of details; None if they are in the database
-    store_id: int  # id in the marker file of that folder
+    content_folder: Path | None  # folder in which version 0.2 kept the texts of details, if it did
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` on one consistent snapshot. Raises: StoreError."""

@@ -27,7 +27,7 @@ from wellkept.history.rules_history import OWN_AREAS
 from wellkept.language.names import check_owner
 from wellkept.memory.rules_trust import LOW_TRUST
 from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
-from wellkept.store.content.content import ContentDraft
+from wellkept.store.content.rows import ContentDraft
 
 if TYPE_CHECKING:
     from wellkept.importers import Importers

@@ -33,10 +33,6 @@ BROKEN_LOG = (
 REPAIR_NODES = "Start the nodes that do not answer; their tenants are on them and nowhere else (docs/citus.md)."
 GONE = "Restore a backup: the data in these tables exists nowhere else."
 ORPHANS = "{:,} more belong to no detail; wellkept maintain removes them."
-UNKNOWN = (
-    "{:,} texts beside the database were never known to it and are left alone. If an older database was restored, they "
-    "belong to the newer one."
-)
 FASTER = "To search large knowledge faster, run in the database as the owner of the tables: {}"
 NOT_DURABLE = "An answered write may be lost in a power cut: {}."
 KEEP_DURABLE = {
@@ -166,9 +162,7 @@ class Checkup:
         oldest = self._now() - SWEEP_GRACE
         orphans = sum(self._store.count_orphans(tenant, stored_before=oldest) for tenant in tenants)
         says = f"{count:,} {'is' if count == 1 else 'are'} whole" if count else "none yet"
-        unknown = sum(self._store.count_unknown_contents(tenant, stored_before=oldest) for tenant in tenants)
-        left = [sentence.format(count) for sentence, count in ((ORPHANS, orphans), (UNKNOWN, unknown)) if count]
-        return CheckResult(name="details", is_ok=True, says=says, advice=" ".join(left))
+        return CheckResult(name="details", is_ok=True, says=says, advice=ORPHANS.format(orphans) if orphans else "")
 
     def _list_agents(self, tenants: Sequence[str]) -> Sequence[Owner]:
         return [owner for tenant in tenants for owner in iter_owners(self._store, tenant)]

@@ -26,7 +26,7 @@ from wellkept.memory.rules_conditions import Condition, is_matching
 from wellkept.memory.rules_trust import is_low
 from wellkept.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
 from wellkept.model.stored import EmbedTexts, Encoded, MemorySummary, Vector
-from wellkept.store.content.content import ContentDraft
+from wellkept.store.content.rows import ContentDraft
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

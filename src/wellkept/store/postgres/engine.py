@@ -80,7 +80,6 @@ class PostgresEngine:
     name = "postgres"
     has_single_writer = False
     content_folder = None
-    store_id = 0
 
     def __init__(
         self,

@@ -1,11 +1,8 @@
-"""Backups of an embedded store: a tar stream of the database at one moment and of the contents beside it.
+"""Backups of an embedded store: a tar stream of the database at one moment, copied while writers continue.
 
-    database.db                        the SQLite file
-    contents/<folder>/<hash>.zst       the texts of details, as they are stored
-    manifest.json                      last: the time of the backup, and size and SHA-256 of every other member
-
-The database is copied inside one read transaction, so writers continue. If a text was deleted between that moment and
-the copy of its file, the database is copied again. A text that stays missing is damage of the store and reported.
+database.db                        the SQLite file
+manifest.json                      last: the time of the backup, and size and SHA-256 of every other member
+contents/<folder>/<hash>.zst       only up to version 0.2: the texts of details, which were files then
 """
 
 from __future__ import annotations
@@ -15,25 +12,25 @@ import io
 import json
 import os
 import re
-import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import apsw
 
 from wellkept.deadline import check_deadline
-from wellkept.errors import Conflict, Invalid, StoreError
+from wellkept.errors import Invalid, StoreError
 from wellkept.model import BackupReport, Json
 from wellkept.program import FORMER_NAME, PROGRAM
-from wellkept.store.content.files import SUFFIX, tenant_folder
+from wellkept.store.content.chunks import CHUNK_CHARS
 from wellkept.store.engine import Progress
 from wellkept.store.notes.disk import OWNER_ONLY_FILE, Disk, make_private
-from wellkept.store.sqlite.files import CONTENTS_SUFFIX, WAL_SUFFIX, has_contents, write_marker
+from wellkept.store.sqlite.files import WAL_SUFFIX
+from wellkept.store.sqlite.text_files import FOLDER_SUFFIX
 from wellkept.store.sqlite.writer import translate_errors
 
 DATABASE, CONTENTS, MANIFEST = "database.db", "contents", "manifest.json"
@@ -41,7 +38,6 @@ VERSION = 1
 PAGES = 256
 """Pages copied at a time: about a megabyte."""
 
-ATTEMPTS = 5
 MAX_MANIFEST_BYTES = 512 * 1024 * 1024
 PIECE = 1024 * 1024
 
@@ -50,12 +46,19 @@ BROKEN = (tarfile.TarError, ValueError, OverflowError)
 
 NOT_A_BACKUP = "The file is not a backup of wellkept. `wellkept import` reads exports and files of other programs."
 DAMAGED = "The backup is damaged or cut off: {}. Use another copy; nothing was restored."
-OCCUPIED = "{path} already holds a store. Restore to another --url, or move it and {contents} away first."
-BUSY = "Texts were deleted again and again while they were copied; make the backup at a quieter moment."
+OCCUPIED = "{path} already holds a store. Restore to another --url, or move it away first."
+OCCUPIED_FOLDER = "{folder} holds the texts of another store. Restore to another --url, or move it away first."
 LOST = "{} texts of details are missing from the store, and so from this backup; `wellkept doctor` names them."
 
 NOT_A_MANIFEST = DAMAGED.format("its manifest is not one that wellkept writes")
 BEHIND = "The file goes on after the end of the backup. Use another copy, or cut off what is behind it."
+
+COUNT_TEXTS = """
+SELECT count(*), coalesce(sum(found * ? >= chars), 0) FROM (
+  SELECT d.chars, (
+    SELECT count(*) FROM detail_chunks c WHERE c.tenant_id = d.tenant_id AND c.content_hash = d.content_hash
+  ) AS found
+  FROM (SELECT DISTINCT tenant_id, content_hash, chars FROM details) d)"""
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 _CONTENT = re.compile(rf"{CONTENTS}/([^/]{{1,200}}-[0-9a-f]{{16}})/([0-9a-f]{{64}}\.zst)")
@@ -64,7 +67,6 @@ _CONTENT = re.compile(rf"{CONTENTS}/([^/]{{1,200}}-[0-9a-f]{{16}})/([0-9a-f]{{64
 def write_backup(
     file: IO[bytes],
     copy_database: Callable[[Path], None],
-    contents: Path | None,
     *,
     scratch: Path,
     now: datetime,
@@ -72,22 +74,21 @@ def write_backup(
 ) -> BackupReport:
     """Write a backup to `file`; `copy_database` writes the database of one moment to a path inside `scratch`.
 
-    Raises: StoreError; Conflict when texts keep disappearing.
+    Raises: StoreError.
     """
     with tempfile.TemporaryDirectory(prefix=".wellkept-backup-", dir=scratch) as folder:
-        database, texts, missing = _copy_consistently(copy_database, Path(folder), contents)
-        members: dict[str, Json] = {}
+        database = Path(folder) / DATABASE
+        copy_database(database)
+        texts, missing = _count_texts(database)
         with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            # The hard links in the folder keep each text, even if it is deleted from now on.
-            for done, (name, path) in enumerate([(DATABASE, database), *texts], 1):
-                check_deadline()
-                members[name] = _add_file(archive, name, path, now)
-                if progress is not None:
-                    progress(done, len(texts) + 1)
+            check_deadline()
+            members: dict[str, Json] = {DATABASE: _add_file(archive, DATABASE, database, now)}
+            if progress is not None:
+                progress(1, 1)
             manifest = {PROGRAM: "backup", "version": VERSION, "created_at": now.isoformat(), "members": members}
             encoded = json.dumps(manifest, separators=(",", ":")).encode()
             archive.addfile(_describe(MANIFEST, len(encoded), now), io.BytesIO(encoded))
-    return _report(now, members, problems=[LOST.format(len(missing))] if missing else ())
+    return _report(now, members, texts, problems=[LOST.format(missing)] if missing else ())
 
 
 def is_backup(file: IO[bytes]) -> bool:
@@ -115,31 +116,33 @@ def restore_backup(file: IO[bytes], path: Path, *, progress: Callable[[], None] 
     Raises: Invalid when the backup is damaged or when there already is a store.
     """
     path = Path(os.path.realpath(path))
-    contents = Path(f"{path}{CONTENTS_SUFFIX}")
-    is_filled = any(each.exists() and each.stat().st_size for each in (path, Path(f"{path}{WAL_SUFFIX}")))
-    if is_filled or has_contents(contents):
-        raise Invalid(OCCUPIED.format(path=path, contents=contents))
+    if any(each.exists() and each.stat().st_size for each in (path, Path(f"{path}{WAL_SUFFIX}"))):
+        raise Invalid(OCCUPIED.format(path=path))
     make_private(path.parent)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-restoring-", dir=path.parent) as name:
         folder = Path(name)
         report = _unpack(file, folder, is_kept=lambda name: True, progress=progress)
         try:
-            _move_into_place(folder, path, contents)
+            _move_into_place(folder, path)
         except OSError as error:
             # A store was created here meanwhile.
-            raise Invalid(OCCUPIED.format(path=path, contents=contents)) from error
+            raise Invalid(OCCUPIED.format(path=path)) from error
         Disk().sync_folder(path.parent)
     return report
 
 
-def _move_into_place(folder: Path, path: Path, contents: Path) -> None:
-    """Move an unpacked store to its place, the database last. Raises: OSError if there is another store."""
-    unpacked = folder / CONTENTS
-    has_texts = unpacked.exists()
+def _move_into_place(folder: Path, path: Path) -> None:
+    """Move an unpacked store to its place, the database last.
+
+    Raises: Invalid when there are texts of another store; OSError if there is another database.
+    """
+    texts, place = folder / CONTENTS, Path(f"{path}{FOLDER_SUFFIX}")
+    has_texts = texts.exists()
     if has_texts:
-        write_marker(unpacked, _read_store_id(folder / DATABASE))
-        # Fails if texts were stored there meanwhile.
-        os.rename(unpacked, contents)
+        try:
+            os.rename(texts, place)
+        except OSError as error:
+            raise Invalid(OCCUPIED_FOLDER.format(folder=place)) from error
     try:
         if path.exists() and not path.stat().st_size:
             path.unlink()
@@ -147,66 +150,19 @@ def _move_into_place(folder: Path, path: Path, contents: Path) -> None:
         os.link(folder / DATABASE, path)
     except OSError:
         if has_texts:
-            os.rename(contents, unpacked)
+            os.rename(place, texts)
         raise
 
 
-def _copy_consistently(
-    copy_database: Callable[[Path], None], folder: Path, contents: Path | None
-) -> tuple[Path, list[tuple[str, Path]], set[str]]:
-    """Copy the database and link the texts it knows. Return both, and the names of texts that do not exist.
-
-    Raises: Conflict.
-    """
-    missing_before: set[str] | None = None
-    for attempt in range(ATTEMPTS):
-        database = folder / f"{attempt}.db"
-        copy_database(database)
-        if contents is None:
-            return database, [], set()
-        linked, missing = _link_texts(database, contents, folder / str(attempt))
-        # What is still missing after another copy was not deleted meanwhile: its detail exists without it.
-        if missing in (set(), missing_before):
-            return database, linked, missing
-        missing_before = missing
-        database.unlink()
-    raise Conflict(BUSY)
-
-
-def _link_texts(database: Path, contents: Path, folder: Path) -> tuple[list[tuple[str, Path]], set[str]]:
-    """Link every text of the copied database into `folder`; return the links, and the names of missing texts."""
-    linked: list[tuple[str, Path]] = []
-    missing: set[str] = set()
-    folder.mkdir()
-    for number, (name, source) in enumerate(_iter_texts(database, contents)):
-        target = folder / str(number)
-        try:
-            _link_or_copy(source, target)
-        except FileNotFoundError:
-            missing.add(name)
-        else:
-            linked.append((name, target))
-    return linked, missing
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    """Raises: FileNotFoundError."""
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        # There are no hard links to another disk, and on some file systems none at all.
-        shutil.copyfile(source, target)
-
-
-def _iter_texts(database: Path, contents: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the name and the path of each text that a detail of the copied database refers to."""
+def _count_texts(database: Path) -> tuple[int, int]:
+    """Count the texts of details that are whole in a copied database, and those that are not."""
     with _open_copy(database) as connection:
-        rows = connection.execute("SELECT DISTINCT tenant_id, content_hash FROM details ORDER BY 1, 2")
-        for tenant, content_hash in rows:
-            path = Path(tenant_folder(tenant), f"{content_hash}{SUFFIX}")
-            yield f"{CONTENTS}/{path.as_posix()}", contents / path
+        try:
+            rows: Any = connection.execute(COUNT_TEXTS, (CHUNK_CHARS,)).fetchall()
+        except apsw.SQLError as error:
+            raise Invalid(NOT_A_BACKUP) from error
+    ((known, whole),) = rows
+    return whole, known - whole
 
 
 @contextmanager
@@ -217,11 +173,6 @@ def _open_copy(database: Path) -> Iterator[apsw.Connection]:
             yield connection
         finally:
             connection.close()
-
-
-def _read_store_id(database: Path) -> int:
-    with _open_copy(database) as connection:
-        return int(connection.pragma("user_version"))
 
 
 def _describe(name: str, size: int, now: datetime) -> tarfile.TarInfo:
@@ -308,7 +259,8 @@ def _unpack(
         wrong = sorted(name for name in {*found, *listed} if found.get(name) != listed.get(name))
         raise Invalid(DAMAGED.format(f"{len(wrong)} parts differ from their checksums, such as {wrong[0]}"))
     _check_database(folder / DATABASE)
-    return _report(manifest.created_at, found)
+    # A backup of version 0.2 has texts beside the database.
+    return _report(manifest.created_at, found, _count_texts(folder / DATABASE)[0] + len(found) - 1)
 
 
 def _copy_member(stream: IO[bytes], target: Path | None) -> Json:
@@ -382,10 +334,10 @@ def _check_database(database: Path) -> None:
         raise Invalid(DAMAGED.format(f"its database is inconsistent ({answer})"))
 
 
-def _report(created_at: datetime, members: dict[str, Json], problems: Sequence[str] = ()) -> BackupReport:
+def _report(created_at: datetime, members: dict[str, Json], texts: int, problems: Sequence[str] = ()) -> BackupReport:
     return BackupReport(
         created_at=created_at,
-        texts=len(members) - 1,
+        texts=texts,
         bytes=sum(each["bytes"] for each in members.values()),
         problems=tuple(problems),
     )

@@ -34,7 +34,8 @@ from wellkept.store.search.loader import IndexLoader
 from wellkept.store.search.memory_search import MemorySearch
 from wellkept.store.sqlite import scrub
 from wellkept.store.sqlite.backup import PAGES, write_backup
-from wellkept.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
+from wellkept.store.sqlite.files import create_database_file
+from wellkept.store.sqlite.text_files import FOLDER_SUFFIX
 from wellkept.store.sqlite.writer import (
     SqliteUnit,
     SqliteWriter,
@@ -50,6 +51,9 @@ OLDEST_SAFE_SQLITE = (3, 51, 3)
 """Minimum version. In older ones, a checkpoint racing with a writer could corrupt a database in WAL mode."""
 
 STATEMENT_CACHE = 200
+LARGEST_IDLE_LOG = 16 * 1024 * 1024
+"""Bytes to which the write-ahead log is cut once a large transaction has been copied into the database."""
+
 WAL_RETRY_PAUSE = 0.02
 """Seconds between attempts to switch to WAL mode."""
 
@@ -65,7 +69,6 @@ class SqliteEngine:
 
     name = "sqlite"
     has_single_writer = True
-    store_id = 0  # an in-memory database has no files beside it
 
     def __init__(self, path: str, *, busy_timeout: float, index_cache_bytes: int) -> None:
         """Open the database and create or upgrade its schema. `path` is ":memory:" or the path of a file.
@@ -79,22 +82,16 @@ class SqliteEngine:
         self._in_memory = path == ":memory:"
         # A name with a leading slash in the memdb VFS is shared by all connections of this process.
         self._target = f"file:/wellkept-{uuid.uuid4()}?vfs=memdb" if self._in_memory else str(Path(path).absolute())
-        self.content_folder = None if self._in_memory else Path(f"{self._target}{CONTENTS_SUFFIX}")
+        self.content_folder = None if self._in_memory else Path(f"{self._target}{FOLDER_SUFFIX}")
         self._queries = {name: make_statement(sql) for name, sql in load_queries(self.name).items()}
         self._readers: deque[apsw.Connection] = deque()
         self._snapshots: Snapshots[SqliteUnit] = Snapshots()
         self._closed = threading.Event()
-        if self.content_folder is not None:
-            create_database_file(Path(self._target), self.content_folder)
+        if not self._in_memory:
+            create_database_file(Path(self._target))
         with translate_errors():
             connection = self._connect()
-            # Check for texts first: another process may be creating the schema, and stores no text before that.
-            has_texts = self.content_folder is not None and has_contents(self.content_folder)
-            if has_texts and not read_applied(connection):
-                raise StoreError(EMPTY.format(path=self._target, beside=self.content_folder))
             migrate(connection)
-            if self.content_folder is not None:
-                self.store_id = claim_contents(connection, Path(self._target), self.content_folder)
             self._writer = SqliteWriter(connection, self._queries)
         write = None if self._in_memory else self.write
         self.index = SqliteIndex(self.read, write, numbers=self.numbers, max_bytes=index_cache_bytes)
@@ -157,7 +154,7 @@ class SqliteEngine:
 
     def back_up(self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None) -> BackupReport:
         self._check_usable()
-        return write_backup(file, self._copy_database, self.content_folder, scratch=scratch, now=now, progress=progress)
+        return write_backup(file, self._copy_database, scratch=scratch, now=now, progress=progress)
 
     def _copy_database(self, target: Path) -> None:
         """Copy the database of one moment to a new file; writers continue meanwhile."""
@@ -230,6 +227,7 @@ class SqliteEngine:
         connection.pragma("synchronous", "FULL")
         connection.pragma("foreign_keys", True)
         connection.pragma("secure_delete", True)
+        connection.pragma("journal_size_limit", LARGEST_IDLE_LOG)
         connection.pragma("query_only", readonly)
         if readonly:
             connection.set_progress_handler(is_read_overdue, STEPS_BETWEEN_CHECKS)

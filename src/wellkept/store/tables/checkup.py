@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from wellkept.history.rules_history import history_terms, step_words
 from wellkept.language.names import memory_seq
 from wellkept.language.text import GIST, index_terms, terms
-from wellkept.model import BackupReport, IndexGaps, Owner, StoreState, WrongWords
-from wellkept.store.engine import Progress, RegisteredEmbedder, Row, Unit, Units
+from wellkept.model import IndexGaps, Owner, StoreState, WrongWords
+from wellkept.store.engine import RegisteredEmbedder, Row, Unit, Units
 from wellkept.store.migrations import CreatedObject, list_created, load_migrations
 from wellkept.store.search.words import encode_words, has_same_words
 from wellkept.store.tables import workflows
@@ -40,15 +38,6 @@ ELSEWHERE = ("workflow_steps", "seq")
 
 class CheckupRows(Units):
     """Self-checks of a store. Only `mend_index` and `mend_words` change anything; contents of details are left out."""
-
-    def back_up(
-        self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None = None
-    ) -> BackupReport:
-        """Write a backup of one moment to `file`, with temporary files in `scratch`.
-
-        Raises: Invalid when the engine has its own backups; StoreError, Conflict.
-        """
-        return self._engine.back_up(file, scratch=scratch, now=now, progress=progress)
 
     def describe_store(self) -> StoreState:
         def describe(unit: Unit) -> StoreState:

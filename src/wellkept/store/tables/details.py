@@ -1,21 +1,19 @@
-"""Rows of details. The engine decides whether their contents are rows or files."""
+"""Rows of details and of their contents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from pathlib import Path
+from typing import IO
 
 from wellkept.errors import NotFound
 from wellkept.language.text import fold
-from wellkept.model import Agent, Detail, Owner
+from wellkept.model import Agent, BackupReport, Detail, Owner
 from wellkept.model.stored import Place
-from wellkept.store.content.chunks import ChunkFile
-from wellkept.store.content.content import Content, ContentDraft
-from wellkept.store.content.files import ContentFiles
-from wellkept.store.content.rows import ContentRows
-from wellkept.store.engine import Engine, Unit, Units
+from wellkept.store.content.rows import Content, ContentDraft, ContentRows
+from wellkept.store.engine import Engine, Progress, Unit, Units
 from wellkept.store.tables.agents import make_agent
 from wellkept.store.tables.rows import detail_from, detail_values, merge_parts, owner_params
 
@@ -24,37 +22,12 @@ AFTER_ALL = datetime(9999, 1, 1, tzinfo=UTC)
 """Start of a listing without a cursor."""
 
 
-class _Draft(ContentDraft, Protocol):
-    chunks: ChunkFile
-
-
-class _Contents(Protocol):
-    """Storage of contents: `ContentRows` or `ContentFiles`."""
-
-    def begin(self, tenant: str) -> _Draft: ...
-
-    def keep(self, unit: Unit, draft: Any, *, now: datetime) -> None: ...
-
-    def open(self, detail: Detail) -> Content: ...
-
-    def pieces(self, unit: Unit, detail: Detail) -> Iterator[str]: ...
-
-    def sweep(self, tenant: str, *, stored_before: datetime, unknown_too: bool) -> int: ...
-
-    def drop(self, tenant: str, content_hash: str) -> bool: ...
-
-    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int: ...
-
-    def count_unknown(self, tenant: str, *, stored_before: datetime) -> int: ...
-
-
 class DetailRows(Units):
     """Details of an agent."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
-        folder = engine.content_folder
-        self._contents: _Contents = ContentRows(engine) if folder is None else ContentFiles(engine, folder)
+        self._contents = ContentRows(engine)
 
     def begin_content(self, tenant: str) -> ContentDraft:
         """Start a new text for `add_detail`. The caller must close it."""
@@ -67,8 +40,7 @@ class DetailRows(Units):
         """
         owner, now = detail.owner, detail.created_at
         draft.seal()
-        # `begin_content` made the draft, so it has chunks.
-        chunks: ChunkFile = draft.chunks  # type: ignore[attr-defined]
+        chunks = draft.chunks
         stored = replace(
             detail, content_hash=chunks.content_hash, size=chunks.size, chars=chunks.chars, lines=chunks.lines
         )
@@ -154,10 +126,10 @@ class DetailRows(Units):
         return self._contents.open(self.get_detail(owner, key))
 
     def sweep_contents(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
-        """Remove contents without a detail and temporary files of dead writers; return how many.
+        """Remove contents without a detail, and move contents in files of version 0.2 into rows; return how many went.
 
-        Contents stored after `stored_before` stay, because their detail may not be committed yet. Contents this
-        database never recorded stay too, unless `unknown_too`.
+        Contents stored after `stored_before` stay, because their detail may not be committed yet. Files this database
+        never recorded stay too, unless `unknown_too`.
         """
         return self._contents.sweep(tenant, stored_before=stored_before, unknown_too=unknown_too)
 
@@ -165,13 +137,19 @@ class DetailRows(Units):
         """Count the contents `sweep_contents` would remove."""
         return self._contents.count_orphans(tenant, stored_before=stored_before)
 
-    def count_unknown_contents(self, tenant: str, *, stored_before: datetime) -> int:
-        """Count the contents beside the database that it never recorded."""
-        return self._contents.count_unknown(tenant, stored_before=stored_before)
-
     def drop_content(self, tenant: str, content_hash: str) -> bool:
         """Remove one content at once unless a detail uses it; return True if it was removed."""
         return self._contents.drop(tenant, content_hash)
+
+    def back_up(
+        self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None = None
+    ) -> BackupReport:
+        """Write a backup of one moment to `file`, with temporary files in `scratch`.
+
+        Raises: Invalid when the engine has its own backups; StoreError.
+        """
+        self._contents.move(now=now)
+        return self._engine.back_up(file, scratch=scratch, now=now, progress=progress)
 
 
 def _get_detail(unit: Unit, owner: Owner, key: str) -> Detail:

@@ -13,7 +13,7 @@ from wellkept.history.rules_history import history_terms, step_words
 from wellkept.language.text import fold, index_terms, terms
 from wellkept.model import Detail, Json, Owner
 from wellkept.model.stored import Vector
-from wellkept.store.content.content import ContentDraft
+from wellkept.store.content.rows import ContentDraft
 from wellkept.store.engine import Row, Unit
 from wellkept.store.search.words import encode_words
 from wellkept.store.tables import audit, knowledge, workflows

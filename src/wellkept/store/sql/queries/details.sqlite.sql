@@ -13,12 +13,18 @@ SELECT {detail} FROM (
 )
 WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit OFFSET :offset
 
--- name: list_known_contents
-SELECT DISTINCT content_hash FROM details
-WHERE tenant_id = :tenant AND content_hash IN (SELECT value FROM json_each(:hashes))
-
 -- name: list_contents
 SELECT content_hash FROM detail_contents WHERE tenant_id = :tenant
+
+-- Texts that version 0.2 kept in files and that are not wholly in rows yet.
+-- name: list_contents_in_files
+SELECT content_hash FROM detail_contents WHERE tenant_id = :tenant AND line_index = x'' AND chars > 0
+
+-- name: list_tenants_with_files
+SELECT DISTINCT tenant_id FROM detail_contents WHERE line_index = x'' AND chars > 0
+
+-- name: set_line_index
+UPDATE detail_contents SET line_index = :line_index WHERE tenant_id = :tenant AND content_hash = :content_hash
 
 -- SQLite has one writer at a time, so no lock is needed.
 -- name: lock_content

@@ -1,0 +1,259 @@
+"""Texts that version 0.2 kept in files beside the database: read where they are, and moved into rows."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from tests.conformance.examples import LATER, NOW, add_detail, detail
+from tests.conformance.test_details import LONG, whole
+from tests.faults.test_details import ROOT, opened
+from tests.services.conftest import Clock
+from tests.text_files import put_into_files
+from wellkept import Wellkept
+from wellkept.errors import StoreError
+from wellkept.model import Owner
+from wellkept.store.sqlite import text_files
+from wellkept.store.sqlite.text_files import TextFile
+
+pytestmark = pytest.mark.proves("D4", "T2")
+ANN = Owner("acme", "ann")
+NOISE = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789\n", k=3_000_000))
+"""A text of many chunks that take several transactions to move."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+def fill(path: Path, **texts: str) -> list[Path]:
+    store = opened(path)
+    for key, text in texts.items():
+        add_detail(store, detail(key, ANN), text)
+    store.close()
+    return put_into_files(path)
+
+
+def count_frames(path: Path) -> int:
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(100_000)
+    rows: Any = connection.execute("SELECT count(*) FROM detail_chunks").fetchall()
+    connection.close()
+    return int(rows[0][0])
+
+
+def files(path: Path) -> list[Path]:
+    return sorted(Path(f"{path}.blobs").rglob("*"))
+
+
+def test_texts_are_read_from_files_and_then_from_rows(path: Path) -> None:
+    fill(path, log=LONG, short="short")
+    store = opened(path)
+    try:
+        from_file = store.open_content(ANN, "log")
+        assert whole(from_file) == LONG
+        # What is moved is no text without a detail, so it does not count.
+        assert store.sweep_contents(ANN.tenant, stored_before=NOW) == 0
+        assert count_frames(path) == 4
+        # The files stay for a while, for transactions that began before.
+        assert len(files(path)) == 4
+        assert whole(from_file) == whole(store.open_content(ANN, "log")) == LONG
+
+        assert store.sweep_contents(ANN.tenant, stored_before=NOW + timedelta(hours=2)) == 0
+        assert files(path) == []
+        assert not Path(f"{path}.blobs").exists()
+        assert whole(from_file) == whole(store.open_content(ANN, "log")) == LONG
+        assert whole(store.open_content(ANN, "short")) == "short"
+    finally:
+        store.close()
+
+
+def test_a_move_is_made_in_steps_and_goes_on_where_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file,) = fill(path, noise=NOISE)
+    monkeypatch.setattr(text_files, "STEP_BYTES", 200_000)
+    store = opened(path)
+    steps = 0
+    try:
+        while text_files._move_step(
+            store._engine, ANN.tenant, file.stem, TextFile(file.parents[1], ANN.tenant, file.stem)
+        ):
+            steps += 1
+            assert count_frames(path) > 0
+            assert whole(store.open_content(ANN, "noise")) == NOISE
+            store.close()
+            store = opened(path)
+        assert steps > 5
+        file.unlink()
+        assert whole(store.open_content(ANN, "noise")) == NOISE
+    finally:
+        store.close()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.conformance.examples import NOW
+from tests.faults.test_details import opened
+from wellkept.store.sqlite import text_files
+
+frames_left = int(sys.argv[2])
+frame = text_files.TextFile.frame
+
+def frame_or_die(file, position):
+    global frames_left
+    frames_left -= 1
+    if frames_left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame(file, position)
+
+text_files.TextFile.frame, text_files.STEP_BYTES = frame_or_die, 200_000
+opened(Path(sys.argv[1])).sweep_contents("acme", stored_before=NOW)
+"""
+"""Moves texts, three chunks in one transaction, and dies when it reads the chunk after so many."""
+
+
+def test_a_kill_during_the_move_loses_nothing(path: Path) -> None:
+    fill(path, noise=NOISE, log=LONG)
+    seen = [0]
+    for frames in (2, 4, 6, 10, 99):
+        child = subprocess.run([sys.executable, "-c", KILLED, str(path), str(frames)], cwd=ROOT, check=False)
+        assert child.returncode == (0 if frames == 99 else -signal.SIGKILL)
+        seen.append(count_frames(path))
+        store = opened(path)
+        assert whole(store.open_content(ANN, "noise")) == NOISE
+        assert whole(store.open_content(ANN, "log")) == LONG
+        store.close()
+
+    assert seen == [0, 0, 3, 9, 18, 26]
+
+
+def test_a_text_that_is_stored_again_goes_into_rows(path: Path) -> None:
+    fill(path, log=LONG)
+    store = opened(path)
+    add_detail(store, detail("again", ANN), LONG)
+    for file in Path(f"{path}.blobs").glob("*/*.zst"):
+        file.unlink()
+
+    assert whole(store.open_content(ANN, "again")) == whole(store.open_content(ANN, "log")) == LONG
+    store.close()
+
+
+@pytest.mark.parametrize("key", ["log", "again"])
+def test_a_deleted_text_takes_its_file_along(path: Path, key: str) -> None:
+    (file,) = fill(path, log=LONG)
+    store = opened(path)
+    if key == "again":
+        add_detail(store, detail("again", ANN), LONG)
+        store.delete_detail(ANN, "log")
+    deleted = store.delete_detail(ANN, key)
+    assert store.drop_content(ANN.tenant, deleted.content_hash)
+    assert not file.exists()
+    store.close()
+
+
+def test_an_erasure_removes_every_file_of_its_tenant(path: Path, tmp_path: Path) -> None:
+    with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
+        for tenant in ("acme", "globex"):
+            store.agent("ann", tenant=tenant).store_detail(f"the secret of {tenant} " * 9999, description="log")
+        put_into_files(path)
+        (own,) = Path(f"{path}.blobs").glob("acme-*")
+        (own / f"{'0' * 64}.zst").write_bytes(b"never known")
+        (own / f"{'0' * 32}.tmp").write_bytes(b"of a killed writer")
+
+        store.tenant("acme").erase("agent:ann")
+
+        assert not own.exists()
+        other = store.agent("ann", tenant="globex")
+        assert other.read_detail(other.list_details()[0].key, limit=22).content == "the secret of globex t"
+        assert len(files(path)) == 3
+
+
+def test_files_that_were_never_known_and_those_of_others_stay(path: Path) -> None:
+    (file,) = fill(path, log=LONG)
+    unknown, foreign = file.with_name(f"{'0' * 64}.zst"), file.with_name("read.me")
+    for each in (unknown, foreign):
+        each.write_bytes(b"not ours")
+        os.utime(each, (0, 0))
+    store = opened(path)
+    for later in (NOW, LATER + timedelta(days=99)):
+        store.sweep_contents(ANN.tenant, stored_before=later)
+    store.close()
+
+    assert {each.name for each in files(path) if each.is_file()} == {unknown.name, foreign.name, "store-id"}
+
+
+def flip(position: int) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[position] ^= 0xFF
+        path.write_bytes(content)
+
+    return spoil
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def replaced_by_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [flip(0), flip(40), flip(-1), flip(-30), flip(-70), cut, empty, replaced_by_a_folder])
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_damaged_file_is_an_error_of_its_key_only(path: Path, spoil: Callable[[Path], None], is_moved: bool) -> None:
+    spoilt, _ = sorted(fill(path, spoilt=LONG, sound="sound"), key=lambda each: -each.stat().st_size)
+    spoil(spoilt)
+    store = opened(path)
+    if is_moved:
+        store.sweep_contents(ANN.tenant, stored_before=NOW)
+
+    with pytest.raises(StoreError, match=r"is damaged in the store\. Other details are whole; store this one again"):
+        whole(store.open_content(ANN, "spoilt"))
+    assert whole(store.open_content(ANN, "sound")) == "sound"
+    store.close()
+
+
+def test_a_backup_takes_the_files_into_the_database(path: Path, tmp_path: Path) -> None:
+    with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
+        key = store.agent("ann").store_detail(LONG, description="log").key
+        lost = store.agent("ann").store_detail("lost", description="lost").key
+        content_hash = store.agent("ann").get_detail(lost).content_hash
+        next(each for each in put_into_files(path) if each.stem == content_hash).unlink()
+
+        made = store.backup(tmp_path / "monday.tar.zst")
+
+        assert made.texts == 1
+        assert made.problems == (
+            "1 texts of details are missing from the store, and so from this backup; `wellkept doctor` names them.",
+        )
+    Wellkept.restore(tmp_path / "monday.tar.zst", to=f"sqlite:///{tmp_path}/copy.db")
+    with Wellkept(f"sqlite:///{tmp_path}/copy.db", clock=Clock()) as copy:
+        assert copy.agent("ann").read_detail(key, limit=10**6).content == LONG
+    assert not Path(f"{tmp_path}/copy.db.blobs").exists()
+
+
+def test_an_export_holds_texts_of_files(path: Path, tmp_path: Path) -> None:
+    with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
+        key = store.agent("ann").store_detail(LONG, description="log").key
+        put_into_files(path)
+        store.tenant().export(tmp_path / "all.jsonl")
+    with Wellkept(":memory:") as other:
+        other.tenant().import_(tmp_path / "all.jsonl")
+        assert other.agent("ann").read_detail(key, limit=10**6).content == LONG
