@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Sequence
 
@@ -50,22 +49,6 @@ def pdf(*pages: str, outline: Sequence[tuple[str, int]] = ()) -> bytes:
     return _written(objects)
 
 
-def pdf_bomb(levels: int) -> bytes:
-    """A page that draws a form ten times, which draws a form ten times, and so on."""
-    drawn = b"<< /XObject << /Y %d 0 R >> >>"
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Count 1 /Kids [3 0 R] >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R /Resources %s >>" % (drawn % 5),
-        b"<< /Length 5 >>\nstream\n/Y Do\nendstream",
-    ]
-    for level in range(levels):
-        stream = b" ".join([b"/Y Do"] * 10) if level + 1 < levels else b"BT (boom) Tj ET"
-        kind = b"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources %s" % (drawn % (6 + level))
-        objects.append(b"<< %s /Length %d >>\nstream\n%s\nendstream" % (kind, len(stream), stream))
-    return _written(objects)
-
-
 ALL_CODES = b"beginbfrange\n<0000> <FFFF> <0000>\nendbfrange"
 
 
@@ -89,34 +72,6 @@ def pdf_with_fonts(content: bytes, character_map: bytes, *, fonts: int = 1, font
 def packed_stream(content: bytes) -> bytes:
     packed = zlib.compress(content, 9)
     return b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed)
-
-
-def pdf_of_contents(*contents: bytes) -> bytes:
-    """A PDF whose pages draw these contents."""
-    kids = b" ".join(b"%d 0 R" % (3 + 2 * number) for number in range(len(contents)))
-    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(contents), kids)]
-    for number, content in enumerate(contents):
-        objects += [
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents %d 0 R >>" % (4 + 2 * number),
-            packed_stream(content),
-        ]
-    return _written(objects)
-
-
-def pdf_of_packed_objects(outline: bytes) -> bytes:
-    """A PDF whose bookmarks are in a stream of objects."""
-    packed, out = zlib.compress(b"4 0 " + outline, 9), b"%PDF-1.5\n"
-    entries = [bytes(7)]
-    for number, content in (
-        (1, b"<< /Type /Catalog /Pages 2 0 R /Outlines 4 0 R >>"),
-        (2, b"<< /Type /Pages /Count 0 /Kids [] >>"),
-        (3, b"<< /Type /ObjStm /N 1 /First 4 /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream"),
-    ):
-        entries.append(struct.pack(">BIH", 1, len(out), 0))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, content % (len(packed), packed) if number == 3 else content)
-    table = b"".join([*entries, struct.pack(">BIH", 2, 3, 0), struct.pack(">BIH", 1, len(out), 0)])
-    kind = b"/Type /XRef /Size 6 /W [1 4 2] /Root 1 0 R /Length %d" % len(table)
-    return out + b"5 0 obj\n<< %s >>\nstream\n%s\nendstream\nendobj\nstartxref\n%d\n%%%%EOF\n" % (kind, table, len(out))
 
 
 def _written(objects: Sequence[bytes]) -> bytes:
