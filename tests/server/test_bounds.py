@@ -102,7 +102,7 @@ WORST: dict[str, Callable[[], tuple[Send, int]]] = {
     "json path, stars": lambda: (reading(ROWS, json_path=stars(60)), 200),
     "json path, stars, short page": lambda: (reading(ROWS, json_path=stars(60), limit=100), 200),
     "json path, last page": lambda: (reading(ROWS, json_path=stars(60), offset=4_000_000, limit=100), 200),
-    "json path, too many selectors": lambda: (reading(ROWS, json_path=stars(240)), 400),
+    "json path, many selectors": lambda: (reading(ROWS, json_path=stars(240)), 200),
     "json path, descents": lambda: (reading("[" * 90 + "]" * 90, json_path="$" + "..*" * 30 + ".x"), 400),
     "json path, filters": lambda: (reading(f"[{DENSE}]", json_path=f"$[?count(@{stars(60)[1:]})>9]"), 400),
     "json path, indentation": lambda: (reading("[" * 900 + "1," * 99_999 + "1" + "]" * 900, json_path="$"), 200),

@@ -450,8 +450,7 @@ def test_json_path_makes_only_what_is_read_of_a_long_answer(ann: AgentMemory) ->
     assert page.content == whole[:100]
     assert page.total < 1_100_000 < len(whole)
     assert re.fullmatch(
-        r"[\d,]+ values so far; there is more than is counted here. "
-        r"At least 1,000,\d+ characters of this answer follow; go on with the same path, offset=100\.",
+        r"4,500 values\. At least 1,000,\d+ characters of this answer follow; go on with the same path, offset=100\.",
         page.remaining,
     )
     start = len(whole) - 50
@@ -477,8 +476,10 @@ def test_lines_of_json_are_a_list_and_other_texts_are_refused(ann: AgentMemory) 
         ann.read_detail(ann.store_detail("plain text\n").key, json_path="$")
     with pytest.raises(Invalid, match="nested too deeply"):
         ann.read_detail(ann.store_detail("[" * 100_000).key, json_path="$")
-    long = ann.store_detail("\n" * 10_000_001).key
-    with pytest.raises(Invalid, match="up to 10,000,000 can be asked by JSON path"):
+    long = ann.store_detail("\n" * 20_000_001).key
+    with pytest.raises(
+        Invalid, match=r"20,000,001 characters; up to 20,000,000 can be asked by JSON path\. Read it with grep=, lines="
+    ):
         ann.read_detail(long, json_path="$[0]")
 
 
