@@ -16,8 +16,7 @@ import re2
 
 from wellkept.secrets.rules import RULES
 from wellkept.secrets.rules_context import DESCRIBING_WORDS, find_described
-from wellkept.secrets.rules_public import RUN_HINT, hide_public
-from wellkept.secrets.rules_runs import random_runs
+from wellkept.secrets.rules_runs import RUN_HINT, hide_public, random_runs
 from wellkept.secrets.rules_shapes import MAX_KEY_CHARS, REMOVED, SecretRule
 from wellkept.secrets.rules_split import PREFIXES, join_pieces, split_keys
 from wellkept.secrets.rules_text import (
