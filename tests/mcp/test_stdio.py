@@ -241,27 +241,3 @@ def test_a_person_who_starts_it_is_told_what_it_waits_for(tmp_path: Path) -> Non
     assert first.startswith(b"This waits for an agent host to speak MCP")
     assert last == b"Ctrl-D ends it.\n"
     assert (out, more, process.returncode) == (b"", b"", 0)
-
-
-def test_initialize_is_answered_before_the_package_is_imported(tmp_path: Path) -> None:
-    """And once: the package, which has to know of it, answers only what follows."""
-    program = [sys.executable, "-v", *command(tmp_path, is_warm=False)[1:]]
-
-    def run(*messages: object) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            program,
-            input=lines(*messages),
-            capture_output=True,
-            encoding="utf-8",
-            env=environment(),
-            timeout=PATIENCE,
-            check=True,
-        )
-
-    greeted, served = run(HELLO), run(HELLO, READY, request(1, "ping"), call(2, "memory_store", text="Likes tea"))
-
-    assert [json.loads(line)["id"] for line in greeted.stdout.splitlines()] == [0]
-    assert "import 'mcp_types'" not in greeted.stderr
-    assert "import 'mcp_types'" in served.stderr
-    assert sorted(json.loads(line)["id"] for line in served.stdout.splitlines()) == [0, 1, 2]
-    assert served.stdout.splitlines()[0] == greeted.stdout.splitlines()[0]

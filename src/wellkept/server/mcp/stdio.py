@@ -1,8 +1,4 @@
-"""MCP over standard input and output, for hosts that start this program.
-
-The official package builds hundreds of models when it is imported, which takes longer than all the rest. So a plain
-`initialize` is answered here, as the package would answer it, and the package is imported for what the host asks next.
-"""
+"""MCP over standard input and output, for hosts that start this program."""
 
 from __future__ import annotations
 
@@ -11,33 +7,25 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-import wellkept.server.mcp.session as session
-from wellkept import __version__
+import anyio
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from pydantic import ValidationError
+
 from wellkept.api.wellkept import Wellkept
 from wellkept.caller import MCP, acting_as
-from wellkept.server.mcp.client import NAME, TITLE, ClientContext, select_sets
+from wellkept.server.mcp.client import select_sets
+from wellkept.server.mcp.protocol import build_server
 from wellkept.settings import Settings
 
-# Now, not after the first answer; older versions of the package do not have `mcp_types`.
-for each in ("mcp", "mcp_types"):
-    if find_spec(each) is None:
-        raise ModuleNotFoundError(f"No module named {each!r}", name=each)
-
-
-HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Versions of the protocol that begin with `initialize`."""
-
-CAPABILITIES: Mapping[str, Any] = {
-    "completions": {},
-    "prompts": {"listChanged": False},
-    "resources": {"listChanged": False, "subscribe": False},
-    "tools": {"listChanged": False},
-}
+LAST_ANSWERS = 60.0
+"""Seconds to wait for each further answer after the client has closed its end. Only a hanging call takes longer."""
 
 
 def run_stdio(settings: Settings, *, sets: Sequence[str] | None = None) -> None:
@@ -48,81 +36,8 @@ def run_stdio(settings: Settings, *, sets: Sequence[str] | None = None) -> None:
     """
     offered = select_sets(settings.tool_sets if sets is None else sets)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    with (
-        Wellkept(settings=settings) as wellkept,
-        _interruptible(),
-        acting_as(MCP),
-        # Without a buffer, so that the package finds all that follows.
-        open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as requests,
-    ):
-        memory = wellkept.agent()
-        lines = [requests.readline()]
-        greeting = greet(lines[0], ClientContext(memory=memory, sets=offered).instructions)
-        if greeting is not None:
-            sys.stdout.buffer.write(greeting)
-            sys.stdout.buffer.flush()
-            lines.append(requests.readline())
-        if lines[-1]:
-            session.serve_session(memory, offered, lines, is_greeted=greeting is not None)
-
-
-def greet(line: bytes, instructions: str) -> bytes | None:
-    """Return the answer to a plain `initialize`; None if it is something else or the package may have objections."""
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return None
-    if not _is_plain_initialize(message):
-        return None
-    result = {
-        "capabilities": CAPABILITIES,
-        "protocolVersion": message["params"]["protocolVersion"],
-        "serverInfo": {"name": NAME, "title": TITLE, "version": __version__},
-        "instructions": instructions,
-    }
-    answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _is_plain_initialize(message: Any) -> bool:
-    match message:
-        case {
-            "jsonrpc": "2.0",
-            "id": int() | str() as id,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": str() as version,
-                "capabilities": dict() as capabilities,
-                "clientInfo": {"name": str(), "version": str(), **about},
-                **more,
-            },
-            **rest,
-        }:
-            return (
-                version in HANDSHAKE_VERSIONS
-                and not more
-                and not rest
-                and (id.isascii() if isinstance(id, str) else 0 <= id < 2**53 and id is not True and id is not False)
-                and all(isinstance(each, str) for each in about.values())
-                and all(_is_plain_capability(name, value) for name, value in capabilities.items())
-            )
-    return False
-
-
-def _is_plain_capability(name: str, value: Any) -> bool:
-    match name, value:
-        case "roots", {"listChanged": bool(), **more}:
-            return not more
-        case "extensions" | "experimental", dict():
-            return all(isinstance(each, dict) for each in value.values())
-        case (("roots" | "sampling" | "elicitation" | "tasks"), _):
-            return _is_nested(value)
-    # A capability that the protocol does not know may have any value.
-    return name not in ("extensions", "experimental")
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_nested, value.values()))
+    with Wellkept(settings=settings) as wellkept, _interruptible(), acting_as(MCP):
+        anyio.run(_serve, build_server(wellkept.agent(), offered))
 
 
 @contextmanager
@@ -139,3 +54,61 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+async def _serve(server: Server[Any]) -> None:
+    async with stdio_server() as (read, write), _finish_requests(read, write) as (requests, answers):
+        await server.run(requests, answers, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _finish_requests(read: Any, write: Any) -> AsyncIterator[tuple[Any, Any]]:
+    """Wrap the two streams so that the first does not end before its requests are answered.
+
+    Otherwise the server would drop running calls when the client closes its end, as `printf … | wellkept mcp` does at
+    once, although a memory may have been stored already.
+    """
+    requests_in, requests = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    answers, answers_out = anyio.create_memory_object_stream[SessionMessage]()
+    waiting: set[str | int] = set()
+    answered = anyio.Event()
+
+    async def pass_requests() -> None:
+        async with requests_in:
+            async for received in read:
+                item = _parse_again(received) if isinstance(received, ValidationError) else received
+                if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
+                    waiting.add(item.message.id)
+                await requests_in.send(item)
+            is_moving = True
+            while waiting and is_moving:
+                with anyio.move_on_after(LAST_ANSWERS) as pause:
+                    await answered.wait()
+                is_moving = not pause.cancelled_caught
+
+    async def pass_answers() -> None:
+        nonlocal answered
+        async with write:
+            async for item in answers_out:
+                await write.send(item)
+                if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
+                    waiting.discard(item.message.id)
+                    answered.set()
+                    answered = anyio.Event()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(pass_requests)
+        group.start_soon(pass_answers)
+        yield requests, answers
+
+
+def _parse_again(problem: ValidationError) -> SessionMessage | Exception:
+    """Parse a line that the SDK could not: JSON with half a surrogate pair, as in a text cut in the middle of an emoji.
+
+    The tools refuse it with a sentence; without an answer the client would wait forever.
+    """
+    line = problem.errors(include_url=False)[0]["input"]
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False))
+    except (ValueError, TypeError):
+        return problem
