@@ -72,7 +72,8 @@ def test_notes_are_injected(client: httpx2.Client, ann: str) -> None:
     remember(client, ann, "Prefers tabs over spaces", tags=["preference", "style"])
     remember(client, ann, "Drinks green tea")
 
-    assert injected() == "[Memories]\n- (m-1, preference) Prefers tabs over spaces"
+    assert injected() == "[Memories]\n- (m-1, preference) Prefers tabs over spaces\n- (m-2) Drinks green tea"
+    assert injected(mode="relevant") == "[Memories]\n- (m-1, preference) Prefers tabs over spaces"
     assert injected(mode="recent_only") == (
         "[Memories]\n- (m-2) Drinks green tea\n- (m-1, preference) Prefers tabs over spaces"
     )

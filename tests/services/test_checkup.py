@@ -98,6 +98,7 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(wellkept: We
     passages = [hit.id for hit in tenant.search_knowledge("a new office")]
     tenant.record_step(workflow="month end", step="close the books", output="All of them are closed")
     steps = [hit.text for hit in memory.recall("are the books closed?", sources=["workflow"])]
+    wellkept.embed_waiting()
     fresh_place.sql("DELETE FROM memory_index WHERE tenant_id = 'acme' AND seq = 3")
     fresh_place.sql("UPDATE memory_index SET version = 7 WHERE tenant_id = 'acme' AND seq = 1")
     fresh_place.sql("DELETE FROM chunk_index")
@@ -148,6 +149,7 @@ def test_wrong_words_in_the_index_are_named_and_mended(wellkept: Wellkept, fresh
             ]
 
         before = found()
+        wellkept.embed_waiting()
         (set_words, set_step), where = ONE_WORD[fresh_place.engine], "WHERE tenant_id = 'acme'"
         fresh_place.sql(f"UPDATE memory_index SET {set_words} {where} AND seq = 3")
         fresh_place.sql(f"UPDATE chunk_index SET {set_words} {where}")
