@@ -16,6 +16,7 @@ from tests.server.test_isolation import NOBODYS, answered, filled
 from tests.server.test_key_limits import ACCEPT, CALL, parrot
 from wellkept.api.wellkept import Wellkept
 from wellkept.model import KeyScope
+from wellkept.program import FORMER_NAME
 from wellkept.settings import Settings
 from wellkept.tools import catalog
 
@@ -169,6 +170,8 @@ def test_a_request_names_a_user_in_its_header_or_body(store: Wellkept, address: 
         for wrong in (b"", b"a\x01b", b"x" * 201, b"J\xf6rg"):
             assert client.get(f"{path}/memories", headers={b"X-Wellkept-User": wrong}).status_code == 400
         assert client.get(f"{path}/memories?user=J%F6rg").status_code == 400
+        former = client.get(f"{path}/memories", headers={f"X-{FORMER_NAME}-User": "u-7"})
+        assert (former.status_code, "X-Wellkept-User" in former.text) == (400, True)
         assert client.get(f"{path}/memories/{tea['id']}?user=u-8").status_code == 404
         assert client.get(f"{path}/memories/{tea['id']}?user=u-7&user=u-8").status_code == 400
         assert client.get(f"{path}/memories/{tea['id']}?user=u-8", headers=seven).status_code == 403

@@ -29,6 +29,7 @@ from wellkept.caller import OPERATOR, Caller, use_caller
 from wellkept.errors import Forbidden, Invalid, NotFound, StoreError, Unauthorized
 from wellkept.language.names import check_user
 from wellkept.model import ApiKey, KeyScope, Origin
+from wellkept.program import FORMER_NAME
 from wellkept.server.console.logins import COOKIE
 from wellkept.server.http.addresses import KeyCheck
 from wellkept.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
@@ -212,6 +213,9 @@ def _name_user(scope: Scope, state: dict[str, Any]) -> JSONResponse | None:
     try:
         if max(len(sent), len(asked)) > 1:
             raise Invalid("Name one user at most: once in X-Wellkept-User, and once in the query.")
+        # A client of version 0.2 would otherwise act for all users of its key.
+        if header(scope, f"x-{FORMER_NAME}-user".encode()) is not None:
+            raise Invalid("The header that names the user is X-Wellkept-User.")
         for user in map(check_user, (*sent, *asked)):
             access = replace(access, user=access.caller.own_user(user))
         state["access"] = access
