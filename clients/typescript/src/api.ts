@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:2ceca0b90588bf93d8b4f1b3073c1bc2161d3c45b9a4314f3c6e9efd471ede6d
+// sha256:cd5de22a6f213e6d85f86b262324d0ada1b0baca8b1f5b42f73e797328547bd6
 
 export interface paths {
     "/agent/run": {

@@ -144,7 +144,7 @@ def _conversation(view: ClientView, given: Json) -> Plan[Conversation]:
     if given["limit"] is not None:
         route += "&limit={limit}"
     data = yield from send(view, route, given, is_repeatable=True)
-    return decode_record(Conversation, {**data, "summarized_count": data["summarizedCount"]}, view.owner)  # type: ignore[no-any-return]
+    return decode_record(Conversation, data, view.owner)  # type: ignore[no-any-return]
 
 
 class AgentVerbs(ClientView):

@@ -1,7 +1,7 @@
 """Records and exceptions of the library, from the JSON of a server.
 
 A record is built from the fields of its dataclass, so a new field needs no change here: an answer without it leaves its
-default. Fields with another name in JSON are listed in `NAMES`.
+default. The metadata of a field name it in JSON if that differs.
 """
 
 from __future__ import annotations
@@ -27,32 +27,16 @@ from wellkept.errors import (
 )
 from wellkept.knowledge.report import IngestedDocument, IngestReport
 from wellkept.model import (
-    AddedFacts,
     Agent,
     ApiKey,
-    AuditReport,
-    Detail,
-    DetailPage,
-    Explanation,
     Hit,
     IssuedKey,
     Json,
     Memory,
     Owner,
     Recalled,
-    Session,
     Unanswered,
 )
-
-NAMES: Mapping[type, Mapping[str, str]] = {
-    Detail: {"key": "memory_key"},
-    DetailPage: {"key": "memory_key"},
-    Session: {"summarized_count": "summarizedCount"},
-    AuditReport: {"is_intact": "ok"},
-    AddedFacts: {"is_dry_run": "dry_run", "steps": "undo"},
-    Explanation: {"unanswered": "missing"},
-}
-"""Names of fields in JSON, where they differ."""
 
 HTTP_ERRORS: Mapping[str, type[WellkeptError]] = {
     **dict.fromkeys(("too_large", "unprocessable", "method_not_allowed"), Invalid),
@@ -78,8 +62,8 @@ def decode_record(kind: Any, data: Json, owner: Owner) -> Any:
 @cache
 def _fields_of(kind: Any) -> Sequence[tuple[Field[Any], Any, str]]:
     """Return each field of a record with its type and its name in JSON."""
-    hints, names = get_type_hints(kind), NAMES.get(kind, {})
-    return [(each, hints[each.name], names.get(each.name, each.name)) for each in fields(kind)]
+    hints = get_type_hints(kind)
+    return [(each, hints[each.name], each.metadata.get("alias", each.name)) for each in fields(kind)]
 
 
 def _decode(kind: Any, value: Any, owner: Owner) -> Any:

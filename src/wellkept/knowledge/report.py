@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from wellkept.model import Document
@@ -20,8 +20,8 @@ class Change(StrEnum):
 class RemovedSecret:
     """Secret that was removed from a document: its place, such as `line 6`, and the rule that matched."""
 
-    place: str
-    rule: str
+    place: str = field(metadata={"examples": ["line 6"]})
+    rule: str = field(metadata={"examples": ["aws-access-key"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

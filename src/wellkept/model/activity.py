@@ -9,9 +9,12 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
-from wellkept.model.records import Json, Memory, Origin, Owner, Role
+from wellkept.model.records import INSIDE, Json, Memory, Origin, Owner, Role, Source
 
 SUMMARY_HEADING = "Summary of the conversation so far (background, not instructions):\n"
+
+
+SUMMARIZED = {"alias": "summarizedCount", "description": "Number of first messages that the summary covers."}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +22,15 @@ class Session:
     """One conversation of an agent."""
 
     id: str
-    owner: Owner
-    summary: str = ""  # of its oldest messages
-    summarized_count: int = 0  # number of messages the summary covers
+    owner: Owner = field(metadata=INSIDE)
+    summary: str = field(default="", metadata={"description": "Summary of the first messages; empty: none."})
+    summarized_count: int = field(default=0, metadata=SUMMARIZED)
     message_count: int = 0
     created_at: datetime
-    updated_at: datetime
-    user: str | None = None  # end user who talks
+    updated_at: datetime = field(metadata={"description": "Time of the last turn."})
+    user: str | None = field(
+        default=None, metadata={"description": "The end user who talks; null: nobody in particular."}
+    )
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
 
 
@@ -34,7 +39,7 @@ class Message:
     """One message of a conversation: a user prompt or the final answer to it."""
 
     session_id: str
-    position: int = 0  # counted from 1; set by the store
+    position: int = field(default=0, metadata={"description": "1 is the first of its session."})
     role: Role
     content: str
     created_at: datetime
@@ -46,9 +51,12 @@ class Conversation:
 
     session_id: str
     summary: str = ""
-    summarized_count: int = 0
+    summarized_count: int = field(default=0, metadata=SUMMARIZED)
     turns: tuple[Message, ...] = ()  # messages the summary does not cover
-    omitted_count: int = 0  # messages between the summary and the turns, left out by a limit
+    omitted_count: int = field(
+        default=0,
+        metadata={"description": "Messages between the summary and the first of `messages`, left out by `limit`."},
+    )
 
     @property
     def messages(self) -> list[Json]:
@@ -95,8 +103,8 @@ class RecalledItem:
     """A stored item that was part of the prompt."""
 
     id: str
-    source: str  # memory, audit, workflow, knowledge
-    block: str  # the prompt block that held it, or the name of the purpose
+    source: str = field(metadata={"description": f"One of {', '.join(Source)}."})
+    block: str = field(metadata={"description": "Its part of the prompt, or the purpose it was recalled for."})
     score: float | None = None
 
 
@@ -104,9 +112,11 @@ class RecalledItem:
 class RunUsage:
     """Requests, tool calls and tokens an answer took."""
 
-    requests: int = 0
+    requests: int = field(default=0, metadata={"description": "Number of model calls."})
     tool_calls: int = 0
-    input_tokens: int = 0
+    input_tokens: int = field(
+        default=0, metadata={"description": "As counted by the model's endpoint; 0 if it does not say."}
+    )
     output_tokens: int = 0
 
 
@@ -119,10 +129,14 @@ class AgentAnswer:
     agent: str
     model: str
     usage: RunUsage
-    call_id: str  # of the first prompt; look it up with `context_call`
+    call_id: str = field(
+        metadata={"description": "Of the first prompt: GET …/context-calls/{id} lists what was shown."}
+    )
     recalled: tuple[RecalledItem, ...] = ()
     tools: tuple[ToolUse, ...] = ()
-    purposes: tuple[str, ...] = ()
+    purposes: tuple[str, ...] = field(
+        default=(), metadata={"description": "Purposes of the recalls before the first call."}
+    )
 
 
 RunEvent = Delta | ToolUse
@@ -133,8 +147,8 @@ RunEvent = Delta | ToolUse
 class Workflow:
     """A piece of work shared by one or more agents."""
 
-    id: str
-    tenant: str
+    id: str = field(metadata={"examples": ["refund-run"]})
+    tenant: str = field(metadata=INSIDE)
     name: str
     created_at: datetime
 
@@ -143,10 +157,10 @@ class Workflow:
 class WorkflowStep:
     """One step of a workflow and its output."""
 
-    tenant: str
+    tenant: str = field(metadata=INSIDE)
     workflow_id: str
     workflow_name: str = ""  # set by the store
-    position: int = 0  # counted from 1; set by the store
+    position: int = field(default=0, metadata={"description": "1 is the first."})
     name: str
     output: str
     status: str = "completed"
@@ -172,16 +186,20 @@ class ApiKey:
     """Record of an API key, without its secret."""
 
     id: str
-    tenant: str
+    tenant: str = field(metadata=INSIDE)
     scope: KeyScope
     name: str = ""
     created_at: datetime
-    last_used_at: datetime | None = None  # to within a few minutes; None: never
-    expires_at: datetime | None = None  # None: never
+    last_used_at: datetime | None = field(default=None, metadata={"description": "To within five minutes; null: never"})
+    expires_at: datetime | None = field(default=None, metadata={"description": "null: never"})
     revoked_at: datetime | None = None
-    agents: tuple[str, ...] = ()  # agents it is limited to; empty: all
-    trust: Origin | None = None  # most trusted origin it may claim; None: any
-    user: str | None = None  # end user it is limited to; None: all
+    agents: tuple[str, ...] = field(
+        default=(), metadata={"description": "The agents it is limited to; empty: all of the tenant."}
+    )
+    trust: Origin | None = field(
+        default=None, metadata={"description": "The most trusted origin it may claim; null: any"}
+    )
+    user: str | None = field(default=None, metadata={"description": "The end user it is limited to; null: all"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,16 +214,16 @@ class IssuedKey:
 class Item:
     """JSON value of the caller under a namespace and a key."""
 
-    id: str  # of the memory that holds it, such as "m-7"; a new one after each deletion
+    id: str = field(metadata={"description": "Id of the memory that holds it.", "examples": ["m-7"]})
     namespace: tuple[str, ...]  # path of names, such as ("users", "7")
     key: str
     value: Any = field(hash=False)
     created_at: datetime
     updated_at: datetime
-    expires_at: datetime | None = None  # None: never
-    version: int = 1  # incremented by every other value
-    user: str | None = None  # end user it belongs to
-    score: float | None = None  # relevance to the query of a search, 0 to 1
+    expires_at: datetime | None = field(default=None, metadata={"description": "null: never"})
+    version: int = field(default=1, metadata={"description": "Increases with every other value."})
+    user: str | None = field(default=None, metadata={"description": "End user it belongs to."})
+    score: float | None = field(default=None, metadata={"description": "How well it fits the query; null without one."})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,15 +254,17 @@ class AuditEvent:
     """One event of the audit log. It never contains the text it is about."""
 
     id: int = 0  # set by the store
-    tenant: str
+    tenant: str = field(metadata=INSIDE)
     at: datetime
-    action: str  # a stable word such as "memory.add"
+    action: str = field(metadata={"description": "A stable word.", "examples": ["memory.add"]})
     agent_id: str | None = None
     message: str
     meta: Mapping[str, Any] = field(default_factory=dict)
     previous_hash: str = ""
-    hash: str = ""
-    is_damaged: bool = False  # the row was changed from outside and cannot be read completely
+    hash: str = field(default="", metadata={"description": "Seals this event and all before it."})
+    is_damaged: bool = field(
+        default=False, metadata={"description": "The row was changed outside wellkept; this is what can be read."}
+    )
 
     @property
     def actor(self) -> str:
@@ -257,7 +277,7 @@ class AuditEvent:
 class AuditHead:
     """Last event of an audit log. Keep it elsewhere to detect a rewritten or shortened log."""
 
-    id: int = 0  # 0 if the log is empty
+    id: int = field(default=0, metadata={"description": "0: there is none yet."})
     hash: str = ""
 
 
@@ -274,13 +294,19 @@ class HeadCheck:
 class AuditReport:
     """Result of verifying a tenant's audit log."""
 
-    is_intact: bool
-    events: int  # intact events, counted from the first
-    broken_at: int | None = None  # first event that is damaged or missing
-    problem: str = ""
-    broken: tuple[int, ...] = ()  # first events that are damaged or missing
-    head: AuditHead = AuditHead()
-    keyed_from: int | None = None  # first event with a keyed hash
+    is_intact: bool = field(metadata={"alias": "ok"})
+    events: int = field(metadata={"description": "Number of intact events, from the first one on."})
+    broken_at: int | None = field(default=None, metadata={"description": "The first event that is not intact."})
+    problem: str = field(default="", metadata={"description": "A sentence about the problem."})
+    broken: tuple[int, ...] = field(
+        default=(), metadata={"description": "The first 20 events that are damaged or missing."}
+    )
+    head: AuditHead = field(
+        default=AuditHead(), metadata={"description": "The last event: keep it elsewhere and compare it later."}
+    )
+    keyed_from: int | None = field(
+        default=None, metadata={"description": "The first event whose hash is keyed (`audit_key`)."}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

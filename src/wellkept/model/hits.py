@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from wellkept.model.records import HEADING_SEPARATOR, Document, Memory, Source
+from wellkept.model.records import HEADING_SEPARATOR, INSIDE, Document, Memory, Source
 
 _PAGES = re.compile(r" \(pages? ([0-9]{1,9})(?:–[0-9]{1,9})?\)$")
 
@@ -34,14 +34,14 @@ class Hit:
     source: Source
     id: str
     text: str
-    score: float  # sum of each part times its weight
-    parts: Mapping[str, float]  # similarity, recency, importance, source: each 0 to 1
+    score: float = field(metadata={"description": "The sum of each part times its weight."})
+    parts: Mapping[str, float] = field(metadata={"description": "similarity, recency, importance, source: each 0 to 1"})
     weights: Mapping[str, float]
     created_at: datetime
     memory: Memory | None = None  # set when the source is memory
-    agent_id: str | None = None  # owner or actor
+    agent_id: str | None = field(default=None, metadata={"description": "Its agent; null: none."})
     document: Document | None = None  # set when the source is knowledge
-    held: tuple[HeldWord, ...] = ()  # rare words that put it first, whatever its score
+    held: tuple[HeldWord, ...] = field(default=(), metadata=INSIDE)  # rare words that put it first, whatever its score
 
     @property
     def relevance(self) -> float:

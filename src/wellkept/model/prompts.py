@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from wellkept.model.hits import Hit
-from wellkept.model.records import Json, Memory, Owner
+from wellkept.model.records import INSIDE, Json, Memory, Owner, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
     """A source that failed or exceeded the deadline."""
 
-    source: str
+    source: str = field(metadata={"description": f"{', '.join(Source)}, or the embedder"})
     reason: str
 
 
@@ -69,7 +69,12 @@ class Appearance:
     session_id: str
     at: datetime
     block: str
-    left_out: str = ""  # reason it was left out (budget, moved, below_threshold, shown elsewhere); empty if shown
+    left_out: str = field(
+        default="",
+        metadata={
+            "description": "Reason it was not shown: budget, moved, below_threshold, or its other place; empty: it was."
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +84,16 @@ class Explanation:
     id: str
     outcome: Outcome
     sentence: str
-    rank: int | None = None  # counted from 1; None if unranked
+    rank: int | None = field(default=None, metadata={"description": "1 is the first; null: none."})
     hit: Hit | None = None  # with its score
-    words: tuple[str, ...] = ()  # words of the question that it contains
+    words: tuple[str, ...] = field(default=(), metadata={"description": "Words of the question that it contains."})
     rival: Hit | None = None  # the lowest hit that was returned, or the hit it duplicates
-    unanswered: tuple[Unanswered, ...] = ()
+    unanswered: tuple[Unanswered, ...] = field(default=(), metadata={"alias": "missing"})
     hits: tuple[Hit, ...] = ()  # every hit the question recalls
-    prompts: tuple[Appearance, ...] = ()  # the agent's latest prompts that considered it, newest first
-    text: str = ""  # its text, if it is at hand
+    prompts: tuple[Appearance, ...] = field(
+        default=(), metadata={"description": "Those of the agent's latest 20 prompts that had it."}
+    )
+    text: str = field(default="", metadata={"description": "Its text, if it is at hand."})
     items: tuple[Explanation, ...] = ()  # of a whole answer: each hit, then the best of what was left out
 
 
@@ -97,12 +104,15 @@ class BlockItem:
     id: str  # unique in its block: "m-7", "turn 3", "tool 1"
     source: str = ""  # memory, audit, workflow, knowledge, turn, skill …
     score: float | None = None
-    digest: str = ""  # hash of its text, to detect later changes
-    left_out: str = (
-        ""  # reason it was left out (budget, folded, moved, below_threshold, shown elsewhere); empty if shown
+    digest: str = field(default="", metadata={"description": "Digest of the text."})
+    left_out: str = field(
+        default="",
+        metadata={"description": "Reason it is not shown: budget, folded, moved, below_threshold, or its place."},
     )
-    text: str | None = None  # its current text; only filled when one call is read, never stored
-    since: str = ""  # change since the call: changed, gone
+    text: str | None = field(
+        default=None, metadata={"description": "The current text; null: it is deleted, or was never stored."}
+    )
+    since: str = field(default="", metadata={"description": "Change since that call: changed, gone, or empty."})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +128,15 @@ class Block:
 class Truncation:
     """One step taken to fit a prompt into its budget."""
 
-    step: str  # fold, drop or reference
+    step: str = field(metadata={"examples": ["fold", "drop", "reference"]})  # fold, drop or reference
     block: str
     tokens_removed: int
-    sources: tuple[str, ...]  # the ids it touched
+    sources: tuple[str, ...] = field(metadata={"description": "Items it affected."})
     message: str
-    references: tuple[str, ...] = ()  # keys of the details the text was moved to
-    dropped_references: tuple[str, ...] = ()  # keys the prompt no longer mentions
+    references: tuple[str, ...] = field(default=(), metadata={"description": "Keys of the texts that were moved."})
+    dropped_references: tuple[str, ...] = field(
+        default=(), metadata={"description": "Keys the prompt no longer mentions."}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +150,9 @@ class WorkingMemory:
     layout: str
     blocks: tuple[Block, ...]
     truncations: tuple[Truncation, ...]
-    stable_messages: int = 0  # leading messages that the next call repeats; 0 in the standard layout
+    stable_messages: int = field(
+        default=0, metadata={"description": "Number of first messages that the next prompt shares."}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +160,12 @@ class ContextCall:
     """Record of one prompt, by ids and digests."""
 
     id: str
-    owner: Owner
-    session_id: str  # empty if it continued no conversation
+    owner: Owner = field(metadata=INSIDE)
+    session_id: str = field(metadata={"description": "The conversation that it continued; empty: none."})
     at: datetime
     layout: str
     budget: int
     tokens: int
     blocks: tuple[Block, ...]
     truncations: tuple[Truncation, ...]
-    user: str | None = None  # end user it was made for
+    user: str | None = field(default=None, metadata={"description": "The end user it was for; null: none."})

@@ -17,6 +17,11 @@ HEADING_SEPARATOR = " > "
 """Separator of the headings in the first line of a passage."""
 
 
+INSIDE: Mapping[str, Any] = {"exclude": True}
+"""Metadata of a field that stays inside the library. The metadata of others describe them for the API: `description`,
+`examples`, and as `alias` their name in JSON where it differs."""
+
+
 class Kind(StrEnum):
     """Kind of a memory, which decides how long it is kept and where a prompt shows it."""
 
@@ -120,12 +125,14 @@ class Owner:
 class Agent:
     """One agent and its settings."""
 
-    owner: Owner
+    owner: Owner = field(metadata=INSIDE)
     name: str
     system_prompt: str = ""
     model: str = ""
     tools: tuple[str, ...] = ()
-    knowledge_categories: tuple[str, ...] = ()  # document categories it may search; empty: all
+    knowledge_categories: tuple[str, ...] = field(
+        default=(), metadata={"description": "Categories of documents it may search; empty: all."}
+    )
     colour: str = ""
     icon: str = ""
     is_active: bool = True
@@ -141,8 +148,8 @@ class Agent:
 class Memory:
     """One short record of an agent."""
 
-    id: str = ""  # "m-7"; set by the store
-    owner: Owner
+    id: str = field(default="", metadata={"examples": ["m-7"]})  # "m-7"; set by the store
+    owner: Owner = field(metadata=INSIDE)
     kind: Kind
     text: str
     tags: tuple[str, ...] = ()
@@ -153,21 +160,27 @@ class Memory:
     category: str | None = None
     origin: Origin = Origin.USER
     created_at: datetime
-    updated_at: datetime | None = None  # None: never edited
-    expires_at: datetime | None = None  # None: never
+    updated_at: datetime | None = field(default=None, metadata={"description": "null: never edited"})
+    expires_at: datetime | None = field(default=None, metadata={"description": "null: never"})
     last_retrieved_at: datetime | None = None
     archived_at: datetime | None = None
-    version: int = 1  # incremented by every edit
-    supersedes: str | None = None  # the memory this one corrects
-    valid_from: datetime | None = None  # start of its validity; None: `created_at`
-    valid_to: datetime | None = None  # end of its validity, set by a correction
-    held_at: datetime | None = None  # held for review since then
-    flag: str | None = None  # reason for the review
-    user: str | None = None  # end user it belongs to
+    version: int = field(default=1, metadata={"description": "Increases with every edit."})
+    supersedes: str | None = field(default=None, metadata={"description": "The memory this one corrects."})
+    valid_from: datetime | None = field(default=None, metadata={"description": "null: when it was written"})
+    valid_to: datetime | None = field(
+        default=None, metadata={"description": "Time from which another memory replaces it."}
+    )
+    held_at: datetime | None = field(default=None, metadata={"description": "Not used until it is approved."})
+    flag: str | None = field(default=None, metadata={"description": "Reason for a review."})
+    user: str | None = field(
+        default=None, metadata={"description": "The end user it belongs to; null: nobody in particular."}
+    )
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller; the value of an item
-    namespace: str | None = None  # path of an item
-    item_key: str | None = None  # key of an item in its namespace
-    ttl_seconds: float | None = None  # reading the item extends its life by this
+    namespace: str | None = field(
+        default=None, metadata={"description": "Path of an item; null: no item.", "examples": ["users/7"]}
+    )
+    item_key: str | None = field(default=None, metadata={"description": "Key of an item in its namespace."})
+    ttl_seconds: float | None = field(default=None, metadata=INSIDE)  # reading the item extends its life by this
 
     @property
     def home(self) -> Owner:
@@ -225,36 +238,40 @@ class MemoryVersion:
 class Detail:
     """Description of a long text that prompts refer to by key. The text itself is read in parts."""
 
-    key: str  # "npm-install-x7k2m9qp"
-    owner: Owner
+    key: str = field(metadata={"alias": "memory_key"})  # "npm-install-x7k2m9qp"
+    owner: Owner = field(metadata=INSIDE)
     type: str = "text"  # "command_output", "file_content", "api_response" …
     description: str = ""  # one line, for the reference
     summary: str = ""  # of the text
     session_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)  # source, status, duration …
     content_hash: str = ""  # set by the store, as are the next three
-    size: int = 0  # bytes as UTF-8
+    size: int = field(default=0, metadata={"description": "Bytes as UTF-8."})
     chars: int = 0
     lines: int = 0
     is_active: bool = True  # False: kept, but hidden from search and reading
     created_at: datetime
-    user: str | None = None  # end user it belongs to
+    user: str | None = field(default=None, metadata={"description": "The end user it belongs to; null: none."})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailPage:
     """Part of a detail, with its place in the whole."""
 
-    key: str
+    key: str = field(metadata={"alias": "memory_key"})
     content: str
-    offset: int  # where in the text it begins, in characters
-    total: int  # characters of the whole text
-    next_offset: int | None  # start of the next page; None at the end
-    first_line: int | None = None  # counted from 1; None if the content is not one run of lines
+    offset: int = field(metadata={"description": "Start of the part, in characters."})
+    total: int = field(metadata={"description": "Characters of the text; with json_path, of the answer."})
+    next_offset: int | None = field(metadata={"description": "Offset of the next part; null: there is none."})
+    first_line: int | None = field(
+        default=None, metadata={"description": "First line of the content, from 1; null: it is no range of lines."}
+    )
     last_line: int | None = None
     total_lines: int
-    matches: int | None = None  # lines or values found by grep or JSON path
-    remaining: str  # sentence that says what else there is and how to read it
+    matches: int | None = field(
+        default=None, metadata={"description": "With grep and json_path, the number of matches in the content."}
+    )
+    remaining: str = field(metadata={"description": "What follows, and how to read it."})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,16 +290,16 @@ class Captured:
 class Document:
     """One document of a tenant."""
 
-    id: str
-    tenant: str
+    id: str = field(metadata={"examples": ["d-0f343b0931126a20"]})
+    tenant: str = field(metadata=INSIDE)
     title: str
     category: str = ""
-    source: str = ""  # a path or an address, as the user gave it
+    source: str = field(default="", metadata={"description": "Path or file name; empty: it was sent as text."})
     content_hash: str
     is_published: bool = True
     created_at: datetime
     updated_at: datetime
-    flag: str | None = None  # reason for the review look at it
+    flag: str | None = field(default=None, metadata={"description": "Reason for a review."})
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
 
 
@@ -299,10 +316,10 @@ class DocumentSize:
 class Chunk:
     """One passage of a document, small enough to enter a prompt."""
 
-    id: int = 0  # set by the store
-    tenant: str
-    document_id: str
-    position: int  # in the document, counted from 0
+    id: int = field(default=0, metadata=INSIDE)  # set by the store
+    tenant: str = field(metadata=INSIDE)
+    document_id: str = field(metadata=INSIDE)
+    position: int = field(metadata={"description": "0 is the first."})
     text: str
 
 
@@ -312,10 +329,12 @@ class Skill:
 
     name: str
     description: str
-    body: str
-    agents: tuple[str, ...] = ()  # agents that get it; empty: all
-    path: str  # the file it comes from
-    meta: Mapping[str, Any] = field(default_factory=dict)  # other fields of its front matter
+    body: str = field(metadata={"description": "The whole text: a skill is never cut."})
+    agents: tuple[str, ...] = field(default=(), metadata={"description": "Its agents; empty: all."})
+    path: str = field(metadata=INSIDE)  # the file it comes from
+    meta: Mapping[str, Any] = field(
+        default_factory=dict, metadata={"description": "Further fields of the front matter."}
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from wellkept.model.activity import AuditHead
-from wellkept.model.records import Kind, Memory, Origin, Owner, State
+from wellkept.model.records import INSIDE, Kind, Memory, Origin, Owner, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,30 +130,40 @@ class ProposalState(StrEnum):
 class FoldedMemory:
     """One memory that a proposal replaces, with its version before and after."""
 
-    id: str
+    id: str = field(metadata={"examples": ["m-7"]})
     version: int
-    ended_version: int | None = None  # version after applying; None if not applied
-    valid_to: datetime | None = None  # its value before applying
+    ended_version: int | None = field(
+        default=None, metadata={"description": "Its version after applying; null: not applied."}
+    )
+    valid_to: datetime | None = field(
+        default=None, metadata={"description": "The end of its validity before applying."}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """One memory that could replace several."""
 
-    id: str = ""  # "p-3"; set by the store
-    owner: Owner
+    id: str = field(default="", metadata={"examples": ["p-1"]})  # "p-3"; set by the store
+    owner: Owner = field(metadata=INSIDE)
     kind: Kind
     text: str
     tags: tuple[str, ...] = ()
     folds: tuple[FoldedMemory, ...]
     reason: str
-    origin: Origin  # of the new memory
+    origin: Origin = field(metadata={"description": "Its trust: model, or the least trusted memory it replaces."})
     state: ProposalState = ProposalState.OPEN
-    memory_id: str | None = None  # memory that applying created or found
-    is_new: bool = True  # False if the memory existed before, so undo keeps it
+    memory_id: str | None = field(
+        default=None, metadata={"description": "The memory that was created when it was applied."}
+    )
+    is_new: bool = field(
+        default=True, metadata={"description": "False: that memory existed before, so undoing keeps it."}
+    )
     created_at: datetime
     decided_at: datetime | None = None
-    user: str | None = None  # end user whose memories it folds
+    user: str | None = field(
+        default=None, metadata={"description": "The end user whose memories it replaces; null: of none."}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +171,7 @@ class FactStep:
     """One change that `add` made, and the version that undoing it expects."""
 
     change: Literal["added", "updated", "ended"]
-    id: str
+    id: str = field(metadata={"examples": ["m-7"]})
     version: int
 
 
@@ -200,10 +210,16 @@ class AddedFacts:
     superseded: tuple[Fact, ...] = ()  # new memories with `replaces`; without it, memories the user took back
     dropped: tuple[DroppedFact, ...] = ()
     source: Literal["rules", "model"] = "rules"
-    problem: str = ""  # why the configured model was not used; empty if it was, or if there is none
-    is_dry_run: bool = False
-    steps: tuple[FactStep, ...] = ()  # what `undo_add` takes
-    revert: Callable[[Sequence[FactStep]], None] = field(default=lambda steps: None, repr=False, compare=False)
+    problem: str = field(
+        default="", metadata={"description": "Why the configured model was not used; empty if it was."}
+    )
+    is_dry_run: bool = field(default=False, metadata={"alias": "dry_run"})
+    steps: tuple[FactStep, ...] = field(
+        default=(), metadata={"alias": "undo", "description": "Send it to `add/undo` to undo all of this."}
+    )
+    revert: Callable[[Sequence[FactStep]], None] = field(
+        default=lambda steps: None, repr=False, compare=False, metadata=INSIDE
+    )
 
     def undo(self) -> None:
         """Undo every change in one transaction. Raises: Conflict when one of the memories was changed since."""
@@ -268,9 +284,9 @@ class ErasureFinding:
     """One row that an erasure would remove or clear."""
 
     table: str
-    agent: str
+    agent: str = field(metadata={"description": "Its agent; empty: none."})
     id: str
-    is_cleared: bool  # True if the row stays and its text is replaced by a mark
+    is_cleared: bool = field(metadata={"description": "It stays, with a mark instead of its text."})
     excerpt: str  # of its text
 
 
@@ -289,17 +305,19 @@ class Receipt:
     """Receipt of an erasure. It contains nothing of the erased text."""
 
     tenant: str
-    subject: str  # such as "agent:atlas"; a text is not repeated
+    subject: str = field(metadata={"description": "Such as agent:atlas; the words of a text are left out."})
     subject_hash: str  # identifies the subject without naming it
     at: datetime
     is_dry_run: bool
-    removed: Mapping[str, int]  # rows by table
-    cleared: Mapping[str, int]  # rows whose text was replaced by a mark
-    found: tuple[ErasureFinding, ...] = ()  # only for a dry run
-    remains: tuple[str, ...] = ()  # data kept by design
-    remnants: tuple[str, ...] = ()  # places where bytes may remain, and until when
-    events: tuple[int, ...] = ()  # audit events about the erasure
-    hash: str = ""  # of the receipt
+    removed: Mapping[str, int] = field(metadata={"description": "Rows by table."})
+    cleared: Mapping[str, int] = field(metadata={"description": "Rows that stay, with a mark instead of their text."})
+    found: tuple[ErasureFinding, ...] = field(
+        default=(), metadata={"description": "What would be erased, the first 1,000; only for a dry run."}
+    )
+    remains: tuple[str, ...] = field(default=(), metadata={"description": "What stays by design."})
+    remnants: tuple[str, ...] = field(default=(), metadata={"description": "Where bytes may remain, and until when."})
+    events: tuple[int, ...] = field(default=(), metadata={"description": "Its events in the audit log."})
+    hash: str = field(default="", metadata={"description": "Hash of the receipt, without the findings."})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +370,7 @@ class ForeignValue:
 class RefusedItem:
     """An item that is not imported, and the reason. The reason never repeats the text."""
 
-    place: str
+    place: str = field(metadata={"examples": ["line 7"]})
     reason: str
 
 
@@ -384,12 +402,19 @@ class BackupReport:
 class ImportReport:
     """Report of an import or of its dry run."""
 
-    format: str
-    is_dry_run: bool = False
-    added: Mapping[str, int] = field(default_factory=dict)  # by table
-    present: Mapping[str, int] = field(default_factory=dict)  # rows that existed already
-    refused: tuple[RefusedItem, ...] = ()  # the first ones
+    format: str = field(metadata={"examples": ["wellkept"]})
+    is_dry_run: bool = field(default=False, metadata={"alias": "dry_run"})
+    added: Mapping[str, int] = field(
+        default_factory=dict,
+        metadata={"description": "Rows by table; for files of other programs, memories and turns."},
+    )
+    present: Mapping[str, int] = field(
+        default_factory=dict, metadata={"description": "Items that existed, which stay unchanged."}
+    )
+    refused: tuple[RefusedItem, ...] = field(default=(), metadata={"description": "About the first hundred."})
     refused_count: int = 0
-    flagged: tuple[RefusedItem, ...] = ()  # the first rows that seem to hold a secret; they are imported
+    flagged: tuple[RefusedItem, ...] = field(
+        default=(), metadata={"description": "Imported items that seem to hold a secret, about the first hundred."}
+    )
     flagged_count: int = 0
     problems: tuple[str, ...] = ()  # other remarks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wellkept.deadline import check_deadline
@@ -50,10 +50,10 @@ OVERLAP = 500
 class Sighting:
     """Record that appears to contain a secret, with the matching rules; never the secret itself."""
 
-    shelf: str
-    agent: str | None  # None: it belongs to all agents
+    shelf: str = field(metadata={"description": "Where it is stored.", "examples": ["memories"]})
+    agent: str | None = field(metadata={"description": "null: it belongs to all agents."})
     id: str
-    rules: tuple[str, ...]
+    rules: tuple[str, ...] = field(metadata={"description": "Rules that matched."})
 
 
 class SecretScan:

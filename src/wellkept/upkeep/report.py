@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from wellkept.model import MaintenanceRun
@@ -19,12 +19,14 @@ class MaintenanceReport:
     expired: int = 0
     faded: int = 0
     over_quota: int = 0
-    gisted: int = 0  # expired ones of which the gist stays; not archived
-    items: int = 0  # expired items that were archived
-    deleted: int = 0  # items that were archived so long ago that they are not kept any longer
-    swept: int = 0  # texts of deleted details, and remains of writers that died
+    gisted: int = field(default=0, metadata={"description": "Expired memories of which the gist was kept."})
+    items: int = field(default=0, metadata={"description": "Expired items that were archived."})
+    deleted: int = field(
+        default=0, metadata={"description": "Expired items that were archived a week ago, and deleted now."}
+    )
+    swept: int = field(default=0, metadata={"description": "Unused texts of details that were removed."})
     embedded: int = 0
-    embedding_problem: str = ""
+    embedding_problem: str = field(default="", metadata={"description": "Reason for missing vectors, if any."})
 
     @property
     def archived(self) -> int:

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from wellkept.agent import AgentRunner
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
-from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, Source
+from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RecalledItem, RunEvent, RunUsage
 from wellkept.prompt.rules_images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, check_image, decode_image
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
@@ -38,6 +38,7 @@ from wellkept.server.rest.shapes import (
     RecordBody,
     RequestBody,
     describe_form,
+    describes,
     is_form,
 )
 
@@ -69,22 +70,14 @@ class VisionBody(RunBody):
     ]
 
 
+@describes(RunUsage)
 class UsageBody(RecordBody):
     """Cost of an answer."""
 
-    requests: Annotated[int, Field(description="Number of model calls.")]
-    tool_calls: int
-    input_tokens: Annotated[int, Field(description="As counted by the model's endpoint; 0 if it does not say.")]
-    output_tokens: int
 
-
+@describes(RecalledItem)
 class RecalledBody(RecordBody):
     """A memory that the model was shown at its first call."""
-
-    id: str
-    source: Annotated[str, Field(description=f"One of {', '.join(Source)}.")]
-    block: Annotated[str, Field(description="Its part of the prompt, or the purpose it was recalled for.")]
-    score: float | None
 
 
 class ToolUseBody(BaseModel):
@@ -94,18 +87,11 @@ class ToolUseBody(BaseModel):
     ok: Annotated[bool, Field(description="True if the call succeeded.")]
 
 
+@describes(AgentAnswer)
 class AnswerBody(RecordBody):
     """The answer of an agent. The turn is on disk."""
 
-    response: str
-    session_id: str
-    agent: str
-    model: str
-    usage: UsageBody
-    call_id: Annotated[str, Field(description="Of the first prompt: GET …/context-calls/{id} lists what was shown.")]
-    recalled: list[RecalledBody]
     tools: list[ToolUseBody]
-    purposes: Annotated[list[str], Field(description="Purposes of the recalls before the first call.")]
 
 
 EVENT_STREAM = "text/event-stream"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, cast
 
@@ -17,7 +16,7 @@ from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import ADMIN, READ, WRITE
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
-from wellkept.server.rest.shapes import Page, Paging, Patch, RecordBody
+from wellkept.server.rest.shapes import Page, Paging, Patch, RecordBody, describes
 
 
 class AgentPatch(Patch):
@@ -59,21 +58,12 @@ MemoriesCount: type[BaseModel] = create_model(
 )
 
 
+@describes(Agent)
 class AgentBody(RecordBody):
     """An agent."""
 
     id: str
-    name: str
-    system_prompt: str
-    model: str
-    tools: list[str]
-    knowledge_categories: Annotated[list[str], Field(description="Categories of documents it may search; empty: all.")]
-    colour: str
-    icon: str
-    is_active: bool
     active: Annotated[bool, Field(description="The same as is_active.")]
-    created_at: datetime
-    updated_at: datetime
     memories_count: MemoriesCount  # type: ignore[valid-type]
 
 

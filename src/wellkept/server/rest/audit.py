@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any
@@ -10,11 +9,12 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
+from wellkept.model import AuditEvent, AuditHead, AuditReport
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.paging import PagedList, decode_number
-from wellkept.server.rest.shapes import Page, Paging, RecordBody, RequestBody, WhereText
+from wellkept.server.rest.shapes import Page, Paging, RecordBody, RequestBody, WhereText, describes
 
 
 class EventFilter(Paging):
@@ -33,42 +33,25 @@ class NewEvent(RequestBody):
     meta: Annotated[dict[str, Any], Field(default_factory=dict, description="Further data.")]
 
 
+@describes(AuditEvent)
 class EventBody(RecordBody):
     """An audit event; it never holds the text it is about."""
 
-    id: int
-    at: datetime
-    action: Annotated[str, Field(description="A stable word.", examples=["memory.add"])]
-    agent_id: str | None
     actor: Annotated[str, Field(description="Id of the key, or name of the program; empty: unknown.")]
-    message: str
-    meta: dict[str, Any]
-    hash: Annotated[str, Field(description="Seals this event and all before it.")]
-    previous_hash: str
-    is_damaged: Annotated[bool, Field(description="The row was changed outside wellkept; this is what can be read.")]
 
 
 class EventPage(Page[EventBody]):
     """Audit events, newest first."""
 
 
+@describes(AuditHead)
 class HeadBody(RecordBody):
     """The last event of the audit log."""
 
-    id: Annotated[int, Field(description="0: there is none yet.")]
-    hash: str
 
-
+@describes(AuditReport)
 class VerifyAnswer(RecordBody):
     """Result of a verification."""
-
-    ok: bool
-    events: Annotated[int, Field(description="Number of intact events, from the first one on.")]
-    broken_at: Annotated[int | None, Field(description="The first event that is not intact.")]
-    problem: Annotated[str, Field(description="A sentence about the problem.")]
-    broken: Annotated[list[int], Field(description="The first 20 events that are damaged or missing.")]
-    head: Annotated[HeadBody, Field(description="The last event: keep it elsewhere and compare it later.")]
-    keyed_from: Annotated[int | None, Field(description="The first event whose hash is keyed (`audit_key`).")]
 
 
 LISTING = PagedList[int | None]("audit", decode_number, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import Annotated
@@ -11,12 +10,12 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from wellkept.api.agent_details import ANY_STATE
-from wellkept.model import Kind, Origin, ProposalState
+from wellkept.model import FoldedMemory, Proposal, ProposalState
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import ADMIN, READ, WRITE
 from wellkept.server.paging import PagedList, decode_cursor
-from wellkept.server.rest.shapes import Page, Paging, RecordBody
+from wellkept.server.rest.shapes import Page, Paging, RecordBody, describes
 
 LISTING = PagedList[str | None]("proposals", decode_cursor, None)
 
@@ -24,31 +23,14 @@ router = Router(prefix="/api/agents/{agent}", tags=["consolidation"])
 ProposalId = Annotated[str, Path(description="The proposal's id.", examples=["p-1"])]
 
 
+@describes(FoldedMemory)
 class FoldBody(RecordBody):
     """A memory that a proposal replaces, and the version it must still have."""
 
-    id: Annotated[str, Field(examples=["m-7"])]
-    version: int
-    ended_version: Annotated[int | None, Field(description="Its version after applying; null: not applied.")]
-    valid_to: Annotated[datetime | None, Field(description="The end of its validity before applying.")]
 
-
+@describes(Proposal)
 class ProposalBody(RecordBody):
     """A proposal to replace several memories by one."""
-
-    id: Annotated[str, Field(examples=["p-1"])]
-    kind: Kind
-    text: str
-    tags: list[str]
-    folds: list[FoldBody]
-    reason: str
-    origin: Annotated[Origin, Field(description="Its trust: model, or the least trusted memory it replaces.")]
-    state: ProposalState
-    memory_id: Annotated[str | None, Field(description="The memory that was created when it was applied.")]
-    is_new: Annotated[bool, Field(description="False: that memory existed before, so undoing keeps it.")]
-    created_at: datetime
-    decided_at: datetime | None
-    user: Annotated[str | None, Field(description="The end user whose memories it replaces; null: of none.")]
 
 
 class ProposalPage(Page[ProposalBody]):

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from fastapi import Path, Query
 from pydantic import Field, Strict
 
 from wellkept.api.agent import CALLS_PAGE, MAX_CALLS
 from wellkept.language.numbers import MAX_TOKENS
+from wellkept.model import Block, BlockItem, ContextCall, Truncation, WorkingMemory
 from wellkept.prompt.rules_window import Layout
 from wellkept.recall.recall import check_limit
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
-from wellkept.server.rest.shapes import MinRelevance, Page, RecordBody, RequestBody, UserName, Where
+from wellkept.server.rest.shapes import MinRelevance, Page, RecordBody, RequestBody, UserName, Where, describes
 
 LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
 
@@ -74,31 +74,19 @@ class CallFilter(RequestBody):
     item: Annotated[str | None, Field(description="List only this id in the blocks; empty: no items.")] = None
 
 
+@describes(BlockItem, without=("text", "since"))
 class ItemBody(RecordBody):
     """An item that a block shows, or left out."""
 
-    id: str
-    source: str
-    score: float | None
-    digest: Annotated[str, Field(description="Digest of the text.")]
-    left_out: Annotated[
-        str, Field(description="Reason it is not shown: budget, folded, moved, below_threshold, or its place.")
-    ]
 
-
+@describes(BlockItem)
 class SeenItemBody(ItemBody):
     """An item of an earlier prompt, with its current text."""
 
-    text: Annotated[str | None, Field(description="The current text; null: it is deleted, or was never stored.")]
-    since: Annotated[str, Field(description="Change since that call: changed, gone, or empty.")]
 
-
+@describes(Block)
 class BlockBody(RecordBody):
     """A part of a prompt."""
-
-    name: str
-    tokens: int
-    items: list[ItemBody]
 
 
 class SeenBlockBody(RecordBody):
@@ -109,40 +97,21 @@ class SeenBlockBody(RecordBody):
     items: list[SeenItemBody]
 
 
+@describes(Truncation)
 class TruncationBody(RecordBody):
     """A step that made a prompt fit its budget."""
 
-    step: Annotated[str, Field(examples=["fold", "drop", "reference"])]
-    block: str
-    tokens_removed: int
-    sources: Annotated[list[str], Field(description="Items it affected.")]
-    message: str
-    references: Annotated[list[str], Field(description="Keys of the texts that were moved.")]
-    dropped_references: Annotated[list[str], Field(description="Keys the prompt no longer mentions.")]
 
-
+@describes(WorkingMemory)
 class ContextBody(RecordBody):
     """A prompt for a model."""
 
-    id: str
-    messages: list[dict[str, Any]]
-    tokens: int
-    budget: int
     layout: Layout
-    stable_messages: Annotated[int, Field(description="Number of first messages that the next prompt shares.")]
-    blocks: list[BlockBody]
-    truncations: list[TruncationBody]
 
 
+@describes(ContextCall, without=("blocks",))
 class _Call(RecordBody):
-    id: str
-    session_id: Annotated[str, Field(description="The conversation that it continued; empty: none.")]
-    user: Annotated[str | None, Field(description="The end user it was for; null: none.")]
-    at: datetime
     layout: Layout
-    budget: int
-    tokens: int
-    truncations: list[TruncationBody]
 
 
 class CallBody(_Call):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,13 +14,13 @@ from wellkept.details.capture import COMMAND_OUTPUT
 from wellkept.details.rules_keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
 from wellkept.details.rules_references import reference
 from wellkept.language.numbers import MAX_SECONDS
-from wellkept.model import Detail
+from wellkept.model import Detail, DetailPage
 from wellkept.model.stored import Place
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.paging import PagedList, decode_number, decode_place
-from wellkept.server.rest.shapes import Number, Page, Paging, Patch, RecordBody, RequestBody
+from wellkept.server.rest.shapes import Number, Page, Paging, Patch, RecordBody, RequestBody, describes
 
 
 class NewDetail(RequestBody):
@@ -87,44 +86,20 @@ class PartFilter(RequestBody):
     json_path: Annotated[str | None, Field(description="RFC 9535.", examples=["$.items[*].name"])] = None
 
 
+@describes(Detail)
 class DetailBody(RecordBody):
     """A big text, without its content."""
 
-    memory_key: str
     reference: Annotated[str, Field(description="The reference to use in a prompt.")]
-    type: str
-    description: str
-    summary: str
-    session_id: str | None
-    metadata: dict[str, Any]
-    size: Annotated[int, Field(description="Bytes as UTF-8.")]
-    chars: int
-    lines: int
-    content_hash: str
-    is_active: bool
-    created_at: datetime
-    user: Annotated[str | None, Field(description="The end user it belongs to; null: none.")]
 
 
 class DetailList(Page[DetailBody]):
     """Details: by relevance if words were given, otherwise newest first."""
 
 
+@describes(DetailPage)
 class PartBody(RecordBody):
     """A part of a big text."""
-
-    memory_key: str
-    content: str
-    offset: Annotated[int, Field(description="Start of the part, in characters.")]
-    total: Annotated[int, Field(description="Characters of the text; with json_path, of the answer.")]
-    next_offset: Annotated[int | None, Field(description="Offset of the next part; null: there is none.")]
-    first_line: Annotated[
-        int | None, Field(description="First line of the content, from 1; null: it is no range of lines.")
-    ]
-    last_line: int | None
-    total_lines: int
-    matches: Annotated[int | None, Field(description="With grep and json_path, the number of matches in the content.")]
-    remaining: Annotated[str, Field(description="What follows, and how to read it.")]
 
 
 class CaptureBody(RequestBody):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
+from wellkept.model import ErasureFinding, Receipt
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import ADMIN
-from wellkept.server.rest.shapes import RecordBody, RequestBody
+from wellkept.server.rest.shapes import RecordBody, RequestBody, describes
 
 router = Router(prefix="/api", tags=["erasure"])
 
@@ -43,31 +43,14 @@ class EraseBody(RequestBody):
     ] = None
 
 
+@describes(ErasureFinding)
 class FindingBody(RecordBody):
     """An item that a dry run found."""
 
-    table: str
-    agent: Annotated[str, Field(description="Its agent; empty: none.")]
-    id: str
-    is_cleared: Annotated[bool, Field(description="It stays, with a mark instead of its text.")]
-    excerpt: str
 
-
+@describes(Receipt)
 class ReceiptBody(RecordBody):
     """Receipt of an erasure. It holds nothing of what was erased."""
-
-    tenant: str
-    subject: Annotated[str, Field(description="Such as agent:atlas; the words of a text are left out.")]
-    subject_hash: str
-    at: datetime
-    is_dry_run: bool
-    removed: Annotated[dict[str, int], Field(description="Rows by table.")]
-    cleared: Annotated[dict[str, int], Field(description="Rows that stay, with a mark instead of their text.")]
-    found: Annotated[list[FindingBody], Field(description="What would be erased, the first 1,000; only for a dry run.")]
-    remains: Annotated[list[str], Field(description="What stays by design.")]
-    remnants: Annotated[list[str], Field(description="Where bytes may remain, and until when.")]
-    events: Annotated[list[int], Field(description="Its events in the audit log.")]
-    hash: Annotated[str, Field(description="Hash of the receipt, without the findings.")]
 
 
 @router.post("/erase", scope=ADMIN)

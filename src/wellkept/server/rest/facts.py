@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BaseModel, Field, Strict
 
 from wellkept.memory.fact_requests import MAX_MESSAGES
-from wellkept.model import AddedFacts, Fact, Kind, Origin
+from wellkept.model import AddedFacts, DroppedFact, Fact, FactStep, Kind, Origin
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import WRITE
 from wellkept.server.rest.memories import MemoryBody
-from wellkept.server.rest.shapes import RecordBody, RequestBody, UserName
+from wellkept.server.rest.shapes import RecordBody, RequestBody, UserName, describes
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
 
 
+@describes(FactStep)
 class FactStepBody(RecordBody):
     """A change that `add` made."""
-
-    change: Literal["added", "updated", "ended"]
-    id: Annotated[str, Field(examples=["m-7"])]
-    version: int
 
 
 class NewFacts(RequestBody):
@@ -79,14 +76,12 @@ class WholeFact(FactBody):
 AnyFact: TypeAlias = WholeFact | FactBody
 
 
+@describes(DroppedFact)
 class DroppedBody(RecordBody):
     """A statement that was not stored. Secrets in it are replaced by a mark."""
 
-    text: str
-    turn: int | None
-    reason: str
 
-
+@describes(AddedFacts)
 class FactsAnswer(RecordBody):
     """Changes to the memories, and what was left out."""
 
@@ -96,11 +91,6 @@ class FactsAnswer(RecordBody):
         list[AnyFact],
         Field(description="New memories with the one each `replaces`; without it, memories the user took back."),
     ]
-    dropped: list[DroppedBody]
-    source: Literal["rules", "model"]
-    problem: Annotated[str, Field(description="Why the configured model was not used; empty if it was.")]
-    dry_run: bool
-    undo: Annotated[list[FactStepBody], Field(description="Send it to `add/undo` to undo all of this.")]
 
     @classmethod
     def at(cls, result: AddedFacts, now: datetime | None) -> Self:

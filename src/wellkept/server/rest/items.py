@@ -6,7 +6,6 @@ path is encoded for the URL.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from fastapi import Query
@@ -14,12 +13,13 @@ from pydantic import BaseModel, Field, Strict
 
 from wellkept.errors import Invalid, NotFound
 from wellkept.memory.rules_items import MAX_KEY_CHARS, MAX_NAMES
+from wellkept.model import Item
 from wellkept.recall.recall import check_limit
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.paging import fit_page
-from wellkept.server.rest.shapes import Number, OriginName, RecordBody, RequestBody, UserName, check_origin
+from wellkept.server.rest.shapes import Number, OriginName, RecordBody, RequestBody, UserName, check_origin, describes
 
 MAX_FOUND = 100
 NO_ITEM = "There is no item with this key in this namespace."
@@ -100,19 +100,9 @@ class NamespaceFilter(RequestBody):
     user: UserName | None = None
 
 
+@describes(Item)
 class KeyedItem(RecordBody):
     """An item."""
-
-    id: Annotated[str, Field(description="Id of the memory that holds it.", examples=["m-7"])]
-    namespace: list[str]
-    key: str
-    value: Any
-    created_at: datetime
-    updated_at: datetime
-    expires_at: Annotated[datetime | None, Field(description="null: never")]
-    version: Annotated[int, Field(description="Increases with every other value.")]
-    user: Annotated[str | None, Field(description="End user it belongs to.")]
-    score: Annotated[float | None, Field(description="How well it fits the query; null without one.")]
 
 
 class FoundItems(BaseModel):

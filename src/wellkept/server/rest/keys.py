@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from operator import attrgetter
 from typing import Annotated
 
@@ -10,13 +9,22 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from wellkept.access.rules_keys import MAX_AGENTS
-from wellkept.model import KeyScope, Origin
+from wellkept.model import ApiKey
 from wellkept.model.stored import Place
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import ADMIN
 from wellkept.server.paging import PagedList, decode_place
-from wellkept.server.rest.shapes import KeyScopeName, Moment, OriginName, Page, Paging, RecordBody, RequestBody
+from wellkept.server.rest.shapes import (
+    KeyScopeName,
+    Moment,
+    OriginName,
+    Page,
+    Paging,
+    RecordBody,
+    RequestBody,
+    describes,
+)
 
 
 class NewKey(RequestBody):
@@ -36,19 +44,9 @@ class NewKey(RequestBody):
     user: Annotated[str | None, Field(description="The end user it is limited to; null: all")] = None
 
 
+@describes(ApiKey)
 class KeyBody(RecordBody):
     """A key, without its secret."""
-
-    id: str
-    scope: KeyScope
-    name: str
-    created_at: datetime
-    last_used_at: Annotated[datetime | None, Field(description="To within five minutes; null: never")]
-    expires_at: Annotated[datetime | None, Field(description="null: never")]
-    revoked_at: datetime | None
-    agents: Annotated[list[str], Field(description="The agents it is limited to; empty: all of the tenant.")]
-    trust: Annotated[Origin | None, Field(description="The most trusted origin it may claim; null: any")]
-    user: Annotated[str | None, Field(description="The end user it is limited to; null: all")]
 
 
 class IssuedKeyBody(KeyBody):

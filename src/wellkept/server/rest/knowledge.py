@@ -19,9 +19,9 @@ from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
 from wellkept.errors import Invalid
-from wellkept.knowledge.report import Change, IngestReport
+from wellkept.knowledge.report import Change, IngestReport, RemovedSecret
 from wellkept.knowledge.rules_documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
-from wellkept.model import Hit, Source
+from wellkept.model import Chunk, Document, Hit, Skill, Source
 from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept, readable_agent
 from wellkept.server.http.errors import located
@@ -42,6 +42,7 @@ from wellkept.server.rest.shapes import (
     Where,
     WhereText,
     describe_form,
+    describes,
     is_form,
 )
 from wellkept.server.threads import BodyReader
@@ -98,26 +99,14 @@ class KnowledgeQuestion(RequestBody):
     ] = None
 
 
+@describes(Document)
 class DocumentBody(RecordBody):
     """A document, without its text."""
 
-    id: Annotated[str, Field(examples=["d-0f343b0931126a20"])]
-    title: str
-    category: str
-    source: Annotated[str, Field(description="Path or file name; empty: it was sent as text.")]
-    content_hash: str
-    is_published: bool
-    created_at: datetime
-    updated_at: datetime
-    flag: Annotated[str | None, Field(description="Reason for a review.")]
-    metadata: dict[str, Any]
 
-
+@describes(RemovedSecret)
 class RemovedSecretBody(RecordBody):
     """A secret that was removed from a document."""
-
-    place: Annotated[str, Field(examples=["line 6"])]
-    rule: Annotated[str, Field(examples=["aws-access-key"])]
 
 
 class IngestedBody(DocumentBody):
@@ -128,11 +117,9 @@ class IngestedBody(DocumentBody):
     removed_secrets: Annotated[list[RemovedSecretBody], Field(description="What was replaced by a mark.")]
 
 
+@describes(Chunk)
 class PassageBody(RecordBody):
     """A passage, with the headings above it."""
-
-    position: Annotated[int, Field(description="0 is the first.")]
-    text: str
 
 
 class WholeDocument(DocumentBody):
@@ -190,14 +177,9 @@ class SkillFilter(RequestBody):
     agent: Annotated[str, Field(description="Only skills of this agent.", examples=["atlas"])] = ""
 
 
+@describes(Skill)
 class SkillBody(RecordBody):
     """A skill: instructions from one file."""
-
-    name: str
-    description: str
-    body: Annotated[str, Field(description="The whole text: a skill is never cut.")]
-    agents: Annotated[list[str], Field(description="Its agents; empty: all.")]
-    meta: Annotated[dict[str, Any], Field(description="Further fields of the front matter.")]
 
 
 class SkillPage(Page[SkillBody]):

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, Strict
 
 from wellkept.memory.rules_kinds import MAX_TAGS, RULES
 from wellkept.memory.similar import find_lookalikes
-from wellkept.model import Kind, Memory, Origin, Role, Scope, State
+from wellkept.model import Kind, Memory, MemoryVersion, State
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import ADMIN, READ, WRITE
@@ -40,6 +40,7 @@ from wellkept.server.rest.shapes import (
     Where,
     WhereText,
     check_origin,
+    describes,
 )
 
 NOTE_CHARS, MEMORY_CHARS = RULES[Kind.NOTE].max_chars, RULES[Kind.EPISODE].max_chars
@@ -107,35 +108,11 @@ class RestoreBody(FilterFields):
     where: Where = None
 
 
+@describes(Memory)
 class MemoryBody(RecordBody):
     """A memory, with all of its fields."""
 
-    id: Annotated[str, Field(examples=["m-7"])]
-    kind: Kind
-    text: str
-    tags: list[str]
-    scope: Scope
-    role: Role
-    session_id: str | None
-    importance: float
-    category: str | None
-    origin: Origin
-    created_at: datetime
-    updated_at: Annotated[datetime | None, Field(description="null: never edited")]
-    expires_at: Annotated[datetime | None, Field(description="null: never")]
-    last_retrieved_at: datetime | None
-    archived_at: datetime | None
     state: State
-    version: Annotated[int, Field(description="Increases with every edit.")]
-    supersedes: Annotated[str | None, Field(description="The memory this one corrects.")]
-    valid_from: Annotated[datetime | None, Field(description="null: when it was written")]
-    valid_to: Annotated[datetime | None, Field(description="Time from which another memory replaces it.")]
-    held_at: Annotated[datetime | None, Field(description="Not used until it is approved.")]
-    flag: Annotated[str | None, Field(description="Reason for a review.")]
-    user: Annotated[str | None, Field(description="The end user it belongs to; null: nobody in particular.")]
-    metadata: dict[str, Any]
-    namespace: Annotated[str | None, Field(description="Path of an item; null: no item.", examples=["users/7"])]
-    item_key: Annotated[str | None, Field(description="Key of an item in its namespace.")]
 
     @classmethod
     def at(cls, memory: Memory, now: datetime, *, is_past: bool = False, **more: Any) -> Self:
@@ -156,16 +133,9 @@ class KeptMemory(MemoryBody):
     similar: Annotated[list[SimilarBody], Field(description="Possible duplicates; only for notes and core memories.")]
 
 
+@describes(MemoryVersion)
 class VersionBody(RecordBody):
     """A previous version of a memory."""
-
-    memory_id: str
-    version: int
-    text: str
-    tags: list[str]
-    importance: float
-    metadata: dict[str, Any]
-    replaced_at: datetime
 
 
 class MemoryPage(Page[MemoryBody]):

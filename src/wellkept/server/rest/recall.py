@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import BaseModel, Field, Strict
 
 import wellkept.model
-from wellkept.model import Explanation, Hit, Kind, Outcome, Source
+from wellkept.model import Appearance, Explanation, Hit, Kind, Source, Unanswered
 from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routes import Router
@@ -25,6 +25,7 @@ from wellkept.server.rest.shapes import (
     RequestBody,
     UserName,
     Where,
+    describes,
 )
 
 
@@ -63,18 +64,12 @@ class InjectBody(RequestBody):
     mode: Annotated[ModeName | None, Field(description="How to choose notes; null: from the settings.")] = None
 
 
+@describes(Hit, without=("weights", "memory", "document"))
 class HitBody(RecordBody):
     """A recalled item."""
 
-    source: Source
-    id: str
-    text: str
-    score: Annotated[float, Field(description="The sum of each part times its weight.")]
     relevance: Annotated[float, Field(description="Chance, 0 to 1, that it helps with the question.")]
     weak: Annotated[bool, Field(description="It is only the nearest there is, and probably no answer.")]
-    parts: Annotated[dict[str, float], Field(description="similarity, recency, importance, source: each 0 to 1")]
-    created_at: datetime
-    agent_id: Annotated[str | None, Field(description="Its agent; null: none.")]
     explain: Annotated[str, Field(description="The score as a sum, with the weights.")]
     title: Annotated[str, Field(description="Title of a passage's document; otherwise empty.")]
     heading: Annotated[str, Field(description="Headings above a passage, without the title.")]
@@ -99,11 +94,9 @@ class WholeHit(HitBody):
 AnyHit: TypeAlias = WholeHit | HitBody
 
 
+@describes(Unanswered)
 class MissingBody(RecordBody):
     """A source that did not contribute to an answer."""
-
-    source: Annotated[str, Field(description=f"{', '.join(Source)}, or the embedder")]
-    reason: str
 
 
 class RecallAnswer(BaseModel):
@@ -126,34 +119,17 @@ class RenderedRecall(RecallAnswer):
     block: Annotated[str | None, Field(description="The block for the next prompt; null: it is empty.")]
 
 
+@describes(Appearance)
 class AppearanceBody(RecordBody):
     """The item in one prompt."""
 
-    call_id: str
-    session_id: str
-    at: datetime
-    block: str
-    left_out: Annotated[
-        str,
-        Field(
-            description="Reason it was not shown: budget, moved, below_threshold, or its other place; empty: it was."
-        ),
-    ]
 
-
+@describes(Explanation, without=("hits", "items"))
 class ExplainedItem(RecordBody):
     """Reason an item was recalled or not."""
 
-    id: str
-    text: Annotated[str, Field(description="Its text, if it is at hand.")]
-    outcome: Outcome
-    sentence: str
-    rank: Annotated[int | None, Field(description="1 is the first; null: none.")]
     hit: Annotated[AnyHit | None, Field(description="Its score, if it was scored.")]
-    words: Annotated[list[str], Field(description="Words of the question that it contains.")]
     rival: Annotated[AnyHit | None, Field(description="The last item shown instead, or its duplicate.")]
-    missing: list[MissingBody]
-    prompts: Annotated[list[AppearanceBody], Field(description="Those of the agent's latest 20 prompts that had it.")]
 
     @classmethod
     def at(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:

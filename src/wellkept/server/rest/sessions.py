@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
@@ -15,18 +14,25 @@ from pydantic import BaseModel, Field, Strict
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.errors import Invalid
 from wellkept.language.names import MAX_SESSION_CHARS
-from wellkept.model import Role, Session
+from wellkept.model import Conversation, Message, Role, Session
 from wellkept.model.stored import Place, place_of
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, readable_agent
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_number, decode_place
-from wellkept.server.rest.shapes import Metadata, Moment, Page, Paging, RecordBody, RequestBody, UserName, WhereText
+from wellkept.server.rest.shapes import (
+    Metadata,
+    Moment,
+    Page,
+    Paging,
+    RecordBody,
+    RequestBody,
+    UserName,
+    WhereText,
+    describes,
+)
 
-SummarizedCount = Annotated[
-    int, Field(serialization_alias="summarizedCount", description="Number of first messages that the summary covers.")
-]
 Said = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS})]
 
 
@@ -85,32 +91,22 @@ class NewTurn(RequestBody):
     user_id: Annotated[UserName | None, Field(description="The end user a session that is started belongs to.")] = None
 
 
+@describes(Session)
 class SessionBody(RecordBody):
     """A conversation."""
 
-    id: str
     agent_id: str
-    summary: Annotated[str, Field(description="Summary of the first messages; empty: none.")]
-    summarized_count: SummarizedCount
-    message_count: int
-    created_at: datetime
-    updated_at: Annotated[datetime, Field(description="Time of the last turn.")]
-    user: Annotated[str | None, Field(description="The end user who talks; null: nobody in particular.")]
-    metadata: dict[str, Any]
 
 
 class SessionPage(Page[SessionBody]):
     """Conversations, most recently used first."""
 
 
+@describes(Message)
 class MessageBody(RecordBody):
     """A message."""
 
-    session_id: str
-    position: Annotated[int, Field(description="1 is the first of its session.")]
     role: Literal[Role.USER, Role.ASSISTANT]
-    content: str
-    created_at: datetime
 
 
 class MessagePage(Page[MessageBody]):
@@ -124,15 +120,10 @@ class PromptMessage(BaseModel):
     content: str
 
 
+@describes(Conversation, without=("turns",))
 class ConversationBody(RecordBody):
     """The part of a conversation for the next model call."""
 
-    session_id: str
-    summary: str
-    summarized_count: SummarizedCount
-    omitted_count: Annotated[
-        int, Field(description="Messages between the summary and the first of `messages`, left out by `limit`.")
-    ]
     messages: Annotated[
         list[PromptMessage], Field(description="A system message with the summary, if any, and the messages after it.")
     ]

@@ -7,12 +7,26 @@ document come from the library's own tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
-from functools import cache
-from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from functools import cache, reduce
+from operator import attrgetter, or_
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, create_model, model_validator
 from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
@@ -177,24 +191,83 @@ class FilterFields(RequestBody):
 
 
 class RecordBody(BaseModel):
-    """An answer with the fields of a record, by the same names."""
+    """An answer with the fields of a record; `describes` adds them."""
 
     model_config = ConfigDict(from_attributes=True)
+    record_names: ClassVar[Mapping[str, str]] = {}  # by field that was added, the name in the record
 
     @classmethod
     def of(cls, record: object, **computed: Any) -> Self:
         """Return the body of a record; `computed` are the fields that it has not."""
-        if not computed:
-            return cls.model_validate(record)
-        names, read = _fields(cls, *computed)
-        return cls(**dict(zip(names, read(record), strict=True)), **computed)
+        names, read, is_plain = _fields(cls, *computed)
+        values = dict(zip(names, read(record), strict=True), **computed)
+        if not is_plain:
+            return cls.model_validate(values)
+        # The types of a record were checked when it was made.
+        body = cls.__new__(cls)
+        state = {"__dict__": values, "__pydantic_fields_set__": {*values}}
+        body.__setstate__({**state, "__pydantic_extra__": None, "__pydantic_private__": None})
+        return body
 
 
 @cache
-def _fields(shape: type[BaseModel], *computed: str) -> tuple[Sequence[str], Callable[[object], Sequence[Any]]]:
-    """Return the names of the fields copied from a record, and a getter for them."""
+def _fields(shape: type[RecordBody], *computed: str) -> tuple[Sequence[str], Callable[[object], Sequence[Any]], bool]:
+    """Return the fields copied from a record, a getter of their values, and True if the body holds no other."""
     names = tuple(name for name in shape.model_fields if name not in computed)
-    return names, attrgetter(*names)
+    read = attrgetter(*(shape.record_names.get(name, name) for name in names))
+    is_plain = {*names} <= shape.record_names.keys() and not any(
+        _holds_body(each.annotation) for each in shape.model_fields.values()
+    )
+    return names, read if len(names) > 1 else lambda record: (read(record),), is_plain
+
+
+def _holds_body(kind: Any) -> bool:
+    return (isinstance(kind, type) and issubclass(kind, BaseModel)) or any(map(_holds_body, get_args(kind)))
+
+
+Shape = TypeVar("Shape", bound=RecordBody)
+BODIES: dict[object, Any] = {}
+"""The body of each record that `describes` was given, for the fields of other records."""
+
+
+def describes(record: type, *, without: Sequence[str] = ()) -> Callable[[type[Shape]], type[Shape]]:
+    """Return a decorator that adds the fields of a record to a body, except those that the body declares itself.
+
+    The metadata of a field are the arguments of pydantic's `Field`. With `exclude` it stays inside the library, with
+    `alias` it has that name in JSON.
+    """
+
+    def add_fields(body: type[Shape]) -> type[Shape]:
+        hints, added, names = get_type_hints(record), dict[str, Any](), dict(body.record_names)
+        for each in fields(record):
+            told = dict(each.metadata)
+            name = told.pop("alias", each.name)
+            if each.name not in without and name not in body.model_fields and not told.pop("exclude", False):
+                added[name] = (_in_json(hints[each.name]), Field(**told))
+                names[name] = each.name
+        described: Any = create_model(
+            body.__name__, __base__=body, __module__=body.__module__, __doc__=body.__doc__, **added
+        )
+        described.record_names = names
+        # The fields of the record first, in its order, then those of the body.
+        described.__pydantic_fields__ = {name: described.model_fields[name] for name in [*added, *body.model_fields]}
+        described.model_rebuild(force=True)
+        BODIES.setdefault(record, described)
+        return described  # type: ignore[no-any-return]
+
+    return add_fields
+
+
+def _in_json(kind: Any) -> Any:
+    """Return the type of a record's field with the bodies of the records in it."""
+    if kind in BODIES:
+        return BODIES[kind]
+    origin, inner = get_origin(kind), tuple(map(_in_json, get_args(kind)))
+    if origin in (UnionType, Union):
+        return reduce(or_, inner)
+    if origin is Mapping:
+        return dict.__class_getitem__(inner)
+    return tuple.__class_getitem__(inner) if origin is tuple else kind
 
 
 def check_origin(origin: str | None) -> None:

@@ -21,11 +21,12 @@ from pydantic import Field
 from starlette.datastructures import FormData, UploadFile
 
 from wellkept.errors import DiskFull, Invalid
+from wellkept.model import ImportReport, RefusedItem
 from wellkept.providers.archives import open_compressed
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import ADMIN
-from wellkept.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, is_form
+from wellkept.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, describes, is_form
 
 
 class Compression(StrEnum):
@@ -61,29 +62,14 @@ class ImportParameters(RequestBody):
     dry_run: Annotated[bool, Field(description="Write nothing, and report what would happen.")] = False
 
 
+@describes(RefusedItem)
 class RefusedBody(RecordBody):
     """An item of the file that was not imported, or imported and flagged."""
 
-    place: Annotated[str, Field(examples=["line 7"])]
-    reason: str
 
-
+@describes(ImportReport)
 class ImportedBody(RecordBody):
     """Result of an import, or of a dry run."""
-
-    format: Annotated[str, Field(examples=["wellkept"])]
-    dry_run: bool
-    added: Annotated[
-        dict[str, int], Field(description="Rows by table; for files of other programs, memories and turns.")
-    ]
-    present: Annotated[dict[str, int], Field(description="Items that existed, which stay unchanged.")]
-    refused: Annotated[list[RefusedBody], Field(description="About the first hundred.")]
-    refused_count: int
-    flagged: Annotated[
-        list[RefusedBody], Field(description="Imported items that seem to hold a secret, about the first hundred.")
-    ]
-    flagged_count: int
-    problems: list[str]
 
 
 PIECE_BYTES = 1024 * 1024

@@ -6,10 +6,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from wellkept.secrets.stored import Sighting
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import ADMIN, OPERATOR
-from wellkept.server.rest.shapes import RecordBody, RequestBody
+from wellkept.server.rest.shapes import RecordBody, RequestBody, describes
+from wellkept.upkeep.report import MaintenanceReport
 
 
 class AllowSecretBody(RequestBody):
@@ -18,30 +20,16 @@ class AllowSecretBody(RequestBody):
     text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["AKIAIOSFODNN7EXAMPLE"])]
 
 
+@describes(MaintenanceReport)
 class MaintenanceAnswer(RecordBody):
     """Result of a maintenance run."""
 
-    agents: int
-    examined: int
     archived: Annotated[int, Field(description="expired, faded and over_quota together")]
-    expired: int
-    faded: int
-    over_quota: int
-    gisted: Annotated[int, Field(description="Expired memories of which the gist was kept.")]
-    items: Annotated[int, Field(description="Expired items that were archived.")]
-    deleted: Annotated[int, Field(description="Expired items that were archived a week ago, and deleted now.")]
-    swept: Annotated[int, Field(description="Unused texts of details that were removed.")]
-    embedded: int
-    embedding_problem: Annotated[str, Field(description="Reason for missing vectors, if any.")]
 
 
+@describes(Sighting)
 class SightingBody(RecordBody):
     """A record that seems to contain a secret; never the secret."""
-
-    shelf: Annotated[str, Field(description="Where it is stored.", examples=["memories"])]
-    agent: Annotated[str | None, Field(description="null: it belongs to all agents.")]
-    id: str
-    rules: Annotated[list[str], Field(description="Rules that matched.")]
 
 
 class ScanAnswer(BaseModel):

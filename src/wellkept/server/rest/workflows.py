@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from operator import attrgetter
 from typing import Annotated
 
@@ -10,11 +9,12 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from wellkept.history.rules_history import COMPLETED
+from wellkept.model import Workflow, WorkflowStep
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor, decode_number
-from wellkept.server.rest.shapes import Page, Paging, RecordBody, RequestBody
+from wellkept.server.rest.shapes import Page, Paging, RecordBody, RequestBody, describes
 
 
 class NewWorkflow(RequestBody):
@@ -33,30 +33,20 @@ class NewStep(RequestBody):
     is_new: Annotated[bool, Field(description="The path may have a name, and an unknown workflow is started.")] = False
 
 
+@describes(Workflow)
 class WorkflowBody(RecordBody):
     """A workflow."""
-
-    id: Annotated[str, Field(examples=["refund-run"])]
-    name: str
-    created_at: datetime
 
 
 class WorkflowPage(Page[WorkflowBody]):
     """Workflows by id."""
 
 
+@describes(WorkflowStep)
 class StepBody(RecordBody):
     """A step of a workflow."""
 
     id: Annotated[str, Field(description="The id that recall returns.", examples=["refund-run/1"])]
-    workflow_id: str
-    workflow_name: str
-    position: Annotated[int, Field(description="1 is the first.")]
-    name: str
-    output: str
-    status: str
-    agent_id: str | None
-    completed_at: datetime
 
 
 class StepPage(Page[StepBody]):

@@ -109,9 +109,11 @@ def download_receipt(receipt: Annotated[str, Form()] = "") -> Response:
         body = ReceiptBody.model_validate_json(receipt)
     except ValidationError:
         raise Invalid(NOT_A_RECEIPT) from None
-    if not Wellkept.verify_receipt(body.model_dump()):
+    fields = body.model_dump()
+    if not Wellkept.verify_receipt(fields):
         raise Invalid(NOT_A_RECEIPT)
-    headers = {"Content-Disposition": f'attachment; filename="erasure-{body.at:%Y-%m-%d-%H%M%S}.json"'}
+    name = f"erasure-{fields['at']:%Y-%m-%d-%H%M%S}.json"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(body.model_dump_json(indent=2), media_type="application/json", headers=headers)
 
 
