@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,6 @@ from wellkept.api.wellkept import Wellkept
 from wellkept.errors import Invalid
 from wellkept.server.app import create_app
 from wellkept.server.http import connection, limits
-from wellkept.server.http.addresses import KeyCheck
 from wellkept.server.http.buckets import Buckets
 from wellkept.settings import Settings
 
@@ -205,7 +203,7 @@ def test_a_client_that_reads_no_answer_is_hung_up_on(monkeypatch: pytest.MonkeyP
 # --- wrong keys
 
 
-def test_wrong_keys_are_slowed_down_and_valid_ones_are_not(caplog: pytest.LogCaptureFixture) -> None:
+def test_wrong_keys_are_slowed_down_and_valid_ones_are_not() -> None:
     with door(max_failed_keys=5) as (address, key, wellkept, app), client_of(address, WRONG) as client:
         answers = [client.get("/api/agents") for _ in range(7)]
         assert [each.status_code for each in answers] == [401] * 5 + [429] * 2
@@ -221,8 +219,6 @@ def test_wrong_keys_are_slowed_down_and_valid_ones_are_not(caplog: pytest.LogCap
 
         assert metric(app, "wellkept_refused_total", why="failures") >= 2
         assert metric(app, "wellkept_failed_keys_total") >= 7
-    said = [each.getMessage() for each in caplog.records if each.name == "wellkept.server"]
-    assert said == ["Answered 1 wrong keys with 429, the last from 127.0.0.1."]
 
 
 def test_an_address_over_its_limit_gets_few_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,8 +227,7 @@ def test_an_address_over_its_limit_gets_few_look_ups(monkeypatch: pytest.MonkeyP
         assert known.get("/api/agents").status_code == 200
         with client_of(address, WRONG) as client:
             assert [client.get("/api/agents").status_code for _ in range(2)] == [401, 429]
-        wellkept.tenant("acme").revoke_key(wellkept.tenant("acme").add_key("read").record.id)  # forgets recent ones
-        assert known.get("/api/agents").status_code == 200, "it was good before"
+        assert known.get("/api/agents").status_code == 200, "it was good a moment ago"
         with client_of(address, wellkept.tenant("late").add_key("read").key) as late:
             assert late.get("/api/agents").status_code == 429
 
@@ -298,11 +293,9 @@ def test_an_address_has_so_many_connections() -> None:
                 line.sendall(request)
                 assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
             with called(address) as third:
-                third.sendall(request)
-                head, _, body = heard(third).partition(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 429 ")
-            assert b"cache-control: no-store" in head
-            assert json.loads(body) == {"ok": False, "error": connection.TOO_MANY, "code": "rate_limited"}
+                with contextlib.suppress(OSError):
+                    third.sendall(request)
+                assert heard(third) == b""
             assert metric(app, "wellkept_refused_total", why="connections") == 1
         wait_until(lambda: app.state.connections._open.total() == 0)
         with client_of(address) as client:
@@ -351,13 +344,3 @@ def test_every_answer_forbids_caching_and_guessing_its_type() -> None:
     assert (style.headers["Cache-Control"], style.headers["X-Content-Type-Options"]) == ("max-age=3600", "nosniff")
     assert b"cache-control: no-store" in refused
     assert b"x-content-type-options: nosniff" in refused
-
-
-def test_a_key_check_forgets_the_oldest_of_too_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellkept.server.http.addresses.MAX_GOOD", 2)
-    with door() as (address, _, wellkept, app):
-        for tenant in ("a", "b", "c"):
-            with client_of(address, wellkept.tenant(tenant).add_key("read").key) as client:
-                assert client.get("/api/agents").status_code == 200
-        keys: KeyCheck = app.state.keys
-        assert len(keys._good) == 2

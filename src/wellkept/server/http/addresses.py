@@ -6,10 +6,7 @@ connections are not limited, and clients are distinguished by the header X-Forwa
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import ipaddress
-import logging
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -31,18 +28,9 @@ from wellkept.server.http.shared_limits import SharedBuckets
 MAX_SUSPECTS = 8
 """Concurrent look-ups of unknown keys for addresses that have sent too many wrong ones."""
 
-MAX_GOOD = 10_000
-"""Maximum number of valid keys that are remembered, as hashes."""
-
 MAX_FILES = 65_536
-RESERVED_FILES = 128
-"""Open files left for the database and for what requests read and write."""
 
 TOO_MANY_KEYS = "Too many wrong keys came from this address; check the key and try again later."
-
-REPORT_SECONDS = 60.0
-
-log = logging.getLogger("wellkept.server")
 
 
 @lru_cache(maxsize=4096)
@@ -89,15 +77,6 @@ def raise_open_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
-def _open_file_limit() -> int:
-    try:
-        resource = import_module("resource")
-    except ImportError:
-        return MAX_FILES
-    soft: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return MAX_FILES if soft == resource.RLIM_INFINITY else soft
-
-
 class Connections:
     """Counts the open connections of each address; only the event loop's thread may call it."""
 
@@ -107,19 +86,15 @@ class Connections:
         self._proxies = parse_proxies(proxies)
         self._refused = metrics.refused.labels("connections")
         self._open: Counter[str] = Counter()
-        self._most = _open_file_limit() - RESERVED_FILES
-        self._report = RefusalLog("Refused %d connections, the last from %s: too many are open.")
 
     def add(self, host: str) -> bool:
-        """Count a new connection; return False if its address, or the whole server, has too many."""
+        """Count a new connection; return False if its address has too many."""
         address = network_of(host)
         self._open[address] += 1
         is_over = 0 < self._per_address < self._open[address] and not self._is_proxy(host)
-        if not is_over and self._open.total() <= self._most:
-            return True
-        self._refused.inc()
-        self._report.add(address)
-        return False
+        if is_over:
+            self._refused.inc()
+        return not is_over
 
     def remove(self, host: str) -> None:
         """Count a closed connection."""
@@ -136,9 +111,8 @@ class Connections:
 class KeyCheck:
     """Verifies keys, and slows down addresses that keep sending wrong ones.
 
-    Only failures count, so a valid key still works from the same address. Keys that were valid before are always
-    verified; for unknown ones an address over its limit gets a few concurrent look-ups, which costs the store little
-    and still admits a new client.
+    Only failures count, so a valid key still works from the same address: one that was verified a moment ago at once,
+    others by one of a few concurrent look-ups, which cost the store little.
     """
 
     def __init__(self, wellkept: Wellkept, metrics: Metrics, failures: Path | None = None) -> None:
@@ -150,8 +124,6 @@ class KeyCheck:
         )
         self._failed = metrics.failed_keys
         self._suspects = 0
-        self._good: dict[bytes, None] = {}  # hashes, the oldest first
-        self._report = RefusalLog("Answered %d wrong keys with 429, the last from %s.")
 
     async def verify(self, sent: str, scope: Scope) -> ApiKey:
         """Return the record of a key.
@@ -161,52 +133,27 @@ class KeyCheck:
         recent = self._wellkept.recent_key(sent)
         if recent is not None:
             return recent
-        digest = hashlib.sha256(sent.encode()).digest()
-        is_suspect = digest not in self._good and await self._failures.is_empty(_address(scope))
+        is_suspect = await self._failures.is_empty(_address(scope))
         if is_suspect and self._suspects >= MAX_SUSPECTS:
             await self.count_failure(scope)
         self._suspects += is_suspect
         try:
-            key = await run_sync(self._wellkept.verify_key, sent)
+            return await run_sync(self._wellkept.verify_key, sent)
         except Unauthorized:
-            self._good.pop(digest, None)
             await self.count_failure(scope)
             raise
         finally:
             self._suspects -= is_suspect
-        if len(self._good) >= MAX_GOOD:
-            del self._good[next(iter(self._good))]
-        self._good[digest] = None
-        return key
 
     async def count_failure(self, scope: Scope) -> None:
         """Count a wrong key of this request's address. Raises: HTTPException (429) when there were too many."""
-        address = _address(scope)
         self._failed.inc()
-        pause = await self._failures.take(address)
+        pause = await self._failures.take(_address(scope))
         if pause:
             scope["state"]["refused"] = "failures"
-            self._report.add(address)
             raise HTTPException(429, TOO_MANY_KEYS, headers={"Retry-After": str(math.ceil(pause))})
 
 
 def _address(scope: Scope) -> str:
     client = scope.get("client")
     return network_of(client[0]) if client else ""
-
-
-class RefusalLog:
-    """Logs refusals, at most one line in `REPORT_SECONDS`, with their number and the address of the last one."""
-
-    def __init__(self, line: str) -> None:
-        self._line = line
-        self._count = 0
-        self._quiet_until = 0.0
-
-    def add(self, address: str) -> None:
-        """Count a refusal, and log it if nothing was logged lately."""
-        self._count += 1
-        now = asyncio.get_running_loop().time()
-        if now >= self._quiet_until:
-            log.warning(self._line, self._count, address)
-            self._count, self._quiet_until = 0, now + REPORT_SECONDS
