@@ -24,6 +24,7 @@ from wellkept import (
     capture_calls,
     captured,
 )
+from wellkept.arguments import FORMER
 
 SETTINGS: dict[str, Any] = {}
 NOWHERE = "http://127.0.0.1:9"
@@ -69,6 +70,11 @@ AGENT: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {"query": "a", "limit": 2.0}, "`limit` must be a whole number, not float."),
     ("recall", {"query": "a", "where": 5}, "`where` must be a string or a mapping or .*, not int."),
     ("recall", {"query": "a", "where": {"=": ["metadata.a", object()]}}, "The filter is wrong"),
+    ("recall", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
+    ("explain", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
+    ("context", {"message": "a", "min_score": 0.5}, FORMER["min_score"]),
+    ("search", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
+    ("search_knowledge", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
     ("sessions", {"before": ("a", "b")}, r"`before` must be \(a time with a zone, a string\), not a tuple of str."),
     ("count_tokens", {"said": {}}, "`said` must be a string or a list of mappings, not dict."),
     ("count_tokens", {"said": [{"role": "user", "content": object()}]}, "only what JSON knows"),
@@ -91,6 +97,7 @@ TENANT: list[tuple[str, dict[str, Any], str]] = [
     ("add_agent", {"id": "ann", "is_active": "yes"}, "`is_active` must be True or False, not str."),
     ("ingest", {"path_or_text": 5}, "`path_or_text` must be a string or a path, not int."),
     ("ingest_bytes", {"content": "tea", "name": "a.md"}, "`content` must be bytes, not str."),
+    ("search_knowledge", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
     ("import_", {"path": "a\x00b"}, "`path` must be a string or a path, not one with a NUL"),
     ("export", {"path": "x" * 300}, "cannot be written"),
     ("maintain", {"progress": 5}, "`progress` must be a function, not int."),
@@ -138,6 +145,8 @@ def test_so_it_is_by_a_store(opened: Wellkept, method: str, given: dict[str, Any
         (lambda: Client(NOWHERE, 5), "`key` must be a string, not int."),  # type: ignore[arg-type]
         (lambda: Client(NOWHERE).agent(5), "`id` must be a string, not int."),  # type: ignore[arg-type]
         (lambda: Client(NOWHERE).agent("ann").recall(5), "`query` must be a string, not int."),  # type: ignore[arg-type]
+        (lambda: Client(NOWHERE).agent("ann").context("a", min_score=0.5), FORMER["min_score"]),  # type: ignore[call-arg]
+        (lambda: Client(NOWHERE).agent("ann").recall("a", min_score=0.5), FORMER["min_score"]),  # type: ignore[call-arg]
         (lambda: Client(NOWHERE).agent("ann").list(where="x" * 70_000), "too long for the address"),
         (lambda: Client(NOWHERE).agent("ann").list(where={"=": [10**5_000]}), "cannot be sent"),
     ],
@@ -153,6 +162,9 @@ def test_awaited_methods_refuse_alike() -> None:
             for wrong in (store.agent("ann").remember(7), store.tenant().browse_documents(after="a")):  # type: ignore[arg-type]
                 with pytest.raises(Invalid, match="must be"):
                     await wrong
+            for former in (store.agent("ann").context, store.agent("ann").recall, store.agent("ann").search):
+                with pytest.raises(Invalid, match="`min_relevance`"):
+                    await former("a", min_score=0.5)  # type: ignore[call-arg]
             with pytest.raises(Invalid, match="`id` must be a string, not int"):
                 store.agent(7)  # type: ignore[arg-type]
 

@@ -43,6 +43,12 @@ T = TypeVar("T")
 RawText = Annotated[str, "raw"]
 """String with any characters, for texts that are cleaned before they are stored."""
 
+FORMER = {
+    "min_score": "There is no `min_score` any more; give recall, context or a search of documents `min_relevance`, the "
+    "least relevance of a hit, 0 to 1."
+}
+"""Refusals of arguments, fields and options that have another name and meaning now."""
+
 MAX_DESCRIBED = 3
 """Number of elements that an error describes."""
 
@@ -52,6 +58,13 @@ class Shape(NamedTuple):
 
     accepts: Callable[[Any], bool]
     wanted: str
+
+
+def refuse_former(names: Iterable[str]) -> None:
+    """Refuse a name that has been replaced. Raises: Invalid."""
+    for name in names:
+        if name in FORMER:
+            raise Invalid(FORMER[name])
 
 
 def is_storable(text: str) -> bool:
@@ -209,8 +222,10 @@ class Arguments:
                 names = list(self._named)
                 raise _refuse(names[position], self._positional[position], value)
         for name, value in named.items():
-            shape = self._named.get(name, ANYTHING)
-            if not shape.accepts(value):
+            shape = self._named.get(name)
+            if shape is None:
+                refuse_former([name])
+            elif not shape.accepts(value):
                 raise _refuse(name, shape, value)
 
     def _compile(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import ANSI, Program
+from wellkept.arguments import FORMER
 
 REFUSED = {
     "blank": (["remember", "  "], "Content cannot be blank"),
@@ -41,6 +42,9 @@ WRONG = {
     "no command of the group": (["db"], "Usage: wellkept db"),
     "number": (["list", "--limit", "many"], "--limit"),
     "option": (["list", "--colour"], "No such option"),
+    "former option": (["recall", "x", "--min-score", "0.5"], FORMER["min_score"]),
+    "former option of context": (["context", "x", "--min-score=0.5"], FORMER["min_score"]),
+    "former option of documents": (["kb", "search", "x", "--min-score", "0.5"], FORMER["min_score"]),
     "command": (["memorise"], "No such command 'memorise'"),
     "no text": (["remember"], "Give either a text"),
     "nothing to edit": (["edit", "m-1"], "Say what to change"),

@@ -14,6 +14,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from wellkept import Invalid, Settings, StoreBusy, Wellkept, __version__
 from wellkept.api.agent import AgentMemory
+from wellkept.arguments import FORMER
 from wellkept.model import NOTHING_FITS
 from wellkept.server.mcp.client import select_sets
 from wellkept.server.mcp.protocol import build_server
@@ -148,6 +149,8 @@ def test_each_tool_answers(store: Wellkept, mode: str) -> None:
         ("memory_store", {}, "needs the argument 'text'"),
         ("memory_store", {"text": "  "}, ""),
         ("memory_store", {"text": 7}, "must be of type string"),
+        ("search_my_memories", {"query": "tea", "min_score": 0.5}, FORMER["min_score"]),
+        ("search_knowledge", {"query": "tea", "min_score": 0.5}, FORMER["min_score"]),
         ("memory_store", {"text": "x" * 501}, "500"),
         ("memory_store", {"text": "ok", "colour": "red"}, "no argument 'colour'"),
         ("memory_store", {"text": "ok", "tags": "one"}, "must be of type array"),

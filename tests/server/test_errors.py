@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from tests.server.live import PATIENCE, client_of, serving
 from wellkept import errors
 from wellkept.api.wellkept import Wellkept
+from wellkept.arguments import FORMER
 from wellkept.server.http.errors import STATUS
 from wellkept.server.http.limits import MAX_BODY_BYTES
 from wellkept.settings import Settings
@@ -55,12 +56,17 @@ def foreign_cursor(text: str) -> str:
 DEEP: dict[str, Any] = {}
 for _ in range(900):
     DEEP = {"a": DEEP}
+MIN_SCORE = {"min_score": 0.5}
 EVENT = {"action": "order.refund", "message": "m"}
 TWICE = b'{"action": "order.refund", "message": "m", "meta": {"a": {"b": 1, "b": 2}}}'
 
 CASES = [
     sending("unknown field", MEMORIES, {"text": "a", "tagz": []}, 422, "unprocessable", "There is no field 'tagz'; "),
     sending("half a character as field", MEMORIES, {"text": "a", "\ud800": 1}, 400, "invalid", "surrogate"),
+    sending("former field", "{ann}/recall", {"query": "a", **MIN_SCORE}, 422, "unprocessable", FORMER["min_score"]),
+    sending("former field", "{ann}/context", {"message": "a", **MIN_SCORE}, 422, "unprocessable", FORMER["min_score"]),
+    sending("former field", "/api/kb/search", {"query": "a", **MIN_SCORE}, 422, "unprocessable", FORMER["min_score"]),
+    Case("former parameter", "GET", "{ann}/memories?min_score=0.5", 422, "unprocessable", FORMER["min_score"]),
     sending("unknown field of an agent", "/api/agents", {"id": "a", "nam": "b"}, 422, "unprocessable", "'nam'"),
     sending("no text", MEMORIES, {"kind": "note"}, 422, "unprocessable", "The field text is required."),
     sending("wrong type", MEMORIES, {"text": 7}, 422, "unprocessable", "text should be a valid string."),

@@ -376,12 +376,6 @@ def test_what_fits_poorly_is_recalled_and_marked_as_weak(refunds: AgentMemory) -
         assert refunds.recall("thanks, that's all", limit=limit, min_relevance=0) == []
 
 
-def test_the_former_name_of_min_relevance_is_refused(refunds: AgentMemory) -> None:
-    for verb in (refunds.recall, refunds.explain, refunds.search_knowledge):
-        with pytest.raises(Invalid, match="`min_relevance`"):
-            verb("refund", min_score=0.5)  # type: ignore[call-arg]
-
-
 def test_min_relevance_is_the_least_relevance_of_each_hit(refunds: AgentMemory) -> None:
     similarities = [hit.parts["similarity"] for hit in refunds.recall("refund", min_relevance=0, limit=20)]
     least = sorted(similarities)[len(similarities) // 2]

@@ -14,7 +14,7 @@ from wellkept.memory.rules_kinds import check_kind
 from wellkept.model import Explanation, KindName, MapPoint, Recalled, Source, SourceName
 from wellkept.recall.explain import Explain
 from wellkept.recall.question import RecallRequest
-from wellkept.recall.recall import check_limit, refuse_former
+from wellkept.recall.recall import check_limit
 from wellkept.recall.rules_purposes import check_purpose
 
 MAP_POINTS = 400
@@ -87,7 +87,6 @@ def _build_request(
     min_relevance: float | None = None,
     **filters: Unpack[MemoryFilters],
 ) -> RecallRequest:
-    refuse_former(filters)
     return RecallRequest(
         query=query,
         limit=limit,

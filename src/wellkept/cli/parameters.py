@@ -17,6 +17,8 @@ from typing import Any, Union, get_args, get_origin
 import click
 from click.shell_completion import CompletionItem
 
+from wellkept.arguments import FORMER
+
 Offers = Iterable[tuple[str, str]]
 """Completions, each with a description."""
 
@@ -98,6 +100,14 @@ def build_parameter(declared: inspect.Parameter) -> click.Parameter:
 
 class HelpfulCommand(click.Command):
     """A command whose help lists arguments, its own options, and the options that all commands have."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if sentence := FORMER.get(error.option_name.lstrip("-").replace("-", "_")):
+                raise click.UsageError(sentence, ctx) from error
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         parameters = self.get_params(ctx)

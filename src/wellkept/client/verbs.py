@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 from urllib.parse import quote, urlencode
 
 from wellkept.api.agent import MAX_PAGE
-from wellkept.arguments import CheckedMethods, check_fields, is_storable
+from wellkept.arguments import CheckedMethods, check_fields, is_storable, refuse_former
 from wellkept.client.connection import AsyncConnection, Connection, HttpRequest, PlainConnection, Plan
 from wellkept.client.decoding import field, many
 from wellkept.errors import Invalid, NotFound
@@ -82,6 +82,7 @@ class Verb(Generic[P, T]):
         rest = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), "")
 
         def start(view: ClientView, args: Any, kwargs: Any) -> Plan[Any]:
+            refuse_former(kwargs)
             given = dict(signature.bind(view, *args, **kwargs).arguments)
             del given[me]
             given |= given.pop(rest, {})

@@ -18,7 +18,7 @@ from wellkept.model.stored import Vector
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.recall.recall import check_limit, check_min_relevance, check_query, refuse_former
+from wellkept.recall.recall import check_limit, check_min_relevance, check_query
 from wellkept.recall.rules_purposes import is_unverified
 from wellkept.recall.rules_question import find_names
 from wellkept.recall.rules_rare_words import find_held_words, find_rare_words, nominate, raise_relevance
@@ -122,7 +122,6 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        refuse_former(options)
         search, limit = self._prepare(partial(self._passages.find, tenant), query, **options)
         return search(limit)
 
@@ -131,7 +130,6 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        refuse_former(options)
         search, limit = self._prepare(partial(self._passages.for_agent, owner), query, **options)
         self._embedding.prepare(owner)
         hits = search(limit)

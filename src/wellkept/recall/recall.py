@@ -9,7 +9,7 @@ may hang runs on a separate thread, so that the search can continue without it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import partial
@@ -257,12 +257,6 @@ def check_query(query: str) -> str:
 def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
     """Return a limit if it is a whole number from 1 to `most`. Raises: Invalid."""
     return check_whole(limit, "The limit", least=1, most=most)
-
-
-def refuse_former(options: Collection[str]) -> None:
-    """Refuse an option that has another name and meaning now. Raises: Invalid."""
-    if "min_score" in options:
-        raise Invalid("There is no `min_score` any more; give `min_relevance`, the least relevance of a hit, 0 to 1.")
 
 
 def check_min_relevance(min_relevance: object) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wellkept.arguments import refuse_former
 from wellkept.errors import Invalid
 from wellkept.language.json_values import check_json
 from wellkept.model import Json
@@ -64,6 +65,7 @@ class Tool:
         present = {name: value for name, value in arguments.items() if value is not None}
         for name, value in present.items():
             if name not in self.parameters:
+                refuse_former([name])
                 known = ", ".join(self.parameters) or "none"
                 raise Invalid(f"{self.name} has no argument {name[:40]!r}; its arguments are: {known}.")
             _check(name, value, self.parameters[name])

@@ -31,6 +31,7 @@ from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
 from wellkept.api.agent import ANY_STATE, MAX_PAGE, PAGE
+from wellkept.arguments import FORMER
 from wellkept.caller import current_caller
 from wellkept.language.names import MAX_USER_CHARS
 from wellkept.memory.rules_trust import check_claim
@@ -110,6 +111,8 @@ class RequestBody(BaseModel):
                 values = {name if key == also else key: value for key, value in values.items()}
         for name in values:
             if name not in cls.model_fields:
+                if name in FORMER:
+                    raise PydanticCustomError("unknown_field", "{sentence}", {"sentence": FORMER[name]})
                 # Its own fields first, then those of its base.
                 known = dict.fromkeys((*cls.__annotations__, *cls.model_fields))
                 raise PydanticCustomError(
