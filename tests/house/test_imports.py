@@ -137,6 +137,7 @@ IMPORTS_LATER = {
     "wellkept.api.build": "a program that never exports, erases or ingests does not import what does",
     "wellkept.api.wellkept": "importing the class does not import what opening a store needs",
     "wellkept.cli.commands.evaluation": "help does not import what measures",
+    "wellkept.integrations.openai_agents": "its session works without the framework",
     "wellkept.store": "an engine is imported when a store on it is opened",
 }
 

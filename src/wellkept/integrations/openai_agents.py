@@ -10,9 +10,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import agents
-from agents import run_config
-
 from wellkept.errors import Invalid, NotFound, WellkeptError
 from wellkept.integrations.own_items import DETAIL, OwnItems, drop_texts, is_long, read_text
 from wellkept.integrations.plans import (
@@ -29,6 +26,7 @@ from wellkept.model import Item, Json
 from wellkept.secrets.rules_scan import find_secrets
 
 if TYPE_CHECKING:
+    import agents
     from agents.run_config import CallModelData, ModelInputData
 
     from wellkept.integrations.plans import AnyMemory
@@ -192,6 +190,8 @@ def make_function_tools(
 
     `session_id` is the conversation in which the model calls them. Raises: Invalid.
     """
+    from agents import FunctionTool
+
     tools, call = open_tools(memory, sets, session_id)
 
     def invoke(name: str) -> Callable[[Any, str], Awaitable[str]]:
@@ -205,7 +205,7 @@ def make_function_tools(
         return invoked
 
     return [
-        agents.FunctionTool(
+        FunctionTool(
             name=tool.name,
             description=tool.description,
             params_json_schema=tool.schema(),
@@ -225,6 +225,8 @@ def make_recall_filter(
     The session does not keep it.
     """
 
+    from agents.run_config import ModelInputData
+
     async def add_recalled(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
         places = [place for place, item in enumerate(given.input) if _find_text(item, "user").strip()]
@@ -237,7 +239,7 @@ def make_recall_filter(
         content = said["content"] if isinstance(said["content"], list) else [_make_part(said["content"])]
         items = list(given.input)
         items[places[-1]] = {**said, "content": [_make_part(block), *content]}
-        return run_config.ModelInputData(input=items, instructions=given.instructions)
+        return ModelInputData(input=items, instructions=given.instructions)
 
     return add_recalled
 
