@@ -708,7 +708,7 @@ def test_the_documented_files_work(tmp_path: Path, language: str, name: str) -> 
         {"inject_mode": "bogus"},
         {"recall_deadline": -5},
         {"recall_deadline": "soon"},
-        {"capture_turns": "perhaps"},
+        {"remember_turns": "perhaps"},
         {"tenant": 7},
         {"port": True},
     ],

@@ -1,7 +1,7 @@
 """Measure current truth at the public verb: what prompts show after people changed, corrected and withdrew facts.
 
 `--people` and `--statements` measure one part; `--held-out` the half that nobody tunes on; `--misses` prints what went
-wrong, of the other half only. `--set capture_turns=true` measures with another setting than the default.
+wrong, of the other half only. `--set remember_turns=false` measures with another setting than the default.
 """
 
 from __future__ import annotations

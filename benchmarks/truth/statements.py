@@ -103,7 +103,7 @@ def _measure_sentences(bed: Bed, rows: Sequence[Row], misses: list[str]) -> Iter
     for row in rows:
         agent = bed.take_agent()
         _say(agent, "first", row["text"])
-        subjects = [each.fact.subject for each in list_all(agent) if getattr(each, "fact", None) is not None]  # type: ignore[attr-defined, unused-ignore]
+        subjects = [each.fact.subject for each in list_all(agent) if each.fact is not None]
         label = row["label"]
         found[label] += bool(subjects)
         about_right_one += label == "other" and any(re.search(row["who"], each, re.IGNORECASE) for each in subjects)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from wellkept.facts.rules_pairs import Consequence, EndedAs, judge_pair, pair_features
+from wellkept.facts.rules_pairs import Consequence, judge_pair, pair_features
 from wellkept.facts.rules_statements import Statement, read_statement
+from wellkept.model import EndedAs
 from wellkept.providers.minilm import MiniLMEmbedder
 
 

@@ -224,14 +224,17 @@ def test_a_turn_can_be_remembered_as_episodes(ann: AgentMemory) -> None:
     assert ann.recall("invoice")[0].id == prompt.id
 
 
-def test_a_turn_is_no_episode_unless_one_asks(ann: AgentMemory, place: Place, clock: Clock, tenant_id: str) -> None:
-    talk(ann, 1)
+def test_a_turn_is_remembered_unless_one_objects(ann: AgentMemory, place: Place, clock: Clock, tenant_id: str) -> None:
+    talk(ann, 1, remember=False)
     assert ann.list() == []
+    talk(ann, 1)
+    assert [each.role for each in ann.list() if each.told is None] == [Role.ASSISTANT, Role.USER]
 
-    with place.open(clock, capture_turns=True) as wellkept:
+    with place.open(clock, remember_turns=False) as wellkept:
         talk(wellkept.agent("cap", tenant_id), 1, session="c")
-        talk(wellkept.agent("cap", tenant_id), 1, session="c", remember=False)
-        assert len(wellkept.agent("cap", tenant_id).list(kind="episode")) == 2
+        assert wellkept.agent("cap", tenant_id).list() == []
+        talk(wellkept.agent("cap", tenant_id), 1, session="c", remember=True)
+        assert wellkept.agent("cap", tenant_id).list() != []
 
 
 def test_an_answer_that_only_repeats_memory_is_logged_but_not_remembered(ann: AgentMemory) -> None:
@@ -664,7 +667,7 @@ def test_every_step_is_in_the_audit_log_without_a_word_of_what_was_said(sam: Age
     assert [event.action for event in events] == [
         "session.delete",
         "summary.fold",
-        *["turn.add"] * 4,
+        *["turn.add", "memory.add"] * 4,
         "session.add",
     ]
     assert not [event for event in events if "question" in str(event) or "Summary 1" in str(event)]

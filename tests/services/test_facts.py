@@ -353,13 +353,13 @@ def test_a_key_of_low_trust_gives_its_facts_low_trust(ann: AgentMemory) -> None:
     assert ann.get(result.added[0].id).origin is Origin.TOOL
 
 
-def test_a_logged_turn_is_read_by_setting(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, extract_facts=True) as store:
+def test_a_logged_turn_is_read_unless_a_setting_turns_it_off(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock) as store:
         ann = store.agent("ann", tenant=tenant_id)
         ann.log_turn("monday", user=f"Hi. {ALLERGY}", assistant="Noted.")
-        assert texts(ann) == [ALLERGY]
-        assert ann.list()[0].session_id == "monday"
-    with place.open(clock) as store:
+        (fact,) = ann.profile().facts
+        assert (fact.text, fact.session_id) == (ALLERGY, "monday")
+    with place.open(clock, remember_turns=False) as store:
         bob = store.agent("bob", tenant=tenant_id)
         bob.log_turn("tuesday", user=ALLERGY, assistant="Noted.")
         assert bob.list() == []

@@ -170,8 +170,8 @@ def test_what_arrived_works_as_before(
     assert there.proposals() == here.proposals()
     assert [each.text for each in there.review()] == ["An agent's doubt"]
     eventually(lambda: arrived.count_waiting() == 0)
-    assert there.remember("the next one").id == here.remember("the next one").id == "m-8"
-    assert there.remember(f"allowed {SECRET}").id == "m-9"
+    assert there.remember("the next one").id == here.remember("the next one").id == "m-10"
+    assert there.remember(f"allowed {SECRET}").id == "m-11"
     step: dict[str, Any] = {"workflow": "refund", "step": "tell", "output": "told"}
     assert arrived.record_step(**step).position == tenant.record_step(**step).position == 3
 
@@ -370,7 +370,7 @@ def test_ids_that_clash_refuse_all_of_it_or_are_left_out(
     arrived = elsewhere.tenant(tenant.id)
     ann = arrived.agent("ann")
     ann.remember("another first note")
-    ann.log_turn("s-1", user="another conversation", assistant="indeed")
+    ann.log_turn("s-1", user="another conversation", assistant="indeed", remember=False)
 
     with pytest.raises(Conflict, match="rows of the file have ids that are already in use"):
         arrived.import_(export)
@@ -385,7 +385,7 @@ def test_ids_that_clash_refuse_all_of_it_or_are_left_out(
     assert ann.history("m-1") == []
     assert [each.content for each in ann.messages("s-1")] == ["another conversation", "indeed"]
     assert ann.get("m-2").text == "I am careful with money"
-    assert ann.remember("next").id == "m-8"
+    assert ann.remember("next").id == "m-10"
     assert arrived.import_(export, merge=True).added == {}
 
 

@@ -49,17 +49,17 @@ class AgentTranscripts(AgentView):
     ) -> Sequence[Message]:
         """Store one chat turn: the user's message and the final answer to it.
 
-        The session is created by its first turn. With `remember`, both texts also become episodes that `recall` finds;
-        None uses the setting `capture_turns`. `category` and `expires_at` of the episodes follow from their texts
-        unless they are given. Secrets are replaced by a mark. With the setting `extract_facts`, lasting facts of the
-        turn are stored as by `add`. `user_id` is the end user a new session belongs to; its later turns and their
-        episodes belong to the same.
+        The session is created by its first turn. What the user states becomes facts, which end older ones that they
+        replace, and both texts become episodes that `recall` finds; with `remember` False only the transcript is kept,
+        None leaves it to the setting `remember_turns`. "Forget my old address", said by the user, hides what is meant.
+        `category` and `expires_at` of the episodes follow from their texts unless they are given. Secrets are replaced
+        by a mark. `user_id` is the end user a new session belongs to; its later turns and their memories belong to the
+        same.
 
         Raises: Invalid; Conflict when the session is another agent's or user's; Forbidden.
         """
-        owner = self._narrow(user_id)
-        logged = self._services.transcripts.log_turn(
-            owner,
+        return self._services.transcripts.log_turn(
+            self._narrow(user_id),
             session_id,
             user=user,
             assistant=assistant,
@@ -68,8 +68,6 @@ class AgentTranscripts(AgentView):
             expires_at=expires_at,
             claims=self.owner.user is None,
         )
-        self._services.facts.read_turn(owner, logged)
-        return logged
 
     def log_failure(self, session_id: str, reason: str) -> None:
         """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""

@@ -19,17 +19,32 @@ from wellkept.arguments import Arguments, CheckedMethods, check_fields
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
 from wellkept.language.names import check_owner, check_user, memory_seq
+from wellkept.language.text import check_text
 from wellkept.memory.drafts import OTHER_USER, Draft, check_moment, naming_item
 from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
 from wellkept.memory.rules_conditions import STATE, names_field
 from wellkept.memory.rules_kinds import check_kind
-from wellkept.model import NO_USER, Kind, KindName, Memory, OriginName, Owner, RoleName, ScopeName, State, StateName
+from wellkept.model import (
+    NO_USER,
+    Forgotten,
+    Kind,
+    KindName,
+    Memory,
+    OriginName,
+    Owner,
+    Profile,
+    RoleName,
+    ScopeName,
+    State,
+    StateName,
+)
 from wellkept.recall.recall import check_limit
 
 if TYPE_CHECKING:
     from wellkept.api.build import Services
 
 NAME = "wellkept"
+NAME_ONE = "Name either the id of a memory or, with `about`, what to forget."
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=Any)
@@ -323,9 +338,31 @@ class AgentRecords(AgentView):
         )
 
     @trace_operation("delete_memory")
-    def forget(self, id: str) -> None:
-        """Delete a memory and its history permanently. Raises: NotFound."""
-        self._services.remember.forget(self.owner, id)
+    def forget(self, id: str | None = None, *, about: str | None = None, user: str | None = None) -> Forgotten:
+        """Delete a memory and its history permanently by its id, or hide the facts that are meant by a few words.
+
+        With `about`, such as "my old address", the facts of the user that are meant are hidden, with the turns they
+        came from; `restore` brings them back until maintenance deletes them after 30 days. Where it is not clear which
+        are meant, nothing is forgotten and the answer has `candidates`, best first.
+
+        Raises: Invalid, NotFound, Forbidden.
+        """
+        if (id is None) == (about is None):
+            raise Invalid(NAME_ONE)
+        if id is not None:
+            self._services.remember.forget(self.owner, id)
+            return Forgotten()
+        owner = self._narrow(user)
+        return self._services.telling.forget(owner.of(owner.user), check_text(about or "", what="`about`"))
+
+    def profile(self, *, subject: str | None = None, user: str | None = None) -> Profile:
+        """Return what stands of a user: the current facts out of their turns, newest first, and the block of a prompt.
+
+        `subject` narrows it to one whom or what the user spoke about: "user", a name, a relation such as "my sister".
+
+        Raises: Invalid, Forbidden.
+        """
+        return self._services.profiles(self._narrow(user), subject)
 
 
 def _parse_draft(item: object) -> Draft:

@@ -84,6 +84,7 @@ class AsyncAgentMemory:
     update = _in_thread(AgentMemory.update)
     history = _in_thread(AgentMemory.history)
     forget = _in_thread(AgentMemory.forget)
+    profile = _in_thread(AgentMemory.profile)
     similar = _in_thread(AgentMemory.similar)
     review = _in_thread(AgentMemory.review)
     approve = _in_thread(AgentMemory.approve)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, partial
@@ -13,6 +14,8 @@ from wellkept.details.capture import Capture
 from wellkept.details.describe import Describe
 from wellkept.details.details import Details
 from wellkept.extension import Clock, Models, TokenCounter
+from wellkept.facts.profile import Profiles
+from wellkept.facts.telling import Telling
 from wellkept.history.rules_audit import check_key
 from wellkept.knowledge.search import PassageSearch, SearchKnowledge
 from wellkept.knowledge.skills import Skills
@@ -23,6 +26,7 @@ from wellkept.memory.rules_categories import Category, make_lifetimes
 from wellkept.memory.rules_trust import Judge, judge_memory
 from wellkept.memory.similar import Similar
 from wellkept.model import Kind, Owner
+from wellkept.model.stored import Vector
 
 if TYPE_CHECKING:
     from wellkept.importers import Importers
@@ -137,7 +141,16 @@ class Services:
             on_step=self.schedule.request,
             on_first=self.schedule.nudge,
         )
-        self.transcripts = TranscriptWriter(store, self.remember, guard, now, is_capturing=settings.capture_turns)
+        self.telling = Telling(
+            store,
+            self.remember,
+            _embed_facts if self._embedding.is_on else lambda texts: None,
+            now,
+            lifetimes=self._lifetimes,
+        )
+        self.transcripts = TranscriptWriter(
+            store, self.remember, guard, self.telling, now, remembers=settings.remember_turns
+        )
         self.similar = Similar(store, self._embedding, now)
         self.details = Details(store, guard, Describe(self._fast if settings.detail_summary == "model" else None), now)
         self.capture = Capture(self.details, self.tokens, threshold=settings.capture_threshold)
@@ -183,12 +196,15 @@ class Services:
             now,
             settings,
         )
+        self.profiles = Profiles(store, now)
         self.context_calls = ContextCalls(store, keep=settings.context_calls_kept)
         self.seen = InspectContextCall(store, self.skills, self.context_calls)
         self.assemble = Assemble(
             store,
             now,
-            gather=Gather(store, self.judge, self.inject, self.recall, self.skills, self.conversations, settings),
+            gather=Gather(
+                store, self.judge, self.inject, self.profiles, self.recall, self.skills, self.conversations, settings
+            ),
             fold=FoldTurns(store, guard, self._fast, now, max_input_chars=settings.summary_input_chars),
             # No model here: assembling a prompt must not wait for a summary.
             move=OffloadPieces(Details(store, guard, Describe(None), now)),
@@ -259,7 +275,6 @@ class Services:
             self.now,
             model=self._summary,
             is_noted=settings.workspace is None,
-            is_automatic=settings.extract_facts,
         )
 
     @cached_property
@@ -294,6 +309,13 @@ class Services:
         return Erase(
             self.store, self.consolidate, self.now, waiting=(self.retrieved, self.context_calls), caches=caches
         )
+
+
+def _embed_facts(texts: Sequence[str]) -> Vector:
+    """Embed texts with the packaged encoder, which is imported with the first."""
+    from wellkept.providers.minilm import MiniLMEmbedder
+
+    return MiniLMEmbedder().embed(texts)
 
 
 def _guard_models(models: Models, now: Clock) -> tuple[GuardedModel | None, GuardedModel | None]:

@@ -1,4 +1,4 @@
-"""Recognise a user's request to forget something, in the user's own words.
+"""Recognise a user's request to forget something, in the user's own words, and find the facts that are meant.
 
 Only the unmistakable ones: a verb of forgetting, and a thing of the user's or "what I said about …", and nothing else
 in the sentence that could turn it around. "Forget it",
@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from wellkept.facts.rules_words import FOLDER, join_lines
+from wellkept.facts.rules_statements import Statement, read_statement, weigh
+from wellkept.facts.rules_words import CODES, FOLDER, join_lines, load_attributes, load_words
+from wellkept.language.text import terms
 from wellkept.memory import rules_fact_signs as signs
 
 MAX_CHARS = 200
@@ -55,3 +59,68 @@ def find_forget_request(sentence: str) -> str:
 
 
 _POINTING = frozenset("it that this them me you us everything all".split())
+
+
+WORDS_SHARE = 0.7
+"""Weight of the words that a fact shares with what is asked for; the rest is the cosine of the two."""
+
+CLEAR = 0.75
+"""Score from which a fact is meant, and below which it is only named as a candidate."""
+
+LIKELY = 0.40
+MARGIN = 0.35
+"""Distance below the best within which others are meant as well."""
+
+MAX_CANDIDATES = 10
+_FORMER = frozenset(terms("old former previous ex past alte alten alter ancien ancienne antigua antiguo anterior"))
+_EMPTY = frozenset(terms("thing things everything stuff say said tell told"))
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """Numbers of the facts that are meant, best first, and whether it is clear."""
+
+    seqs: tuple[int, ...] = ()
+    is_clear: bool = False
+
+    @classmethod
+    def choose(cls, about: str, facts: Sequence[tuple[int, bool]], scores: Sequence[float]) -> Meant:
+        """Choose among facts, each with True if it has ended: those that are clearly meant, or else candidates."""
+        rated = sorted(zip(scores, facts, strict=True), key=lambda each: -each[0])
+        if not rated or rated[0][0] < LIKELY:
+            return cls()
+        best = rated[0][0]
+        chosen = [each for each in rated if each[0] >= max(CLEAR, best - MARGIN)]
+        if _FORMER & frozenset(terms(about)) and any(has_ended for _, (_, has_ended) in chosen):
+            # "My old address" is the one that has been replaced.
+            chosen = [each for each in chosen if each[1][1]]
+        if chosen:
+            return cls(tuple(seq for _, (seq, _) in chosen), is_clear=True)
+        return cls(tuple(seq for score, (seq, _) in rated[:MAX_CANDIDATES] if score >= LIKELY))
+
+
+def find_meant(about: str, texts: Sequence[str]) -> Mapping[int, float]:
+    """Return the places of the texts that share something with what is asked for, each with the weight of that.
+
+    >>> find_meant("my old address", ["My address is Elm Row 4.", "I like tea."])
+    {0: 0.7}
+    """
+    wanted = read_statement(about)
+    stems = {stem for stem in terms(about) if weigh(stem, wanted.language) > 0} - _FORMER - _EMPTY
+    relations = {load_words(code).relations.get(word, "") for code in CODES for word in about.lower().split()} - {""}
+    if not stems and not relations:
+        return {}
+    total = sum(weigh(stem, wanted.language) for stem in stems) or 1.0
+    found = {}
+    for place, text in enumerate(texts):
+        fact = read_statement(text)
+        share = sum(weigh(stem, wanted.language) for stem in stems if _has(fact, stem)) / total
+        if relations and relations <= fact.subjects | fact.mentions:
+            share = max(share, 1.0 if len(stems) <= 1 else share)
+        if share > 0:
+            found[place] = WORDS_SHARE * share
+    return found
+
+
+def _has(fact: Statement, stem: str) -> bool:
+    return stem in fact.stems or stem in load_attributes().get(fact.attribute, ())

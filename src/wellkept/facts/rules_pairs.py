@@ -18,6 +18,7 @@ from pathlib import Path
 from wellkept.facts.rules_statements import EXACT_SHAPES, TRAITS, USER, ChangeCue, Statement, weigh
 from wellkept.facts.rules_words import load_kinds
 from wellkept.language.text import terms
+from wellkept.model import EndedAs
 
 WEIGHTS_FILE = Path(__file__).with_name("pair_weights.json")
 
@@ -53,14 +54,6 @@ class Consequence(StrEnum):
     END = "end"
     PROPOSE = "propose"
     NOTHING = "nothing"
-
-
-class EndedAs(StrEnum):
-    """Reason for which a statement ended."""
-
-    SUPERSEDED = "superseded"
-    WRONG = "wrong"
-    OVER = "over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +228,7 @@ def _sum_weights(stems: Collection[str], code: str) -> float:
 def _compute_cosine(old: Statement, new: Statement) -> float:
     if old.vector is None or new.vector is None:
         return 0.0
-    return float(sum(a * b for a, b in zip(old.vector, new.vector, strict=True)))
+    return float(old.vector @ new.vector)
 
 
 MAX_FRAME = 4
@@ -313,6 +306,24 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         and not any(features[name] for name in ("same_slot", "other_shape", "other_kind")),
     }
     return next((name for name, is_closed in gates.items() if is_closed), "")
+
+
+def count_evidence(old: Statement, new: Statement) -> float:
+    """Return how much two statements share that could make them the same fact, before any cosine."""
+    shared = _sum_weights((old.content | {old.head}) & (new.content | new.removed | {new.head}) - {""}, old.language)
+    people = (_find_people(old) & _find_people(new)) - {USER}
+    kinds = {kind for kind, _ in old.kinds} & {kind for kind, _ in new.kinds}
+    context = _sum_weights(new.context & old.content, old.language) if new.cue in CHANGES else 0.0
+    shapes = {name for name in old.shapes.keys() & new.shapes.keys() if name in EXACT_SHAPES}
+    return (
+        shared
+        + 2.0 * bool(old.attribute and old.attribute == new.attribute)
+        + 1.0 * len(people)
+        + 0.7 * len(kinds)
+        + 0.5 * context
+        + 0.4 * bool(shapes)
+        + 0.5 * bool(old.mentions & new.mentions)
+    )
 
 
 def compute_score(old: Statement, new: Statement, features: Mapping[str, float]) -> float:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from wellkept.facts.rules_words import CODES, Vocabulary, load_kinds, load_names, load_shapes, load_words
 from wellkept.language.languages import LEXICONS, find_language
@@ -35,6 +36,10 @@ MIN_WORDS = 3
 MIN_PREMISE_WORDS = 4
 MAX_TITLE_WORDS = 3
 """Vocabulary in quotation marks that may be a name; more is somebody else's sentence."""
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 USER = "user"
 LEXICON_BY_CODE = {lexicon.code: lexicon for lexicon in LEXICONS}
@@ -98,7 +103,7 @@ class Statement:
     kinds: frozenset[tuple[str, str]] = frozenset()
     traits: frozenset[str] = frozenset()  # negation, past, future, passing
     context: frozenset[str] = frozenset()  # content stems of the whole turn
-    vector: Sequence[float] | None = None
+    vector: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +260,8 @@ def _find_reason(sentence: str, bare: str, words: Vocabulary, *, is_order: bool)
         return ExclusionReason.PASSING
     if is_order:
         return None
-    if chatter.read_text(sentence).is_chatter or len(split_words(bare)) < MIN_WORDS - 1:
+    least = MIN_WORDS - 1 if words.has("self", bare) else MIN_WORDS
+    if chatter.read_text(sentence).is_chatter or len(split_words(bare)) < least:
         return ExclusionReason.CHAT
     if words.has("chat", bare) or words.has("you", bare):
         return ExclusionReason.CHAT

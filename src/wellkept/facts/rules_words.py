@@ -125,12 +125,19 @@ def load_kinds() -> Kinds:
     """Load the kinds of values, in all languages."""
     source = tomllib.loads((FOLDER / "kinds.toml").read_text("utf-8"))
     by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for kinds in source.values():
+    for kinds in (source["one"], source["many"]):
         for kind, phrases in kinds.items():
             for phrase in phrases.split(", "):
                 stems = tuple(terms(phrase)) or tuple(split_words(phrase))
                 by_first.setdefault(stems[0], []).append((stems, kind))
     return Kinds(by_first, frozenset(source["one"]))
+
+
+@cache
+def load_attributes() -> Mapping[str, frozenset[str]]:
+    """Load the stems of the words by which people name an attribute."""
+    source = tomllib.loads((FOLDER / "kinds.toml").read_text("utf-8"))["attributes"]
+    return {name: frozenset(terms(words)) for name, words in source.items()}
 
 
 @cache

@@ -23,9 +23,9 @@ class WellkeptMiddleware(AgentMiddleware):
 
     The system message of each model call becomes that of `memory.context(…)`: the agent's own prompt, core memories,
     notes, recalled memories and passages for the last message. The messages of the thread stay as they are. At the end
-    of a run, the message and the answer are stored by `log_turn`; with `remember`, also as episodes that are recalled
-    in other threads (None: the setting `capture_turns` decides). The thread of the run is the session, and `user_id` in
-    its configuration the end user.
+    of a run, the message and the answer are stored by `log_turn` and remembered, so that other threads recall them;
+    with `remember` False, only their transcript is kept (None: the setting `remember_turns` decides). The thread of the
+    run is the session, and `user_id` in its configuration the end user.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import Draft
 from wellkept.memory.fact_requests import MAX_FACTS, FactsRequest
 from wellkept.memory.rules_categories import Category
-from wellkept.model import AddedFacts, DroppedFact, Fact, FactStep, Kind, Memory, Origin, Role
+from wellkept.model import AddedFacts, DroppedFact, FactStep, FoundFact, Kind, Memory, Origin, Role
 
 if TYPE_CHECKING:
     from wellkept.memory.rules_fact_answers import FactChange
@@ -103,13 +103,13 @@ class FactWriting:
     def report(self, stored: Sequence[Memory], changed: Sequence[Memory], *, is_stored: bool) -> AddedFacts:
         """Return what was done. `changed` are the superseded memories, if they are stored, and then the edited ones."""
         facts_made = [
-            Fact(memory=memory, turn=operation.turn, replaces=draft.supersedes)
+            FoundFact(memory=memory, turn=operation.turn, replaces=draft.supersedes)
             for memory, (draft, operation) in zip(stored, self.drafts, strict=True)
         ]
         count = len(self.edits)
         edited, ended = (changed[len(changed) - count :], changed[: len(changed) - count])
         edits = [
-            (operation.op, Fact(memory=memory, turn=operation.turn))
+            (operation.op, FoundFact(memory=memory, turn=operation.turn))
             for memory, (_, operation) in zip(edited, self.edits, strict=True)
         ]
         steps = [

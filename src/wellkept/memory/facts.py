@@ -35,7 +35,6 @@ from wellkept.model import (
     FactStep,
     Kind,
     Memory,
-    Message,
     Origin,
     Owner,
     Role,
@@ -88,7 +87,6 @@ class ExtractFacts:
         *,
         model: GuardedModel | None = None,
         is_noted: bool = True,
-        is_automatic: bool = False,
     ) -> None:
         """Set up; `is_noted` is False when notes live in a file, which keeps no history to undo to."""
         self._store = store
@@ -98,7 +96,6 @@ class ExtractFacts:
         self._now = now
         self._model = model
         self._target_kinds = (Kind.EPISODE, Kind.NOTE) if is_noted else (Kind.EPISODE,)
-        self._is_automatic = is_automatic
 
     def __call__(self, owner: Owner, request: FactsRequest) -> AddedFacts:
         """Store the facts of a conversation, or with `dry_run` only show them.
@@ -112,17 +109,6 @@ class ExtractFacts:
         owner = owner.of(owner.user or find_session_user(self._store, owner, request.session_id))
         plan = self._ask_model(owner, request.messages) or self._read_by_rules(request.messages)
         return self._carry_out(owner, request, plan)
-
-    def read_turn(self, owner: Owner, messages: Sequence[Message]) -> None:
-        """Store the facts of a turn that was just logged, if the settings say so. A failure is only logged."""
-        if not self._is_automatic or not messages:
-            return
-        turns = [(message.role, message.content) for message in messages]
-        try:
-            self(owner, FactsRequest(messages=turns, session_id=messages[0].session_id))
-        # The turn is stored already.
-        except WellkeptError as error:
-            log.warning("The facts of a turn were not stored: %s", error)
 
     def undo(self, owner: Owner, steps: Sequence[FactStep]) -> None:
         """Undo the steps of an `add` in one transaction: delete what it added and restore what it changed.

@@ -129,26 +129,35 @@ class Remember:
 
         def write() -> T:
             written = self._end(changed, now)
-            return also(self._add(owner, memories, encoded, now), written)
+            return also(self.add_now(owner, memories, encoded, now), written)
 
         return self._run_transaction(owner, write)
 
-    def run_with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
+    def run_with_episodes(
+        self,
+        owner: Owner,
+        drafts: Sequence[Draft],
+        work: Callable[[], T],
+        *,
+        also: Callable[[Sequence[Memory]], object] = lambda added: None,
+    ) -> T:
         """Run `work` and store the drafts in one transaction; return its result. Drafts that echo memory are skipped.
+
+        `also` runs in it with the stored episodes.
 
         An old message that would have become a gist by now becomes one at once.
 
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
-        if not drafts:
-            return self._run_transaction(owner, work)
         now = self._now()
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
         memories = [self.screen(memory, now) for memory in new]
         encoded = self._store.encode_memories(memories)
 
         def write() -> T:
-            for memory in self._add(owner, memories, encoded, now):
+            added = self.add_now(owner, memories, encoded, now) if memories else []
+            also(added)
+            for memory in added:
                 if self._keeps_gist and (gist := summarise_expired(memory, now, self._lifetimes)) is not None:
                     self._store.update_memory(gist, replaced_at=now, whole=memory.text)
             return work()
@@ -249,7 +258,7 @@ class Remember:
         def write() -> T:
             ended = self._end([replace(old, valid_to=now) for old in folded], now)
             is_new = self._find_same(memory, now) is None
-            return also(self._add(owner, [memory], [None], now)[0], ended, is_new)
+            return also(self.add_now(owner, [memory], [None], now)[0], ended, is_new)
 
         return self._run_transaction(owner, write)
 
@@ -300,9 +309,10 @@ class Remember:
             kinds.check_content(admitted.text, admitted.kind)
         return admitted
 
-    def _add(
+    def add_now(
         self, owner: Owner, memories: Sequence[Memory], encoded: Sequence[Encoded], now: datetime
     ) -> Sequence[Memory]:
+        """Store checked memories. The caller holds a transaction."""
         same = [self._find_same(memory, now) for memory in memories]
         # A single draft repeats no other one, so nothing has to tell them apart.
         identities = [find_identity(memory, place) for place, memory in enumerate(memories)] if len(same) != 1 else [0]

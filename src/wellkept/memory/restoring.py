@@ -1,4 +1,4 @@
-"""Restoring: archived and expired memories become live again."""
+"""Restoring: archived, expired, ended and forgotten memories become live again."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ class RestoreMemories:
         now = self._now()
         found = {id: self._store.get_memory(owner, id) for id in dict.fromkeys(ids)}
         gone = [memory for memory in found.values() if memory.state(now) in GONE]
+        gone += self._find_trail(owner, gone)
         for memory in gone:
             if problem := self._find_problem(owner, memory, now):
                 raise Conflict(problem)
@@ -64,6 +65,18 @@ class RestoreMemories:
             raise Conflict("Two of these items have the same key; restore only the one that you want.")
         restored = {memory.id: memory for batch in _batches(gone) for memory in self._restore(owner, batch, now)}
         return [restored.get(id, memory) for id, memory in found.items()]
+
+    def _find_trail(self, owner: Owner, gone: Sequence[Memory]) -> Sequence[Memory]:
+        """Return the turns that were hidden or ended together with facts, unless something else still keeps them so."""
+        seqs = {memory_seq(id) or 0 for memory in gone for id in memory.sources}
+        turns = self._store.find_memories(owner, sorted(seqs)) if seqs else {}
+        causes = {(memory.ended_by, memory.forgotten_at is not None) for memory in gone}
+        named = {memory.id for memory in gone}
+        return [
+            turn
+            for turn in turns.values()
+            if turn.id not in named and (turn.ended_by, turn.forgotten_at is not None) in causes
+        ]
 
     def restore_matching(
         self, owner: Owner, state: State | None, *, kind: Kind | None = None, where: Condition | None = None
@@ -118,7 +131,7 @@ class RestoreMemories:
         """Return the reason why a memory cannot be restored, or an empty text. Raises: Forbidden."""
         check_own(owner, memory.user)
         trust.check_change(memory.origin, current_caller().trust)
-        if memory.is_corrected(now):
+        if memory.is_corrected(now) and memory.ended_as is None:
             return f"Memory {memory.id} was corrected by another one; correct that one, or store the text again."
         if memory.kind in kinds.UNIQUE:
             same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
@@ -155,7 +168,10 @@ class RestoreMemories:
             else:
                 end = renew(memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes)
         # The new version is not judged again when it is shown, so keep the judgement.
-        return replace(self._judge(memory), archived_at=None, expires_at=end)
+        judged = self._judge(memory)
+        if judged.ended_as is not None:
+            judged = replace(judged, valid_to=None, ended_by=None, ended_as=None)
+        return replace(judged, archived_at=None, forgotten_at=None, expires_at=end)
 
 
 def _drop_same_keys(memories: Sequence[Memory]) -> Sequence[Memory]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeAlias
@@ -19,6 +19,9 @@ from wellkept.model import Kind, Origin, Scope, State
 
 Scalar: TypeAlias = str | int | float | bool | datetime | None
 METADATA = "metadata"
+FACT = "fact"
+JSON_FIELDS = frozenset({METADATA, FACT})
+"""Fields with keys of their own."""
 STATE = "state"
 EQUAL, EXISTS = "=", "exists"
 ORDERINGS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -66,6 +69,7 @@ MEMORY_FIELDS: Fields = {
     "namespace": _TEXT,
     "item_key": _TEXT,
     METADATA: _METADATA,
+    FACT: _METADATA,
 }
 DOCUMENT_FIELDS: Fields = {
     "title": _TEXT,
@@ -163,6 +167,9 @@ def _list_values(comparison: Comparison, record: Any, now: datetime) -> Iterator
     """Yield the values of the compared field of a record: none if it is missing, several for tags and lists."""
     if comparison.field == METADATA:
         yield from list_json_values(find_at(record.metadata, comparison.path))
+    elif comparison.field == FACT:
+        if record.fact is not None:
+            yield from list_json_values(find_at(asdict(record.fact), comparison.path))
     elif comparison.field == "tags":
         yield from map(fold, record.tags)
     elif comparison.field == STATE:

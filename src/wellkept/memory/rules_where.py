@@ -19,8 +19,9 @@ from wellkept.memory.rules_conditions import (
     ALIASES,
     EQUAL,
     EXISTS,
+    FACT,
+    JSON_FIELDS,
     MEMORY_FIELDS,
-    METADATA,
     ORDERINGS,
     And,
     Comparison,
@@ -50,7 +51,7 @@ WRONG = "The filter is wrong at {}: {}."
 _TOKEN = re.compile(
     r"""\s*(?:(?P<sign><=|>=|!=|=|<|>|\(|\)|,)
     |(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")
-    |(?P<field>(?:metadata|value)(?:\.(?:[^\s.()=<>!,'"]+|'(?:[^']|'')*'|"(?:[^"]|"")*"))+(?=[\s()=<>!,]|$))
+    |(?P<field>(?:metadata|value|fact)(?:\.(?:[^\s.()=<>!,'"]+|'(?:[^']|'')*'|"(?:[^"]|"")*"))+(?=[\s()=<>!,]|$))
     |(?P<word>[^\s()=<>!,'"]+))""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -156,9 +157,9 @@ class _Maker:
         name = ALIASES.get(given.lower(), given.lower())
         if name not in self._fields:
             named = f"`{text}`" if len(text) <= MAX_NAMED_CHARS else "such"
-            known = ", ".join(f"{METADATA}.<key>" if each == METADATA else each for each in self._fields)
+            known = ", ".join(f"{each}.<key>" if each in JSON_FIELDS else each for each in self._fields)
             fail(f"there is no field {named}; the fields are {known}")
-        if name != METADATA:
+        if name not in JSON_FIELDS:
             if dot:
                 fail(f"only metadata has keys, not {name}")
             return name, ()
@@ -168,7 +169,8 @@ class _Maker:
             path.append(plain or (single or "").replace("''", "'") or (double or "").replace('""', '"'))
             at = match.end()
         if not path or at < len(text):
-            fail("name a key of the metadata, such as metadata.city or metadata.'two words'")
+            example = "fact.subject or fact.attribute" if name == FACT else "metadata.city or metadata.'two words'"
+            fail(f"name a key of the {name}, such as {example}")
         return name, tuple(path)
 
     def compare(

@@ -68,6 +68,14 @@ class State(StrEnum):
     HELD = "held"
 
 
+class EndedAs(StrEnum):
+    """Reason for which a memory ended."""
+
+    SUPERSEDED = "superseded"  # it was true, and there is a new value
+    WRONG = "wrong"  # it never was true
+    OVER = "over"  # it was true: cancelled, died, stopped
+
+
 class Source(StrEnum):
     """Source of a hit."""
 
@@ -145,6 +153,16 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Parts of a sentence that a user said, as far as they are known."""
+
+    subject: str  # "user", a name, or a relation such as "sister"
+    attribute: str | None = None  # "lives_in"
+    value: str | None = None
+    is_remark: bool = False  # only recalled: it is about nobody in particular
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """One short record of an agent."""
 
@@ -181,6 +199,20 @@ class Memory:
     )
     item_key: str | None = field(default=None, metadata={"description": "Key of an item in its namespace."})
     ttl_seconds: float | None = field(default=None, metadata=INSIDE)  # reading the item extends its life by this
+    told: Fact | None = field(default=None, metadata={**INSIDE, "alias": "fact"})  # parts of what the user said
+    sources: tuple[str, ...] = field(default=(), metadata={"description": "Turns it came from.", "examples": [["m-7"]]})
+    ended_by: str | None = field(default=None, metadata={"description": "The memory that ended it."})
+    ended_as: EndedAs | None = field(
+        default=None, metadata={"description": "How it ended: by a new value, as never true, or as over."}
+    )
+    forgotten_at: datetime | None = field(
+        default=None, metadata={"description": "Hidden since then at a request to forget; restorable for a while."}
+    )
+
+    @property
+    def fact(self) -> Fact | None:
+        """Whom it is about and what it says of them; None if it is no fact out of a conversation."""
+        return None if self.told is None or self.told.is_remark else self.told
 
     @property
     def home(self) -> Owner:
@@ -213,7 +245,8 @@ class Memory:
 
         What has ended stays so if the clock steps back.
         """
-        if self.archived_at is not None and (not is_past or self.archived_at <= now):
+        is_forgotten = self.forgotten_at is not None
+        if self.archived_at is not None and (not is_past or is_forgotten or self.archived_at <= now):
             return State.ARCHIVED
         if self.held_at is not None:
             return State.HELD

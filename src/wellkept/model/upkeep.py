@@ -176,7 +176,23 @@ class FactStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Forgotten:
+    """Answer to a request to forget what a few words mean."""
+
+    forgotten: tuple[Memory, ...] = ()  # hidden, and restorable until maintenance deletes them
+    candidates: tuple[Memory, ...] = ()  # what may be meant, if that is not clear; then nothing is forgotten
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Current facts of a user, newest first, and the block that a prompt shows of them."""
+
+    facts: tuple[Memory, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFact:
     """A memory that `add` stored, edited or ended."""
 
     memory: Memory  # in a dry run as it would be stored, without an id if it is new
@@ -205,9 +221,9 @@ class DroppedFact:
 class AddedFacts:
     """Result of `add`."""
 
-    added: tuple[Fact, ...] = ()
-    updated: tuple[Fact, ...] = ()
-    superseded: tuple[Fact, ...] = ()  # new memories with `replaces`; without it, memories the user took back
+    added: tuple[FoundFact, ...] = ()
+    updated: tuple[FoundFact, ...] = ()
+    superseded: tuple[FoundFact, ...] = ()  # new memories with `replaces`; without it, memories the user took back
     dropped: tuple[DroppedFact, ...] = ()
     source: Literal["rules", "model"] = "rules"
     problem: str = field(

@@ -32,7 +32,14 @@ from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.recall import check_min_relevance
 from wellkept.settings import Settings
 
-REMEMBERED = (PromptPart.CORE, PromptPart.JOURNAL, PromptPart.NOTES, PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
+REMEMBERED = (
+    PromptPart.CORE,
+    PromptPart.JOURNAL,
+    PromptPart.NOTES,
+    PromptPart.PROFILE,
+    PromptPart.MEMORIES,
+    PromptPart.KNOWLEDGE,
+)
 """Parts that come from memory; the loop guard recognises their text when it comes back."""
 
 

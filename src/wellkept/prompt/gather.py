@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from wellkept.errors import Invalid
+from wellkept.facts.profile import Profiles
+from wellkept.facts.rules_profile import select_lines
 from wellkept.knowledge.skills import Skills
 from wellkept.language.text import check_text, fold
 from wellkept.memory.rules_conditions import Condition
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.meter import METER
-from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
+from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Role, Source
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -50,6 +52,7 @@ STORED = (
     PromptPart.CORE,
     PromptPart.JOURNAL,
     PromptPart.NOTES,
+    PromptPart.PROFILE,
     PromptPart.MEMORIES,
     PromptPart.KNOWLEDGE,
     PromptPart.TOOL_RESULTS,
@@ -98,12 +101,14 @@ class Gather:
         store: SqlStore,
         judge: Judge,
         inject: Inject,
+        profiles: Profiles,
         recall: Recall,
         skills: Skills,
         converse: Converse,
         settings: Settings,
     ) -> None:
         self._store, self._judge, self._inject, self._recall = store, judge, inject, recall
+        self._profiles = profiles
         self._skills, self._converse = skills, converse
         self._limits = {PromptPart.MEMORIES: settings.context_memories, PromptPart.KNOWLEDGE: settings.context_passages}
 
@@ -127,6 +132,8 @@ class Gather:
             if request.message.strip()
             else [],
         }
+        facts = self._profiles.list_told(owner)
+        pieces[PromptPart.PROFILE] = self._profile(facts, pieces)
         left_out: dict[PromptPart, tuple[LeftOut, ...]] = {}
         if request.is_asking:
             limit = min(MAX_LIMIT, SPARE * max(1, *self._limits.values()))
@@ -147,6 +154,8 @@ class Gather:
             passages = sorted((hit for hit in strong if hit.source is Source.KNOWLEDGE), key=lambda hit: -hit.relevance)
             memories = [hit for hit in strong if hit.source is not Source.KNOWLEDGE]
             memories += [hit for hit in weak if hit.source is Source.MEMORY]
+            told = {source for fact in facts for source in fact.sources}
+            memories = [hit for hit in memories if not _is_told_elsewhere(hit, told)]
             known = _ShownPieces(pieces)
             for part, found in ((PromptPart.MEMORIES, memories), (PromptPart.KNOWLEDGE, passages)):
                 most, is_passage = self._limits[part], part is PromptPart.KNOWLEDGE
@@ -155,6 +164,12 @@ class Gather:
                 left_out[part] = (*elsewhere, *map(_leave_out_weak, below[:most]))
         checked = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
         return Window(layout=request.layout, pieces=checked, left_out=left_out)
+
+    def _profile(self, facts: Sequence[Memory], pieces: Mapping[PromptPart, Sequence[Piece]]) -> list[Piece]:
+        """Return the stable block of facts, less what notes or the turns of this conversation show in full."""
+        shown = [fold(piece.text) for part in (PromptPart.NOTES, PromptPart.CONVERSATION) for piece in pieces[part]]
+        lines = select_lines(facts)
+        return _memory_pieces([self._judge(each) for each in lines if not any(fold(each.text) in t for t in shown)])
 
     def rate(self, request: PromptRequest) -> Mapping[str, float]:
         """Return the relevance of core memories, journal entries and notes to the message, by id.
@@ -207,6 +222,16 @@ class Gather:
         ]
 
 
+def _is_told_elsewhere(hit: Hit, told: Collection[str]) -> bool:
+    """Return True for a turn of talk that a prompt need not show: what it states stands as `told` facts of its own.
+
+    Where facts stand, an answer is worth its room only if it helps.
+    """
+    memory = hit.memory
+    is_answer = memory is not None and memory.role is Role.ASSISTANT and memory.session_id is not None
+    return hit.id in told or (bool(told) and is_answer and hit.weak)
+
+
 class _ShownPieces:
     """Index of the pieces the prompt already shows, by identity."""
 
@@ -216,6 +241,7 @@ class _ShownPieces:
             PromptPart.CORE,
             PromptPart.JOURNAL,
             PromptPart.NOTES,
+            PromptPart.PROFILE,
             PromptPart.CONVERSATION,
             PromptPart.TOOL_RESULTS,
         ):

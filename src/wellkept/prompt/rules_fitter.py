@@ -25,13 +25,14 @@ PART_NAMES: Mapping[PromptPart, str] = {
     PromptPart.MEMORIES: "recalled memories",
     PromptPart.KNOWLEDGE: "passages",
     PromptPart.NOTES: "notes",
+    PromptPart.PROFILE: "facts",
     PromptPart.CONVERSATION: "messages",
     PromptPart.TOOL_RESULTS: "tool results",
     PromptPart.JOURNAL: "journal entries",
     PromptPart.CORE: "core memories",
 }
 
-DROPPED = (PromptPart.JOURNAL, PromptPart.KNOWLEDGE, PromptPart.MEMORIES, PromptPart.NOTES)
+DROPPED = (PromptPart.JOURNAL, PromptPart.KNOWLEDGE, PromptPart.MEMORIES, PromptPart.PROFILE, PromptPart.NOTES)
 """Parts whose pieces are dropped one by one and can be recalled later; of equal worth, the first part goes first."""
 
 RECALLED = (PromptPart.MEMORIES, PromptPart.KNOWLEDGE)

@@ -28,6 +28,7 @@ SOURCES = {
     PromptPart.CORE: "memory",
     PromptPart.JOURNAL: "memory",
     PromptPart.NOTES: "memory",
+    PromptPart.PROFILE: "memory",
     PromptPart.MEMORIES: "memory",
     PromptPart.KNOWLEDGE: "knowledge",
     PromptPart.CONVERSATION: "conversation",

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from wellkept.errors import Invalid
+from wellkept.facts.rules_profile import PROFILE_HEADING
 from wellkept.language.text import check_text, fold
 from wellkept.memory.rules_trust import UNVERIFIED, provenance
 from wellkept.model import Json, Memory
@@ -57,6 +58,7 @@ class PromptPart(StrEnum):
     CORE = "core"
     JOURNAL = "journal"
     NOTES = "notes"
+    PROFILE = "profile"
     MEMORIES = "memories"
     KNOWLEDGE = "knowledge"
     CONVERSATION = "conversation"
@@ -72,6 +74,7 @@ BLOCKS: Mapping[Layout, Sequence[tuple[str, tuple[PromptPart, ...]]]] = {
         ("skills", (PromptPart.SKILLS,)),
         ("private_memory", (PromptPart.CORE, PromptPart.JOURNAL)),
         ("notes", (PromptPart.NOTES,)),
+        ("profile", (PromptPart.PROFILE,)),
         ("memories", (PromptPart.MEMORIES,)),
         ("knowledge", (PromptPart.KNOWLEDGE,)),
         ("conversation", (PromptPart.CONVERSATION,)),
@@ -87,6 +90,7 @@ BLOCKS: Mapping[Layout, Sequence[tuple[str, tuple[PromptPart, ...]]]] = {
         ("clock", (PromptPart.CLOCK,)),
         ("journal", (PromptPart.JOURNAL,)),
         ("notes", (PromptPart.NOTES,)),
+        ("profile", (PromptPart.PROFILE,)),
         ("memories", (PromptPart.MEMORIES,)),
         ("knowledge", (PromptPart.KNOWLEDGE,)),
         ("message", (PromptPart.MESSAGE,)),
@@ -246,6 +250,10 @@ def _block_text(parts: tuple[PromptPart, ...], items: Mapping[PromptPart, Sequen
         return notes and wrap_block(notes, "notes")
     if not pieces:
         return None
+    if first is PromptPart.PROFILE:
+        # Without ids and dates: they would take a quarter of the block, which the fitting has bounded.
+        lines = (f"- {provenance(each)}{escape_item(each.text)}" for each in _memories(pieces))
+        return wrap_block("\n".join([PROFILE_HEADING, *lines]), "profile")
     # Skills are the operator's own files, not stored text, so they are not escaped.
     if first is PromptPart.SKILLS:
         return "\n\n".join([SKILLS_HEADING, *(piece.text for piece in pieces)])

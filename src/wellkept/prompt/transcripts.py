@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.extension import Clock
+from wellkept.facts.telling import Telling
 from wellkept.language.names import check_session
 from wellkept.memory.drafts import Draft, check_moment, check_own, find_session_user
 from wellkept.memory.remember import Remember
@@ -34,13 +35,21 @@ class TranscriptWriter:
     """Service for every change to an agent's conversations, except their summaries."""
 
     def __init__(
-        self, store: SqlStore, remember: Remember, guard: SecretGuard, now: Clock, *, is_capturing: bool = False
+        self,
+        store: SqlStore,
+        remember: Remember,
+        guard: SecretGuard,
+        telling: Telling,
+        now: Clock,
+        *,
+        remembers: bool = True,
     ) -> None:
         self._store = store
         self._remember = remember
         self._guard = guard
+        self._telling = telling
         self._now = now
-        self._is_capturing = is_capturing
+        self._remembers = remembers
 
     def add_session(
         self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None, claims: bool = False
@@ -85,15 +94,16 @@ class TranscriptWriter:
     ) -> Sequence[Message]:
         """Store one turn, said now or at `said_at`; the first one creates the session.
 
-        With `remember`, also store its messages as episodes, in the same transaction. `category`, `expires_at` and
-        `origin` are those of the episodes; by default they follow from the texts and speakers. `claims` is that of
-        `add_session`.
+        Unless `remember` is False, also store its messages as episodes and what the user states as facts, in the same
+        transaction; None leaves it to the settings. `category`, `expires_at` and `origin` are those of the episodes; by
+        default they follow from the texts and speakers. A turn with an `origin` of its own is no talk: nothing is read
+        out of it. `claims` is that of `add_session`.
 
         Raises: Invalid; SecretRejected when an id looks like one; Conflict when the session is another agent's or
         user's.
         """
         id, now = self._check_session(owner, session_id), self._now()
-        is_remembered = self._is_capturing if remember is None else remember
+        is_remembered = self._remembers if remember is None else remember
         # Without a user of its own, the turn belongs to the user of the session, and so do its episodes.
         if owner.user is None and is_remembered:
             owner = owner.of(find_session_user(self._store, owner, id))
@@ -106,21 +116,45 @@ class TranscriptWriter:
         rules = sorted({rule for _, found in cleaned.values() for rule in found})
 
         def log() -> Sequence[Message]:
-            placed = self._add_messages(owner, id, messages, then, claims=claims)
-            positions = [each.position for each in placed]
-            message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
-            self._record(owner, "turn.add", message, {"session_id": id, "positions": positions}, now)
-            if rules:
-                what = f"What seems to be a secret in messages {positions[0]} and {positions[1]} of session {id} was "
-                done = "flagged" if self._guard.is_flagging else "removed"
-                self._record(owner, "turn.secret", f"{what}{done}.", {"session_id": id, "rules": rules}, now)
-            return placed
+            return self._log(owner, id, messages, rules, then, now, claims=claims)
 
         drafts = [self._draft(owner, message) for message in messages] if is_remembered else []
         drafts = [
             replace(draft, category=category, expires_at=expires_at, origin=origin or draft.origin) for draft in drafts
         ]
-        return self._remember.run_with_episodes(owner, drafts, log)
+        if not is_remembered or origin is not None:
+            return self._remember.run_with_episodes(owner, drafts, log)
+        own = owner.of(owner.user)
+        reading = self._telling.read(own, messages[0].content)
+        # What asks to forget something names it, so it is no memory itself.
+        return self._remember.run_with_episodes(
+            owner,
+            [] if reading.is_request else drafts,
+            log,
+            also=lambda turns: self._telling.write(own, reading, turns, session_id=id, at=then),
+        )
+
+    def _log(
+        self,
+        owner: Owner,
+        id: str,
+        messages: Sequence[Message],
+        rules: Sequence[str],
+        then: datetime,
+        now: datetime,
+        *,
+        claims: bool,
+    ) -> Sequence[Message]:
+        """Add the messages of a turn, and record it. The caller holds a transaction."""
+        placed = self._add_messages(owner, id, messages, then, claims=claims)
+        positions = [each.position for each in placed]
+        message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
+        self._record(owner, "turn.add", message, {"session_id": id, "positions": positions}, now)
+        if rules:
+            what = f"What seems to be a secret in messages {positions[0]} and {positions[1]} of session {id} was "
+            done = "flagged" if self._guard.is_flagging else "removed"
+            self._record(owner, "turn.secret", f"{what}{done}.", {"session_id": id, "rules": rules}, now)
+        return placed
 
     def log_failure(self, owner: Owner, session_id: str, reason: str) -> None:
         """Record that a turn failed.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from wellkept.facts.rules_profile import PAST, asks_past, mark_ended
 from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import is_part_of_term
 from wellkept.memory.rules_trust import Judge, is_suspicious
-from wellkept.model import HeldWord, Owner, Source
+from wellkept.model import HeldWord, Owner, Source, State
 from wellkept.model.stored import MemorySummary
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ from wellkept.recall.rules_matching import find_best
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.recall.rules_rare_words import MAX_READ, RareWord, find_held_words, find_rare_words, nominate
 from wellkept.recall.rules_similarity import Evidence
+
+LONG_AGO = datetime(1970, 1, 2, tzinfo=UTC)
 
 CANDIDATES = 20
 """Minimum number of memories to rank by recency and importance as well."""
@@ -41,12 +45,14 @@ class MemorySource:
 
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         query = ParsedQuery.read(question.text, question.now)
+        with_ended = not question.is_past and asks_past(question.text)
         evidence = self._store.weigh_memories(
             question.owner,
             query.lookups,
             question.apart,
             kinds=question.kinds,
-            now=question.now,
+            # Before this time nothing had ended, so what ended since is found as well.
+            now=LONG_AGO if with_ended else question.now,
             is_past=question.is_past,
             where=question.where,
         )
@@ -56,7 +62,7 @@ class MemorySource:
         limit = max(CANDIDATES, question.limit) * depth
         while True:
             similarities = find_best(evidence, query, words_share=self._words_share, limit=limit)
-            candidates = self._make_candidates(question, similarities, words, nominated)
+            candidates = self._make_candidates(question, similarities, words, nominated, with_ended=with_ended)
             if len(similarities) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
                 break
             limit *= STEP
@@ -105,15 +111,35 @@ class MemorySource:
         similarities: Mapping[int, float],
         words: Sequence[RareWord],
         nominated: Mapping[RareWord, Sequence[int]],
+        *,
+        with_ended: bool = False,
     ) -> Sequence[Candidate]:
         summaries = self._store.find_summaries(question.owner, list({*similarities}.union(*nominated.values())))
         visible = {seq: summary for seq, summary in summaries.items() if _is_recalled(summary, question)}
+        if with_ended:
+            visible = self._mark_past(summaries, question)
         held = find_held_words(words, nominated, {seq: summary.text for seq, summary in visible.items()})
         return [
             _make_candidate(question.owner, visible[seq], similarities.get(seq, 0.0), held.get(seq, ()))
             for seq in dict.fromkeys((*similarities, *held))
             if seq in visible
         ]
+
+    def _mark_past(self, summaries: Mapping[int, MemorySummary], question: Question) -> dict[int, MemorySummary]:
+        """Return the live memories, and the facts that were true until something took their place, marked as such."""
+        memories = {seq: summary.whole() for seq, summary in summaries.items()}
+        live = {seq for seq, memory in memories.items() if memory.state(question.now) is State.LIVE}
+        past = {seq: each for seq, each in memories.items() if each.told is not None and each.ended_as in PAST}
+        past = {seq: memory for seq, memory in past.items() if seq not in live and memory.forgotten_at is None}
+        followed = [memory_seq(memory.ended_by) or 0 for memory in past.values() if memory.ended_by is not None]
+        successors = self._store.find_memories(question.owner, followed) if followed else {}
+        marked = {
+            seq: summaries[seq]._replace(
+                text=mark_ended(memory, successors.get(memory_seq(memory.ended_by or "") or 0))
+            )
+            for seq, memory in past.items()
+        }
+        return {seq: summary for seq, summary in summaries.items() if seq in live} | marked
 
     def _has_enough(self, candidates: Iterable[Candidate], needed: int) -> bool:
         """Return True if at least `needed` candidates are not suspicious, or if none is suspicious."""

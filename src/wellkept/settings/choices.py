@@ -99,13 +99,10 @@ class Settings:
     summary_input_chars: int = setting(
         60_000, "Characters of old turns in one request for a summary; longer turns are shortened.", low=1_000
     )
-    capture_turns: bool = setting(
-        False, "Also store the messages of a logged turn as episodes, so that they can be recalled."
-    )
-    extract_facts: bool = setting(
-        False,
-        "Also store the lasting facts of a logged turn, as `add` does: by the model for summaries, or by rules without "
-        "one. With a model, logging a turn waits for its answer.",
+    remember_turns: bool = setting(
+        True,
+        "Remember logged turns: their messages can be recalled, and what users state in them becomes facts. Off: only "
+        "their transcripts are kept.",
     )
     capture_threshold: int = setting(
         500, "Tokens an output may have before it is stored and replaced by a reference.", low=1

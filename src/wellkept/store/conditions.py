@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from wellkept.language.text import like_literal
-from wellkept.memory.rules_conditions import EQUAL, EXISTS, METADATA, STATE, And, Comparison, Condition, Not, Or
+from wellkept.memory.rules_conditions import EQUAL, EXISTS, JSON_FIELDS, STATE, And, Comparison, Condition, Not, Or
 from wellkept.store.tables.rows import TAG_BORDER
 
 STATE_SQL = """CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
   WHEN expires_at <= {now} OR valid_to <= {now} OR valid_to <= updated_at THEN 'expired' ELSE 'live' END"""
 """The state now, as `model.Memory.state` computes it: what has ended stays so if the clock steps back."""
 
-PAST_STATE_SQL = """CASE WHEN archived_at <= {now} THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+PAST_STATE_SQL = """CASE WHEN archived_at <= {now} OR forgotten_at IS NOT NULL THEN 'archived'
+  WHEN held_at IS NOT NULL THEN 'held'
   WHEN expires_at <= {now} OR valid_to <= {now} THEN 'expired' ELSE 'live' END"""
 """The state at a time of the past."""
 
-COLUMNS = {"tags": "folded_tags", "user": "user_id", "agent": "agent_id"}
+COLUMNS = {"tags": "folded_tags", "user": "user_id", "agent": "agent_id", "fact": "told"}
 """Columns that have another name than their field."""
 
 ACTOR = "actor"
@@ -53,13 +54,14 @@ def compile_filter(
 
 def compile_field(comparison: Comparison, engine: str) -> Clause:
     """Return the SQL of the value of a compared field; of metadata, the JSON text at the path."""
-    if comparison.field != METADATA:
+    if comparison.field not in JSON_FIELDS:
         return Clause(COLUMNS.get(comparison.field, comparison.field))
     keys = join_keys(comparison.path)
     if engine == "postgres":
         path = f"strict ${keys}"
-        return Clause("jsonb_path_query_first(metadata, :path::jsonpath, '{}', true)::text", {"path": path})
-    return Clause("metadata -> :path", {"path": f"${keys}"})
+        column = COLUMNS.get(comparison.field, comparison.field)
+        return Clause(f"jsonb_path_query_first({column}, :path::jsonpath, '{{}}', true)::text", {"path": path})
+    return Clause(f"{COLUMNS.get(comparison.field, comparison.field)} -> :path", {"path": f"${keys}"})
 
 
 class _Writer:
@@ -81,7 +83,7 @@ class _Writer:
                 return f"({' OR '.join(map(self.write, parts))})"
             case Not(part):
                 return f"({self.write(part)} IS NOT TRUE)"
-        return self._write_json(condition) if condition.field == METADATA else self._write_column(condition)
+        return self._write_json(condition) if condition.field in JSON_FIELDS else self._write_column(condition)
 
     def bind(self, value: object) -> str:
         """Return a parameter with this value."""
@@ -117,8 +119,9 @@ class _SQLITE(_Writer):
 
     def _write_json(self, comparison: Comparison) -> str:
         path, value = self.bind("$" + join_keys(comparison.path)), comparison.value
+        column = COLUMNS.get(comparison.field, comparison.field)
         if comparison.op == EXISTS:
-            return f"json_type(metadata, {path}) IS NOT NULL"
+            return f"json_type({column}, {path}) IS NOT NULL"
         if value is None or isinstance(value, bool):
             passes = f"type = {self.bind(json.dumps(value))}"
         else:
@@ -126,8 +129,8 @@ class _SQLITE(_Writer):
             passes = f"{types} AND value {comparison.op} {self.bind(value)}"
         # json_each yields a single value itself, but also the members of an object.
         return (
-            f"(json_type(metadata, {path}) IS NOT 'object' AND "
-            f"EXISTS (SELECT 1 FROM json_each(metadata, {path}) WHERE {passes}))"
+            f"(json_type({column}, {path}) IS NOT 'object' AND "
+            f"EXISTS (SELECT 1 FROM json_each({column}, {path}) WHERE {passes}))"
         )
 
 
@@ -136,17 +139,18 @@ class _POSTGRES(_Writer):
 
     def _write_json(self, comparison: Comparison) -> str:
         keys, value = comparison.path, comparison.value
+        column = COLUMNS.get(comparison.field, comparison.field)
         if comparison.op == EQUAL:
             nested = (self.bind(json.dumps(nest(keys, each), ensure_ascii=False)) for each in (value, [value]))
-            contains = " OR ".join(f"metadata @> {each}::jsonb" for each in nested)
+            contains = " OR ".join(f"{column} @> {each}::jsonb" for each in nested)
             # The index is partial; without its condition the planner does not use it.
-            return f"(metadata <> '{{}}'::jsonb AND ({contains}))"
+            return f"({column} <> '{{}}'::jsonb AND ({contains}))"
         path = f"strict ${join_keys(keys)}"
         if comparison.op == EXISTS:
-            return f"jsonb_path_exists(metadata, {self.bind(path)}::jsonpath, '{{}}', true)"
+            return f"jsonb_path_exists({column}, {self.bind(path)}::jsonpath, '{{}}', true)"
         path += f" ? (@ {comparison.op} $value || exists (@[*] ? (@ {comparison.op} $value)))"
         values = json.dumps({"value": value}, ensure_ascii=False)
-        return f"jsonb_path_exists(metadata, {self.bind(path)}::jsonpath, {self.bind(values)}::jsonb, true)"
+        return f"jsonb_path_exists({column}, {self.bind(path)}::jsonpath, {self.bind(values)}::jsonb, true)"
 
 
 def join_keys(keys: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wellkept.errors import Invalid, NotFound, SecretRejected
 from wellkept.memory.fact_requests import parse_conversation, parse_steps
 from wellkept.memory.similar import find_lookalikes
-from wellkept.model import Fact, Json, Kind, Memory, Scope, ScopeName
+from wellkept.model import FoundFact, Json, Kind, Memory, Scope, ScopeName
 from wellkept.tools.bounds import bound_results, render_secret_refusal, render_text
 
 if TYPE_CHECKING:
@@ -114,6 +114,6 @@ def memory_undo_add(memory: AgentMemory, undo: Sequence[str]) -> Json:
     return {"ok": True, "undone": memory.undo_add(parse_steps(undo))}
 
 
-def _render_fact(fact: Fact) -> Json:
+def _render_fact(fact: FoundFact) -> Json:
     rendered: Json = {"id": fact.id, "turn": fact.turn, **render_text(fact.text, fact.memory)}
     return rendered if fact.replaces is None else {**rendered, "replaces": fact.replaces}

@@ -98,6 +98,11 @@ class Embedding:
         self._success_at: float | None = None
 
     @property
+    def is_on(self) -> bool:
+        """True if there is an embedder."""
+        return self._embedder is not None
+
+    @property
     def problem(self) -> str:
         """Reason why the last call failed; empty if it succeeded."""
         return self._calls.problem

@@ -17,7 +17,7 @@ from wellkept.cli.run import Command, Run
 from wellkept.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
 from wellkept.errors import Invalid
 from wellkept.memory.fact_requests import parse_conversation, parse_steps
-from wellkept.model import AddedFacts, Conversation, Fact, Json, Message, Role, Session
+from wellkept.model import AddedFacts, Conversation, FoundFact, Json, Message, Role, Session
 from wellkept.model.stored import place_of
 
 COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.value: "magenta"}
@@ -182,7 +182,7 @@ def _render_facts(result: AddedFacts) -> Output:
     )
 
 
-def _describe_change(name: str, fact: Fact) -> str:
+def _describe_change(name: str, fact: FoundFact) -> str:
     return f"{name} {fact.replaces}" if fact.replaces else name
 
 

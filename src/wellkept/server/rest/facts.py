@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import BaseModel, Field, Strict
 
 from wellkept.memory.fact_requests import MAX_MESSAGES
-from wellkept.model import AddedFacts, DroppedFact, Fact, FactStep, Kind, Origin
+from wellkept.model import AddedFacts, DroppedFact, FactStep, FoundFact, Kind, Origin
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routes import Router
 from wellkept.server.http.routing import WRITE
@@ -94,7 +94,7 @@ class FactsAnswer(RecordBody):
 
     @classmethod
     def at(cls, result: AddedFacts, now: datetime | None) -> Self:
-        def body(fact: Fact) -> FactBody:
+        def body(fact: FoundFact) -> FactBody:
             change = {"turn": fact.turn, "replaces": fact.replaces}
             if now is None:
                 return FactBody.of(fact.memory, **change)

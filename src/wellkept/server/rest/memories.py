@@ -108,11 +108,20 @@ class RestoreBody(FilterFields):
     where: Where = None
 
 
+class FactParts(RecordBody):
+    """Parts of what a fact says."""
+
+    subject: Annotated[str, Field(description="`user`, a name, or a relation such as `sister`.")]
+    attribute: Annotated[str | None, Field(examples=["lives_in"])]
+    value: str | None
+
+
 @describes(Memory)
 class MemoryBody(RecordBody):
     """A memory, with all of its fields."""
 
     state: State
+    fact: Annotated[FactParts | None, Field(description="Whom or what it is about; null: no fact out of a turn.")]
 
     @classmethod
     def at(cls, memory: Memory, now: datetime, *, is_past: bool = False, **more: Any) -> Self:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from wellkept.memory.rules_conditions import (
     EQUAL,
     EXISTS,
-    METADATA,
+    JSON_FIELDS,
     ORDERINGS,
     STATE,
     And,
@@ -177,7 +177,7 @@ def _list_values(field: str, stored: object) -> Iterator[object]:
     """Yield the values of a field as the database returns it."""
     if stored is None or stored == "":
         return
-    if field == METADATA:
+    if field in JSON_FIELDS:
         for value in list_json_values(json.loads(str(stored))):
             yield OTHER if isinstance(value, list | dict) else value
     elif field == "tags":

@@ -187,6 +187,18 @@ class MemoryRows(Units):
             found += self._read(owner.tenant, partial(_list_these, clause=clause, values=params))
         return [memory_from(row) for row in found[:limit]]
 
+    def list_told_texts(self, owner: Owner, *, now: datetime, limit: int) -> Sequence[tuple[int, str]]:
+        values = {**owner_params(owner), "now": now, "limit": limit}
+        return [(row[0], row[1]) for row in self._read(owner.tenant, lambda unit: unit.all("told_texts", **values))]
+
+    def list_told(self, owner: Owner, *, now: datetime, is_ended: bool = False, limit: int) -> Sequence[Memory]:
+        name = "list_told_before" if is_ended else "list_told"
+        found = [
+            [*map(memory_from, self._read(part.tenant, partial(_list_told, name, owner_params(part), now, limit)))]
+            for part in owner.parts
+        ]
+        return merge_parts(found, limit, lambda memory: memory_seq(memory.id) or 0)
+
     def approve_notes(self, owner: Owner) -> int:
         """Trust the notes that came with a workspace file like the user's own; return how many there were.
 
@@ -398,7 +410,8 @@ class MemoryRows(Units):
 
 _EDITABLE = (
     "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
-    "content_hash valid_to held_at flag metadata origin ttl_seconds user_id"
+    "content_hash valid_to held_at flag metadata origin ttl_seconds user_id "
+    "told sources ended_by ended_as forgotten_at"
 )
 """Parameters of the statement `update_memory`."""
 
@@ -420,6 +433,11 @@ def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory
         metadata=edited.metadata,
         origin=edited.origin,
         ttl_seconds=edited.ttl_seconds,
+        told=edited.told,
+        sources=edited.sources,
+        ended_by=edited.ended_by,
+        ended_as=edited.ended_as,
+        forgotten_at=edited.forgotten_at,
         updated_at=replaced_at,
         version=edited.version + 1,
     )
@@ -435,6 +453,10 @@ def _put_all(unit: Unit, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         unit.put(name, **rows[0])
     else:
         unit.run_many(name, rows)
+
+
+def _list_told(name: str, params: Mapping[str, Any], now: datetime, limit: int, unit: Unit) -> Sequence[Row]:
+    return unit.all(name, **params, now=now, limit=limit)
 
 
 def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from heapq import nlargest
@@ -21,6 +21,7 @@ from wellkept.model import (
     Agent,
     AuditEvent,
     Detail,
+    Fact,
     Kind,
     Memory,
     MemoryVersion,
@@ -182,6 +183,13 @@ def _converters(hint: Any) -> tuple[Callable[[Any], Any] | None, Callable[[Any],
     return None, None
 
 
+def _parse_told(told: str | dict[str, Any]) -> Fact:
+    # An imported row may hold anything.
+    parts = parse_json(told)
+    texts = {name: None if parts.get(name) is None else str(parts[name]) for name in ("attribute", "value")}
+    return Fact(subject=str(parts.get("subject", "")), **texts, is_remark=parts.get("is_remark") is True)
+
+
 MEMORY_ID: OtherField = ("memory_id", memory_id, memory_seq)
 _AGENTS = RecordRows(Agent, COLUMNS["agent"], id=("owner.agent", None, None))
 _MEMORIES = RecordRows(
@@ -189,6 +197,8 @@ _MEMORIES = RecordRows(
     COLUMNS["memory"],
     seq=("id", memory_id, memory_seq),
     supersedes=("supersedes", memory_id, memory_seq),
+    ended_by=("ended_by", memory_id, memory_seq),
+    told=("told", _parse_told, lambda told: json_text(asdict(told))),
 )
 _DETAILS = RecordRows(Detail, COLUMNS["detail"])
 _EVENTS = RecordRows(AuditEvent, COLUMNS["event"], meta=("meta", parse_json, None))

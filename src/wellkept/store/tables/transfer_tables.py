@@ -16,7 +16,7 @@ from typing import Any
 from wellkept.errors import Invalid
 from wellkept.language.json_values import MAX_DEPTH, check_storable
 from wellkept.language.text import check_text
-from wellkept.model import Json, Kind, Memory, Origin, ProposalState, Role, Scope
+from wellkept.model import EndedAs, Json, Kind, Memory, Origin, ProposalState, Role, Scope
 from wellkept.store.engine import Row
 from wellkept.store.tables.columns import COLUMNS
 from wellkept.store.tables.rows import json_text, moment, stamp
@@ -60,8 +60,8 @@ TABLES: Sequence[ExportTable] = (
         columns=COLUMNS["memory"],
         same=("kind", "created_at"),
         optional=frozenset(each.name for each in fields(Memory) if "None" in str(each.type)) - {"user"},
-        added=_names("user_id metadata"),
-        choices={"kind": Kind, "scope": Scope, "role": Role, "origin": Origin},
+        added=_names("user_id metadata sources"),
+        choices={"kind": Kind, "scope": Scope, "role": Role, "origin": Origin, "ended_as": EndedAs},
     ),
     ExportTable(
         name="memory_versions", columns=("tenant_id", "agent_id", *COLUMNS["version"]), added=_names("metadata")
@@ -123,15 +123,15 @@ TABLES: Sequence[ExportTable] = (
 
 BY_NAME: Mapping[str, ExportTable] = {table.name: table for table in TABLES}
 
-WORDS = frozenset(["tools", "knowledge_categories", "tags"])
+WORDS = frozenset(["tools", "knowledge_categories", "tags", "sources"])
 JSON_LISTS = WORDS | {"folds", "blocks", "truncations"}
-JSON_OBJECTS = frozenset(["metadata", "meta"])
+JSON_OBJECTS = frozenset(["metadata", "meta", "told"])
 FLAGS = frozenset(["is_active", "is_new", "is_published"])
 REALS = {"importance": 1.0, "ttl_seconds": float(MAX_NUMBER)}
 """Columns with fractions, and the largest value of each."""
 NUMBERS = frozenset(
     """seq version last_seq last_id position summarized_count message_count size chars lines budget tokens supersedes
-    memory_seq""".split()
+    ended_by memory_seq""".split()
 )
 TIMES = frozenset(each.name for each in fields(Memory) if "datetime" in str(each.type))
 NUMBERED = frozenset(["audit_log", "kb_chunks"])
@@ -177,7 +177,7 @@ def parse_row(table: ExportTable, row: object) -> dict[str, Any]:
     for column in expected:
         value = row.get(column)
         if value is None and column in table.added:
-            value = {} if column in JSON_OBJECTS else ""
+            value = {} if column in JSON_OBJECTS else [] if column in JSON_LISTS else ""
         if value is None and column not in table.optional:
             raise Invalid(f"{table.name}: {column} is missing.")
         try:

@@ -31,6 +31,22 @@ WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind
 archived_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
   AND (valid_to IS NULL OR (valid_to > :now AND (updated_at IS NULL OR valid_to > updated_at)))
 
+-- name: list_told
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND told IS NOT NULL AND held_at IS NULL AND {unended}
+ORDER BY seq DESC LIMIT :limit
+
+-- name: list_told_before
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND told IS NOT NULL AND forgotten_at IS NULL
+  AND ended_as IN ('superseded', 'over') AND valid_to <= :now
+ORDER BY seq DESC LIMIT :limit
+
+-- name: told_texts
+SELECT seq, text FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND told IS NOT NULL AND held_at IS NULL AND {unended}
+ORDER BY seq DESC LIMIT :limit
+
 -- name: find_same_memory
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND content_hash = :content_hash AND kind = :kind AND kind <> 'episode'
@@ -53,7 +69,8 @@ UPDATE memories
 SET text = :text, folded = :folded, tags = :tags, folded_tags = :folded_tags, scope = :scope, importance = :importance,
     category = :category, expires_at = :expires_at, archived_at = :archived_at, updated_at = :replaced_at,
     content_hash = :content_hash, valid_to = :valid_to, held_at = :held_at, flag = :flag,
-    metadata = :metadata, origin = :origin, ttl_seconds = :ttl_seconds, version = version + 1
+    metadata = :metadata, origin = :origin, ttl_seconds = :ttl_seconds, told = :told, sources = :sources,
+    ended_by = :ended_by, ended_as = :ended_as, forgotten_at = :forgotten_at, version = version + 1
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
   AND user_id = :user_id
 

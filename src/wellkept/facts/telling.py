@@ -1,0 +1,277 @@
+"""Facts out of turns: statements are stored, end what they replace, and hide what is to be forgotten.
+
+A turn is read before its transaction and written in it, so a reader sees the turn, its facts and what they ended at
+once, and `profile` needs no background work. Comparing at the write costs some milliseconds: stored facts are parsed
+and embedded once for a process, and only those that share something with the new statement are compared. Vectors are
+those of the packaged encoder, whatever embedder the store uses, because the thresholds were fitted for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from wellkept.caller import current_caller
+from wellkept.errors import ModelError
+from wellkept.extension import Clock
+from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant
+from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, judge_pair
+from wellkept.facts.rules_statements import Excluded, Statement, Tier, read_statement, read_turn
+from wellkept.language.names import memory_seq
+from wellkept.language.text import content_hash
+from wellkept.memory import rules_trust as trust
+from wellkept.memory.remember import Remember
+from wellkept.memory.rules_categories import LIFETIMES, Category, Lifetimes
+from wellkept.memory.rules_importance import rate_importance
+from wellkept.memory.rules_instructions import find_instruction
+from wellkept.model import AuditEvent, EndedAs, Fact, Forgotten, Kind, Memory, Origin, Owner, Role
+from wellkept.model.stored import Vector
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
+
+MAX_KNOWN = 1_000
+"""Newest standing facts of a user that a turn is compared with."""
+
+MAX_COMPARED = 24
+"""Standing facts that one statement is compared with, those that share most with it."""
+
+MAX_CACHED = 8_192
+"""Texts whose statement and vector are kept in memory."""
+
+MAX_FORGOTTEN = 12
+"""Facts that one request in a turn may hide; more are not one subject."""
+
+Embed: TypeAlias = "Callable[[Sequence[str]], Vector | None]"
+
+log = logging.getLogger("wellkept")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a standing fact by a new statement, by its place in the turn."""
+
+    seq: int
+    by: int
+    verdict: Verdict
+
+
+@dataclass(slots=True)
+class TurnReading:
+    """Statements of a turn, compared with what stands."""
+
+    statements: list[Statement] = field(default_factory=list)
+    endings: list[Ending] = field(default_factory=list)
+    proposals: list[Ending] = field(default_factory=list)
+    repeated: list[int] = field(default_factory=list)  # numbers of facts that the turn says again
+    hidden: list[int] = field(default_factory=list)  # numbers of memories that the user asks to forget
+    is_request: bool = False  # the turn asks to forget something, so it is no memory itself
+
+
+class Telling:
+    """Service that reads what users tell."""
+
+    def __init__(
+        self, store: SqlStore, remember: Remember, embed: Embed, now: Clock, *, lifetimes: Lifetimes = LIFETIMES
+    ) -> None:
+        self._store = store
+        self._remember = remember
+        self._embed = embed
+        self._now = now
+        self._lifetime = lifetimes[Category.FACT]
+        self._statements: OrderedDict[str, Statement] = OrderedDict()
+
+    def read(self, owner: Owner, text: str) -> TurnReading:
+        """Read a user's turn and compare it with the standing facts of exactly this user."""
+        reading = TurnReading()
+        said = list(read_turn(text))
+        wanted = [find_forget_request(each.text) for each in said if isinstance(each, Excluded)]
+        known = self._list_known(owner)
+        for about in filter(None, wanted):
+            reading.is_request = True
+            meant = self.find_meant(owner, about)
+            if meant.is_clear and len(meant.seqs) <= MAX_FORGOTTEN:
+                reading.hidden += meant.seqs
+        for each in said:
+            if isinstance(each, Statement) and not find_instruction(each.text):
+                self._take(reading, each, known)
+        return reading
+
+    def write(
+        self, owner: Owner, reading: TurnReading, turns: Sequence[Memory], *, session_id: str | None, at: datetime
+    ) -> Sequence[Memory]:
+        """Store what a turn said, and end what it ended. The caller holds a transaction."""
+        now = self._now()
+        said = next((each for each in turns if each.role is Role.USER), None)
+        memories = [self._make(owner, each, turns, session_id, at) for each in reading.statements]
+        encoded = self._store.encode_memories(memories)
+        added = self._remember.add_now(owner, memories, encoded, now) if memories else []
+        by_place = dict(enumerate(added))
+        for ending in reading.endings:
+            self.end(owner, ending.seq, by=by_place[ending.by], ended_as=ending.verdict.ended_as, at=at)
+        if reading.repeated and said is not None:
+            for memory in self._store.find_memories(owner, reading.repeated).values():
+                self._store.update_memory(replace(memory, sources=(*memory.sources, said.id)), replaced_at=now)
+        if reading.hidden:
+            self.hide(owner, reading.hidden, "was forgotten because the user asked for it")
+        return added
+
+    def end(self, owner: Owner, seq: int, *, by: Memory, ended_as: EndedAs, at: datetime) -> None:
+        """End a fact, and with it the turns it came from. The caller holds a transaction."""
+        now = self._now()
+        fact = self._store.find_memories(owner, [seq]).get(seq)
+        is_possible = fact is not None and fact.valid_to is None and fact.archived_at is None and fact.since <= at
+        if fact is None or not is_possible or not trust.is_within(fact.origin, current_caller().trust):
+            return
+        trail = self._find_turns(owner, [fact])
+        for memory in (fact, *(each for each in trail if each.valid_to is None)):
+            self._store.update_memory(replace(memory, valid_to=at, ended_by=by.id, ended_as=ended_as), replaced_at=now)
+        self._record(owner, "fact.end", f"Memory {fact.id} ended ({ended_as.value}) by {by.id}.", [fact.id, by.id])
+
+    def hide(self, owner: Owner, seqs: Sequence[int], why: str) -> Sequence[Memory]:
+        """Hide memories with the turns they came from, restorably. The caller holds a transaction."""
+        now = self._now()
+        found = list(self._store.find_memories(owner, sorted({*seqs})).values())
+        hidden = []
+        for memory in (*found, *self._find_turns(owner, found)):
+            if memory.forgotten_at is None and trust.is_within(memory.origin, current_caller().trust):
+                gone = replace(memory, forgotten_at=now, archived_at=memory.archived_at or now)
+                hidden.append(self._store.update_memory(gone, replaced_at=now))
+        if hidden:
+            ids = [memory.id for memory in hidden]
+            self._record(owner, "memory.hide", f"{len(ids)} memories: each {why}.", ids)
+        return [memory for memory in hidden if memory.id in {each.id for each in found}]
+
+    def forget(self, owner: Owner, about: str) -> Forgotten:
+        """Hide the facts of exactly this user that a few words mean, or name what may be meant."""
+        meant = self.find_meant(owner, about)
+        if not meant.is_clear:
+            found = self._store.find_memories(owner, list(meant.seqs))
+            return Forgotten(candidates=tuple(found[seq] for seq in meant.seqs if seq in found))
+        why = "was forgotten by its meaning"
+        hidden = self._store.transaction(owner.tenant, lambda: self.hide(owner, meant.seqs, why))
+        return Forgotten(forgotten=tuple(hidden))
+
+    def find_meant(self, owner: Owner, about: str) -> Meant:
+        """Find the standing and ended facts that are meant by "my old address"."""
+        now = self._now()
+        live = self._store.list_told(owner, now=now, limit=MAX_KNOWN)
+        ended = self._store.list_told(owner, now=now, is_ended=True, limit=MAX_KNOWN)
+        shared = find_meant(about, [memory.text for memory in (*live, *ended)])
+        if not shared:
+            return Meant()
+        memories = [(*live, *ended)[place] for place in shared]
+        vectors = self._embed_all([about, *(memory.text for memory in memories)])
+        cosines = [0.0 if not vectors else float(vectors[0] @ each) for each in vectors[1:]] or [0.0] * len(memories)
+        return Meant.choose(
+            about,
+            [(memory_seq(each.id) or 0, each.valid_to is not None) for each in memories],
+            [shared[place] + cosine for place, cosine in zip(shared, cosines, strict=True)],
+        )
+
+    def _list_known(self, owner: Owner) -> list[tuple[int, Statement]]:
+        texts = self._store.list_told_texts(owner, now=self._now(), limit=MAX_KNOWN)
+        return [(seq, self._parse(text)) for seq, text in texts]
+
+    def _take(self, reading: TurnReading, new: Statement, known: Sequence[tuple[int, Statement]]) -> None:
+        """Add a statement to the reading, unless it is said again, with what it ends."""
+        same = next((seq for seq, old in known if content_hash(old.text) == content_hash(new.text)), None)
+        if same is not None:
+            reading.repeated.append(same)
+            return
+        if any(content_hash(each.text) == content_hash(new.text) for each in reading.statements):
+            return
+        place = len(reading.statements)
+        reading.statements.append(new)
+        rated = [(count_evidence(old, new), seq, old) for seq, old in known]
+        near = sorted((each for each in rated if each[0] > 0), key=lambda each: -each[0])[:MAX_COMPARED]
+        if not near:
+            return
+        taken = {ending.seq for ending in reading.endings}
+        compared = self._add_vectors([new, *(old for _, _, old in near)])
+        for (_, seq, _), old in zip(near, compared[1:], strict=True):
+            verdict = judge_pair(old, compared[0])
+            if verdict.action is Consequence.NOTHING or seq in taken:
+                continue
+            found = reading.endings if verdict.action is Consequence.END else reading.proposals
+            found.append(Ending(seq, place, verdict))
+
+    def _make(
+        self, owner: Owner, statement: Statement, turns: Sequence[Memory], session_id: str | None, at: datetime
+    ) -> Memory:
+        sources = tuple(each.id for each in turns if each.role is Role.USER or _repeats(each.text, statement))
+        return Memory(
+            owner=owner.whole,
+            kind=Kind.EPISODE,
+            text=statement.text,
+            role=Role.USER,
+            session_id=session_id,
+            importance=rate_importance(statement.text, Role.USER, Category.FACT),
+            category=Category.FACT.value,
+            origin=trust.lower_origin(Origin.USER, current_caller().trust),
+            created_at=at,
+            expires_at=None if self._lifetime is None else at + self._lifetime,
+            user=owner.user or None,
+            told=Fact(
+                subject=statement.subject,
+                attribute=statement.attribute or None,
+                value=statement.value or None,
+                is_remark=statement.tier is Tier.REMARK,
+            ),
+            sources=sources,
+        )
+
+    def _find_turns(self, owner: Owner, facts: Sequence[Memory]) -> Sequence[Memory]:
+        seqs = {memory_seq(id) or 0 for fact in facts for id in fact.sources}
+        return list(self._store.find_memories(owner, sorted(seqs)).values()) if seqs else []
+
+    def _parse(self, text: str) -> Statement:
+        """Return the statement of a stored text, parsed once."""
+        known = self._statements.get(text)
+        if known is None:
+            known = self._statements[text] = read_statement(text)
+            if len(self._statements) > MAX_CACHED:
+                self._statements.popitem(last=False)
+        return known
+
+    def _add_vectors(self, statements: Sequence[Statement]) -> Sequence[Statement]:
+        missing = [each for each in statements if each.vector is None]
+        vectors = dict(zip((each.text for each in missing), self._embed_all([e.text for e in missing]), strict=False))
+        found = []
+        for each in statements:
+            if each.vector is None and each.text in vectors:
+                each = replace(each, vector=vectors[each.text])
+                if each.text in self._statements:
+                    self._statements[each.text] = each
+            found.append(each)
+        return found
+
+    def _embed_all(self, texts: Sequence[str]) -> list[Vector]:
+        try:
+            vectors = self._embed(texts) if texts else None
+            return [] if vectors is None else list(vectors)
+        except ModelError as error:
+            log.warning("Facts are compared by their words alone: %s", error)
+            return []
+
+    def _record(self, owner: Owner, action: str, message: str, ids: Sequence[str]) -> None:
+        event = AuditEvent(
+            tenant=owner.tenant,
+            at=self._now(),
+            action=action,
+            agent_id=owner.agent,
+            message=message,
+            meta={"ids": list(ids)},
+        )
+        self._store.add_event(event)
+
+
+def _repeats(answer: str, statement: Statement) -> bool:
+    """Return True if an answer repeats what a statement says, such as the name of a place."""
+    told = read_statement(answer[:2_000]).stems
+    values = {stem for stem in statement.content if stem in told}
+    return bool(values) and 2 * len(values) >= len(statement.content)

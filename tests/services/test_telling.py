@@ -1,0 +1,153 @@
+"""What users tell: facts of turns, what ends them, what is forgotten, and what prompts show of it. On both engines."""
+
+from __future__ import annotations
+
+from wellkept import AgentMemory
+from wellkept.model import EndedAs
+
+WORK = "I repair clocks for a living."
+OLD, NEW = "I live in Turku.", "We moved to Aveiro last week."
+
+
+def say(agent: AgentMemory, text: str, answer: str = "All right.", session: str = "s") -> None:
+    agent.log_turn(session, user=text, assistant=answer)
+
+
+def facts(agent: AgentMemory) -> list[str]:
+    return [each.text for each in agent.profile().facts]
+
+
+def prompt(agent: AgentMemory, question: str) -> str:
+    return "\n".join(str(each["content"]) for each in agent.context(question, session="later").messages[:-1])
+
+
+def test_a_turn_becomes_facts_with_their_turn(ann: AgentMemory) -> None:
+    say(ann, f"Hello! {WORK} My sister Tilda is a midwife. What time is it?")
+
+    tilda, work = ann.profile().facts
+    assert (work.text, tilda.text) == (WORK, "My sister Tilda is a midwife.")
+    assert tilda.fact is not None
+    assert tilda.fact.subject == "Tilda"
+    assert ann.get(tilda.sources[0]).text.startswith("Hello!")
+
+
+def test_a_new_value_ends_the_old_one_and_its_turn(ann: AgentMemory) -> None:
+    say(ann, OLD, answer="Turku is lovely.")
+    (old,) = ann.profile().facts
+    say(ann, NEW)
+
+    (new,) = ann.profile().facts
+    ended = ann.get(old.id)
+    assert (ended.ended_by, ended.ended_as) == (new.id, EndedAs.SUPERSEDED)
+    assert "Turku" not in "".join(hit.text for hit in ann.recall("Where is home?", limit=20))
+    assert "Turku" not in prompt(ann, "Where is home?")
+
+
+def test_a_question_about_the_past_finds_what_has_ended(ann: AgentMemory) -> None:
+    say(ann, OLD)
+    say(ann, NEW)
+
+    found = ann.recall("Where did I live before?")[0].text
+    assert found.startswith("I live in Turku. (until ")
+    assert found.endswith(f", then: {NEW})")
+    assert found in prompt(ann, "Where did I live before?")
+
+
+def test_restoring_undoes_an_ending_with_its_turn(ann: AgentMemory) -> None:
+    say(ann, OLD)
+    (old,) = ann.profile().facts
+    say(ann, NEW)
+
+    ann.restore(old.id)
+
+    assert facts(ann) == [NEW, OLD]
+    assert ann.get(old.id).ended_as is None
+    assert ann.get(old.sources[0]).valid_to is None
+
+
+def test_what_is_said_again_is_one_fact(ann: AgentMemory) -> None:
+    say(ann, WORK)
+    say(ann, f"As I said. {WORK}")
+
+    (fact,) = ann.profile().facts
+    assert len(fact.sources) == 2
+
+
+def test_a_turn_without_memory_is_no_fact(ann: AgentMemory) -> None:
+    ann.log_turn("s", user=WORK, assistant="Fine.", remember=False)
+
+    assert ann.list() == []
+    assert len(ann.messages("s")) == 2
+
+
+def test_the_block_stays_the_same_until_a_fact_changes(ann: AgentMemory) -> None:
+    say(ann, WORK)
+    say(ann, "My rent is 940 euros.")
+
+    first, second = (prompt(ann, question) for question in ("What is my job?", "Any plans for the weekend?"))
+    block = first[first.index("[Facts]") : first.index("[End of facts]")]
+    assert block in second
+    assert ann.profile().text + "\n" == block
+
+
+def test_a_profile_of_somebody(ann: AgentMemory) -> None:
+    say(ann, f"{WORK} My sister Tilda is a midwife. My sister has a boat.")
+
+    assert [each.text for each in ann.profile(subject="Tilda").facts] == [
+        "My sister has a boat.",
+        "My sister Tilda is a midwife.",
+    ]
+    assert [each.text for each in ann.profile(subject="user").facts] == [WORK]
+
+
+def test_users_are_apart(ann: AgentMemory) -> None:
+    ann.log_turn("a", user=OLD, assistant="Ok.", user_id="u-1")
+    ann.log_turn("b", user=NEW, assistant="Ok.", user_id="u-2")
+
+    assert [each.text for each in ann.profile(user="u-1").facts] == [OLD]
+    assert ann.forget(about="where I live", user="u-1").forgotten[0].text == OLD
+    assert [each.text for each in ann.profile(user="u-2").facts] == [NEW]
+
+
+def test_facts_are_found_by_their_parts(ann: AgentMemory) -> None:
+    say(ann, f"{OLD} {WORK}")
+
+    assert [each.text for each in ann.list(where="fact.attribute = lives_in")] == [OLD]
+    assert [each.text for each in ann.list(where="fact.value = Turku and fact.subject = user")] == [OLD]
+    assert [hit.text for hit in ann.recall("home", where="fact.attribute = 'lives_in'")] == [OLD]
+
+
+def test_forgetting_hides_what_is_meant_with_its_turn(ann: AgentMemory) -> None:
+    say(ann, f"My phone number is 555 0182. {WORK}")
+
+    answer = ann.forget(about="my phone number")
+
+    (hidden,) = answer.forgotten
+    assert "555" not in "".join(each.text for each in ann.list())
+    assert "555" not in prompt(ann, "How can you reach me?")
+    assert facts(ann) == [WORK]
+    ann.restore(hidden.id)
+    assert "My phone number is 555 0182." in facts(ann)
+
+
+def test_where_it_is_not_clear_nothing_is_forgotten(ann: AgentMemory) -> None:
+    say(ann, WORK)
+
+    assert ann.forget(about="the zeppelin") == type(ann.forget(about="the zeppelin"))()
+    assert facts(ann) == [WORK]
+
+
+def test_a_user_says_what_to_forget(ann: AgentMemory) -> None:
+    say(ann, f"My phone number is 555 0182. {WORK}")
+    say(ann, "Please forget my phone number.")
+
+    assert facts(ann) == [WORK]
+    assert "555" not in prompt(ann, "How can you reach me?")
+    assert all("forget" not in each.text for each in ann.list())
+
+
+def test_nothing_else_is_a_request_to_forget(ann: AgentMemory) -> None:
+    say(ann, WORK)
+    say(ann, "Forget it, I will fix the clocks myself. Don't forget my clocks.")
+
+    assert WORK in facts(ann)
