@@ -22,7 +22,6 @@ MIN_DISTINCT_CHARS = 5
 REMOVED = "\ufffc"
 """Replacement for a removed credential; no pattern reaches across it."""
 
-_OPEN_END = re.compile(r"(\{\d+),\}")
 _CLASS_CHANGE = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _PLACEHOLDER = re.compile(
     r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
@@ -112,64 +111,3 @@ def is_stated_password(value: str) -> bool:
     lower = value.lower()
     is_stand_in = lower in _STAND_INS or _STAND_IN.fullmatch(lower) is not None
     return not (is_stand_in or is_variable(value) or len(set(value)) < 3 or "…" in value)
-
-
-def always(body: str) -> bool:
-    """Accept any value, for shapes that need no further check."""
-    return True
-
-
-def prefix_rule(
-    name: str,
-    prefixes: str,
-    *,
-    hits: tuple[str, ...],
-    misses: tuple[str, ...],
-    chars: str = "A-Za-z0-9",
-    least: int = 16,
-    size: int | None = None,
-    check: Callable[[str], bool] = is_random,
-) -> SecretRule:
-    """Build a rule for keys that start with a prefix (in any case), then `least` or more of `chars`, usually `size`."""
-    keys = tuple(prefixes.lower().split())
-    starts = "|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True))
-    return SecretRule(
-        name=name,
-        keys=keys,
-        pattern=re.compile(rf"(?<![A-Za-z0-9+])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"),
-        check=check,
-        split=Split(
-            prefixes=tuple(key.replace("-", "").replace(".", "") for key in keys),
-            chars=re.compile(rf"[{chars}]".replace(".", "").replace("-]", "]")),
-            least=max(least, 16),
-            size=size,
-        ),
-        hits=hits,
-        misses=misses,
-    )
-
-
-def shape_rule(
-    name: str,
-    keys: str,
-    pattern: str,
-    *,
-    hits: tuple[str, ...],
-    misses: tuple[str, ...],
-    check: Callable[[str], bool] = is_real,
-) -> SecretRule:
-    """Build a rule for credentials matched by `pattern`, which starts where one of `keys` occurs.
-
-    `[^\\n]` in the pattern also excludes removed credentials.
-    """
-    return SecretRule(
-        name=name,
-        keys=tuple(keys.lower().split("|")),
-        pattern=re.compile(
-            re.sub(r"(\{\d+),\}", rf"\1,{MAX_KEY_CHARS}}}", pattern.replace(r"[^\n]", rf"[^\n{REMOVED}]"))
-        ),
-        check=check,
-        split=None,
-        hits=hits,
-        misses=misses,
-    )

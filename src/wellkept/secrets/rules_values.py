@@ -9,6 +9,7 @@ import re
 from enum import Enum, auto
 
 from wellkept.secrets.rules_shapes import count_class_changes, is_placeholder, is_stated_password
+from wellkept.secrets.rules_words import DESCRIPTIONS, WEAK, WEAK_IF_LAST
 
 
 class Certainty(Enum):
@@ -26,30 +27,8 @@ MIN_TOKEN_CHARS = 6
 MIN_LOOSE_CHARS = 6
 MIN_LOOSEST_CHARS = 16
 
-WEAK = frozenset(
-    """hunter2 letmein qwerty qwertz azerty iloveyou trustno1 swordfish opensesame sesame abc123 admin123 root123 toor
-    password1 passw0rd p@ssw0rd p@ssword welcome1 monkey dragon football baseball basketball superman batman starwars
-    sunshine princess whatever shadow master michael jordan charlie ashley bailey killer zaq12wsx qazwsx asdfgh
-    asdfghjkl qwertyuiop 1q2w3e4r 1qaz2wsx ninja mustang hottie loveme freedom flower cheese pepper cookie ginger summer
-    hallo hallo123 passwort1 schatz geheim doudou loulou chouchou marseille motdepasse tequiero teamo estrella bonita
-    senha123 brasil flamengo juventus amoremio welkom welkom01 voetbal correcthorse correcthorsebatterystaple""".split()
-)
-"""Known passwords that are words or nearly so, and are unlikely descriptions of a password."""
-
 WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
 
-_WEAK_IF_LAST = frozenset(
-    """monkey dragon football baseball basketball superman batman starwars sunshine princess whatever shadow
-    master michael jordan charlie ashley bailey killer ninja mustang freedom flower cheese pepper cookie
-    ginger summer hallo schatz geheim marseille estrella bonita brasil flamengo juventus welkom voetbal sesame
-    access loveme""".split()
-)
-_DESCRIPTIONS = frozenset(
-    """required optional invalid wrong none null nil empty string true false missing unknown hidden stored
-    saved encrypted hashed plaintext text word yes no enabled disabled default same expired correct incorrect
-    here there below above password passwort token secret key changeme change_me tbd todo n/a string varchar
-    bool boolean int integer number not now set reset""".split()
-)
 _TECH = re.compile(
     r"""(?ix)(?:oauth|sha|md|utf|base|argon|aes|rsa|ed|curve|hs|rs|es|ps|x|pbkdf|s?crypt|bcrypt|tls|ssl|http|h|s|ec|k|v|ver|ipv|web
     |win|windows|ios|macos|ubuntu|debian|python|py|php|java|node|gpt|claude|llama|gemini|erc|bep|brc|mp|usb|rfc|iso|cve|pci
@@ -158,7 +137,7 @@ def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool
     ):
         return False
     is_mask = len(set(value)) < 3 if value.isdigit() else is_placeholder(value.ljust(5, "\0"))
-    if not value or not value.translate(_LATIN).isascii() or lower in _DESCRIPTIONS or is_mask:
+    if not value or not value.translate(_LATIN).isascii() or lower in DESCRIPTIONS or is_mask:
         return False
     is_random_path = (
         "/" in value
@@ -175,7 +154,7 @@ def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool
     is_last = (
         end >= len(text) or not text[end : end + 6].lstrip(_QUOTES + ").!,; \t")[:1].isalnum() or text[end] in ".,;\n"
     )
-    if lower in WEAK and (is_last or lower not in _WEAK_IF_LAST):
+    if lower in WEAK and (is_last or lower not in WEAK_IF_LAST):
         return (trust is not Certainty.LOOSEST and trust is not Certainty.TOKEN) or any(c.isdigit() for c in value)
     # An exclamation mark after letters and digits is part of the password.
     if end - start > len(value) and trust is Certainty.LOOSE and any(c.isdigit() for c in value):

@@ -1,9 +1,11 @@
-"""Words of many languages around a credential, as data. A vertical bar is a space; a tilde stands for any ending."""
+"""Words of many languages around a credential, read from `words.toml`."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 from wellkept.secrets.rules_text import TextView, fold
 
@@ -13,68 +15,18 @@ MAX_HITS = 4_000
 MIN_SUFFIX_CHARS = 5
 """Minimum length of a word that may end the name of a variable without a separator, as in `PGPASSWORD=`."""
 
-PASSWORDS = """
-password passwort passwd pwd passphrase passcode pass-phrase passw0rd pa$$word p@ssword p@ssw0rd p4ssword p4ssw0rd pw
-psk pass login|password code|wifi code|wi-fi code|du|wifi wifi|code wifi-code
-wlan-code codice|wifi código|wifi wifi|key wpa|key kennwort wlan-schlüssel netzwerkschlüssel
-mot|de|passe mots|de|passe mdp
-contraseña contrasena contrasenya contrasinal clave contra|del|wifi senha palavra-passe palavra|passe parola|d'ordine
-wachtwoord ww|van passord~ lösenord~ adgangskode~ salasana~ hasł~ heslo heslem şifre~ parola~ parolas~ parolam~
-jelsz~ пароль~ парол~ κωδικό~ 密码 密碼 口令 パスワード 비밀번호 비번 패스워드 암호 पासवर्ड كلمة|السر كلمة|المرور
-كلمة|مرور باسورد الرقم|السري الرمز|السري סיסמ~ kata|sandi mật|khẩu รหัสผ่าน رمز|عبور گذرواژه"""
-TOKENS = """
-token api|key api-key api_key apikey api|token api|secret access|key access_key secret|key secret_key secret-key
-secret|id secret_id client|secret client_secret auth|key auth_key signing|key encryption|key master|key license|key
-account|key service|key private|key webhook|secret shared|secret secret credentials creds access|code authkey authtoken
-key jeton clé|api clé|d'api clé|de|l'api clave|api clave|de|api clave|de|la|api chave|api chave|de|api chave|da|api
-chiave|api api-schlüssel api|schlüssel schlüssel geheimnis sleutel api-sleutel segredo secreto klucz|api klíč|k|api
-api|anahtar~ ключ|api ключ 令牌 密钥 金鑰 トークン apiキー api|キー api|키 api키 مفتاح|api"""
-PINS = """
-pin pin-code pincode pin|code pin-nummer geheimzahl door|code alarm|code gate|code entry|code unlock|code lock|code
-safe|code keypad|code garage|code access|code building|code screen|code code|pin código|pin türcode zugangscode
-safe|combination lock|combination voicemail|code voicemail|pin sim|pin card|pin bank|pin phone|pin puk unlocks|with
-keypad الرقم|السري пин-код пинкод пин код|от 暗証番号"""
-DOORS = """
-combination clave şifresi code código codice kod koodi kode код"""
-LOGINS = """
-credential creds login log|in log|into logged|in sign|in user/ username/ user|and|pass username|and|pass zugangsdaten
-anmeldedaten identifiant credenciales credenciais credenziali inloggegevens ssh|in"""
-
-NEEDS_SIGN = """pass key sleutel schlüssel parola~ clave ключ"""
-"""Words with so many other meanings that only a sign after them announces a value."""
-
-OTHER_KEYS = tuple(
-    """public publishable site websocket idempotency cache partition primary foreign sort object request redis recv
-    offentlicher openbare next page continuation pub sync cancellation memory price""".split()
+_SOURCE = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+PASSWORDS, TOKENS, PINS, DOORS, LOGINS, NEEDS_SIGN = (
+    _SOURCE["phrases"][name] for name in ("passwords", "tokens", "pins", "doors", "logins", "needs_sign")
 )
-
-
-def _fold_words(words: str) -> str:
-    """Return alternatives of a pattern as the text they are matched against is folded. "|" itself looks like an l."""
-    return "|".join(map(fold, words.split("|")))
-
-
-IS = _fold_words(
-    r"is|was|are|remains|equals|becomes|became|ist|war|wurde|lautet|sind|heisst|est|etait|es|era|sao|zijn|jest|brzmi|je"
-    r"|er|ar|olan|este|la|adalah|should be|will be|has been|being|reads|это|такой|e'"
+OTHER_KEYS, COMPOUNDED = (tuple(_SOURCE["words"][name].split()) for name in ("other_keys", "compounded"))
+WEAK, WEAK_IF_LAST, DESCRIPTIONS = (
+    frozenset(_SOURCE["words"][name].split()) for name in ("weak", "weak_if_last", "descriptions")
 )
-MAYBE = _fold_words(
-    r"to|of|as|auf|a|en|naar|op|su|para|por|on|in|e|at|con|mit|with|from|von|de|til|till|na|doi thanh|thanh|menjadi"
-    r"|be|cu|par|by|durch|door|przez|на"
-)
-FILLER = _fold_words(
-    r"now|currently|still|just|again|literally|simply|set|changed|reset|updated|rotated|to|be|back|always|jetzt|nun"
-    r"|aktuell|maintenant|désormais|ahora|agora|adesso|ora|nu|also|the same|equal|as follows|as|new one|exactly|called"
-    r"|ficou|quedó|artık|şimdi|teraz|już|nyní|acum|sekarang|nyt|теперь|сейчас"
-)
-CHANGED = _fold_words(
-    r"set|chang|reset|updat|rotat|mak|made|switch|chose|ändert|setzt|umgestellt|wechs|cambi|mud|alter|troqu|redefin"
-    r"|modific|restablec|reinitialis|bytt|byt|ändr|skift|endr|vaih|valtozt|schimb|zmien|změn|ustaw|verander|gewijzig"
-    r"|değiş|yapt|oldu|doi|đoi|ganti|replac|remplac|reemplaz|substitu|sostitu|vervang|zastąp|zmieni|pick|genomm|wähl"
-    r"|смени|поменя|замени|постави|установи"
-)
-NEW = _fold_words(
-    r"new|neu|nuev|nouv|nov[aeyo]|nuov|nieuw|nya?\b|nytt|yeni|uusi|baru|moi\b|uj\b|noua|mój|moje|nowe|nowy|новы|новое|новая"
+# Folded one by one: "|" itself looks like an l.
+IS, MAYBE, FILLER, CHANGED, NEW = (
+    "|".join(map(fold, _SOURCE["links"][name].replace("\n", "").split("|")))
+    for name in ("is", "maybe", "filler", "changed", "new")
 )
 BETWEEN = r"(?:c'est|it'?s|it is|now|new (?:one )?is|neu(?:es)? ist|ist jetzt|use|try|ficou|es|e')(?:[ \t]now)?"
 """Words that continue a sentence about a password after a comma."""
@@ -93,9 +45,6 @@ OTHER_MEANING = re.compile(
     r"|env\b|publi|pubbl|regex|pattern)"
 )
 
-
-COMPOUNDED = tuple("passwort kennwort wachtwoord losenord passord adgangskode".split())
-"""Words that end compounds, as in "Bankpasswort"."""
 
 _PARAMETER = re.compile(r"[?&][A-Za-z_]{1,10}$")
 
