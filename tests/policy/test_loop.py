@@ -1,13 +1,14 @@
 """What memory put into a prompt does not come back as a new memory, and nothing else is lost."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.memory.rules_loop_guard import is_echo, strip_injected
+from wellkept.memory.rules_loop_guard import hash_shown, list_echo_hashes, strip_injected
 from wellkept.model import Kind, Memory, Owner
 from wellkept.prompt.rules_relevance import render_notes
 from wellkept.prompt.rules_window import private_memory
@@ -22,6 +23,11 @@ PRIVATE = (
     "## Recent Journal Entries\n- [2026-02-01] Met Ann\n- [2026-02-02] Read a book"
 )
 REFERENCE = "[MemoryRef: cmd_log_123 - output of npm install]"
+
+
+def is_echo(text: str, known: Sequence[str]) -> bool:
+    shown = set(map(hash_shown, known))
+    return any(each <= shown for each in list_echo_hashes(text))
 
 
 def quoted(text: str) -> str:
@@ -179,7 +185,7 @@ def test_a_known_reference_does_not_make_references_echoes() -> None:
     ("text", "left"),
     [
         (f"{BLOCK}\n\nI moved to Berlin.", "I moved to Berlin."),
-        (f"First.\n\n{BLOCK}\n\nLast.", "First.\n\n\nLast."),
+        (f"First.\n\n{BLOCK}\n\nLast.", "First.\n\nLast."),
         (f"{quoted(BLOCK)}\n> I moved.", "> I moved."),
         (f"{PRIVATE}\n\nI moved.", "I moved."),
         (f"{REFERENCE}\n{BLOCK}", REFERENCE),

@@ -154,7 +154,7 @@ MUST_BE_LISTED = {
     "secrets.rules_scan.find_secrets",
     "recall.rules_question.other_forms",
     "recall.rules_dates.spans",
-    "memory.rules_loop_guard.is_echo",
+    "memory.rules_loop_guard.list_echo_hashes",
 }
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -36,15 +35,8 @@ FORGOTTEN = "shown texts forgotten"
 GUARDED_ORIGINS = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
 """Origins the guard applies to: a person may repeat a statement, a program would only store its own output again."""
 
-BLOCK_MARK = re.compile(
-    r"\[(?:recalled )?memories\]|\[knowledge\]|private memory|core memories|journal entries|\"(?:memories|results)\""
-    r"|^[ \t>|]*[-*+•–]\s*\((?:m-\d|memory|audit|workflow|knowledge)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Mark of a block that memory put into a prompt. Most texts have none, and looking closer takes far longer."""
-
-_MARK_SIGNS = ("[", '"', "(", "memor", "journal")
-"""Texts of which such a mark holds one. The pattern ignores case, so it takes far longer than looking for these."""
+BLOCK_SIGNS = ("[mem", "[recalled mem", "[know", "private mem", "core mem", "journal ent", '"count"', "(m-")
+"""Texts of which every block that memory put into a prompt holds one. Looking closer takes far longer."""
 
 ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
 
@@ -114,18 +106,18 @@ class LoopGuard:
         """Return True if a program only repeats text it was recently shown, or anybody a whole block of a prompt."""
         if memory.origin not in GUARDED_ORIGINS:
             lowered = memory.text.lower()
-            is_marked = any(sign in lowered for sign in _MARK_SIGNS) and BLOCK_MARK.search(memory.text)
-            return bool(is_marked) and loop_guard.is_echo(memory.text, ())
-        if loop_guard.is_echo(memory.text, self._latest(memory.home)):
-            return True
-        choices = [_add_user(memory.user, each) for each in loop_guard.list_echo_hashes(memory.text)]
-        every = frozenset().union(*choices)
-        known = self._store.find_shown(memory.owner, every, since=self._now() - KEPT) if every else frozenset()
-        return any(choice.issubset(known) for choice in choices)
-
-    def _latest(self, owner: Owner) -> Sequence[str]:
+            has_sign = any(sign in lowered for sign in BLOCK_SIGNS)
+            return has_sign and frozenset() in loop_guard.list_echo_hashes(memory.text)
+        choices = loop_guard.list_echo_hashes(memory.text)
         with self._lock:
-            return tuple(self._shown.get(owner, ()))
+            latest = tuple(self._shown.get(memory.home, ()))
+        known = frozenset(map(loop_guard.hash_shown, latest))
+        if any(choice <= known for choice in choices):
+            return True
+        shared = [_add_user(memory.user, each) for each in choices]
+        every = frozenset().union(*shared)
+        found = self._store.find_shown(memory.owner, every, since=self._now() - KEPT) if every else frozenset()
+        return any(choice.issubset(found) for choice in shared)
 
     def _write(self, owner: Owner, texts: Mapping[str, datetime]) -> bool:
         forgotten, at = self._store.find_record(f"{FORGOTTEN} {owner.tenant}"), max(texts.values())

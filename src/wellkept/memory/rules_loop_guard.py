@@ -3,7 +3,7 @@
 A text is an echo if nothing is left of it after removing
   1. our own blocks, recognised by their headings: `[Memories]`, `[Recalled Memories]`, `[Knowledge]` and `# Your
      Private Memory` with their items and surrounding marks, and answers of the search tools;
-  2. injected or recalled texts, verbatim except for case, white space and punctuation;
+  2. injected or recalled texts, which are known by hashes of their words: all of it, or each line, item or sentence;
   3. the few words that introduce them ("Here is what I remember:").
 If even one other word is left, the text may be new and is kept: losing a memory is worse than storing it twice. Quote
 marks, indentation, bullets and re-wrapped lines make no difference. A reference (`[MemoryRef: key - description]`)
@@ -15,20 +15,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from wellkept.details.rules_references import REFERENCE
 from wellkept.language.text import fold
 from wellkept.prompt.rules_escaping import END_MARKS, INFORMATION, strip_joiners, to_one_line
 from wellkept.prompt.rules_relevance import HEADING
 from wellkept.prompt.rules_window import KNOWLEDGE_HEADING, RECALLED_HEADING
-
-PRIVATE_HEADING = "Your Private Memory"
-CORE_SECTION = "Core Memories (permanent)"
-JOURNAL_SECTION = "Recent Journal Entries"
-
-MIN_QUOTED_WORDS = 3
-"""Minimum words of a known text that is removed from within a longer one; "yes" occurs in many sentences."""
 
 LEAD_INS = frozenset(
     """
@@ -42,11 +35,11 @@ LEAD_INS = frozenset(
 MAX_LEAD_IN_WORDS = 12
 """Maximum number of lead-in words; a longer rest may be a sentence with a meaning."""
 
-MAX_COMPARED_LINES = 50
-"""Maximum number of lines of a text that are compared one by one with what other processes showed."""
+MIN_PART_WORDS = 2
+"""Minimum words of a known text that is recognised as a part of a longer one; "yes" occurs in many texts."""
 
-MAX_WRAPPED_LINES = 20
-"""Maximum number of lines that one item may be wrapped into."""
+MAX_PARTS = 50
+"""Maximum number of parts of a text that are compared one by one with what was shown."""
 
 _QUOTE = re.compile(r"(?:\s{0,12}[>|])+ ?")
 _DECORATION = " \t*_`\"'“”:"
@@ -55,122 +48,116 @@ _LABEL = r"\((?:m-\d{1,18}|memory|audit|workflow|knowledge)(?:,[^()\n]{0,200})?\
 _ITEM = re.compile(rf"(?:(?:[-*+•–]|\d{{1,3}}[.)])\s*)?{_LABEL}")
 _RECALLED_ITEM = re.compile(r"[-*+•–]\s*\(m-\d{1,18}, \d{4}-\d\d-\d\d\)\s*\S")
 _INLINE_ITEM = re.compile(rf"[-*+•–]\s*{_LABEL}")
-_MARKER = re.compile(rf"{_LABEL}|\[from (?:tool|import|model)(?:, unverified)?\]|\[unverified\]", re.IGNORECASE)
 _JOURNAL_ITEM = re.compile(r"[-*+•–]\s+\[\d{4}-\d\d-\d\d\]")
+_NO_ITEM = re.compile(r"(?!)")
+_MARKER = re.compile(rf"{_LABEL}|\[from (?:tool|import|model)(?:, unverified)?\]|\[unverified\]", re.IGNORECASE)
 _HEADING_MARK = re.compile(r"#{1,6}\s*")
-_END_MARKS = frozenset(mark.casefold() for mark in END_MARKS.values())
+_LIST_HEADINGS = tuple(each.casefold() for each in (HEADING, RECALLED_HEADING, KNOWLEDGE_HEADING))
+_SECTIONS = {
+    "your private memory": _NO_ITEM,
+    "core memories (permanent)": _LIST_MARK,
+    "recent journal entries": _JOURNAL_ITEM,
+}
+"""Titles of our private memory with the items that follow each."""
+
+_FRAME = frozenset(mark.casefold().strip(_DECORATION) for mark in (INFORMATION, *END_MARKS.values()))
 _WORD = re.compile(r"(?<!\S)-(?=\d)|[^\W_]+[+#]*|[^\w\s.,;:!?'\"`’‘“”()\[\]{}*_>|/\\–—…-]")
-
-
-def is_echo(text: str, known: Iterable[str]) -> bool:
-    """Return True if `text` contains nothing but injected blocks and texts of `known`.
-
-    >>> is_echo("[Memories]\\n- (m-1, infra) Deploys go to us-east-1", [])
-    True
-    >>> is_echo("- (m-1, 2026-03-01) Deploys go to us-east-1", [])
-    True
-    >>> is_echo("I remember: user prefers python.", ["User prefers Python"])
-    True
-    >>> is_echo("User prefers Python, and now Rust too", ["User prefers Python"])
-    False
-    """
-    words = _words(_MARKER.sub(" ", text))
-    if not words:
-        return False
-    if _is_recalled_list(text):
-        return True
-    known_texts = [*(one for one in known if not _is_reference(one)), INFORMATION, *END_MARKS.values()]
-    pieces = [" ".join(_words(one)) for one in known_texts]
-    # Search the unstripped text as well: a block with unusual line breaks is only removed in part.
-    return any(_is_only_known(left, words, pieces) for left in (_words(_MARKER.sub(" ", strip_injected(text))), words))
-
-
-def hash_shown(text: str) -> str | None:
-    """Return the hash by which other processes recognise a shown text; None if it is too short or a reference."""
-    words = [] if _is_reference(text) else _words(_MARKER.sub(" ", text))
-    return _hash_words(words) if len(words) >= MIN_QUOTED_WORDS else None
+_PARTS = (
+    re.compile(r"\n"),
+    re.compile(rf"\n(?=[ \t>|]*(?:[-*+•–]|\d{{1,3}}[.)])\s)|(?:[-*+•–]\s*)?{_LABEL}"),
+    re.compile(r"\n|(?<=[.!?])\s"),
+)
+"""Where a text is divided: at its lines, at items that may be wrapped, at its sentences."""
 
 
 def list_echo_hashes(text: str) -> Sequence[frozenset[str]]:
-    """Return sets of hashes: the text is an echo if all of one set were shown.
+    """Return sets of hashes: the text is an echo if all of one set were shown; an empty set needs none.
 
-    One set for the whole text, one for each part that is left without words that introduce it, one for its lines.
+    >>> list_echo_hashes("- (m-1, 2026-03-01) Deploys go to us-east-1")
+    [frozenset()]
+    >>> hash_shown("User prefers Python") in frozenset().union(*list_echo_hashes("I remember: user prefers python."))
+    True
     """
+    if not _words(text):
+        return []
     left = strip_injected(text)
-    words, lines = _words(_MARKER.sub(" ", left)), left.splitlines()
-    lead = next((place for place, word in enumerate(words) if word not in LEAD_INS), len(words))
-    rests = [words[place:] for place in range(min(lead, MAX_LEAD_IN_WORDS) + 1)]
-    found = [frozenset([_hash_words(rest)]) for rest in rests if len(rest) >= MIN_QUOTED_WORDS]
-    parts = [_words(_MARKER.sub(" ", _title(line))) for line in lines] if 1 < len(lines) <= MAX_COMPARED_LINES else []
-    parts = [part for part in parts if not LEAD_INS.issuperset(part)]
-    if parts and min(map(len, parts)) >= MIN_QUOTED_WORDS:
-        found.append(frozenset(map(_hash_words, parts)))
+    if left != text and LEAD_INS.issuperset(words := _words(left)) and len(words) <= MAX_LEAD_IN_WORDS:
+        return [frozenset()]
+    found = []
+    # A block with unusual line breaks is only removed in part, so all of the text is compared as well.
+    for each in dict.fromkeys((left, text)):
+        words = _words(each)
+        lead = next((place for place, word in enumerate(words) if word not in LEAD_INS), len(words))
+        rests = (words[place:] for place in range(min(lead, MAX_LEAD_IN_WORDS) + 1))
+        found += [frozenset([_hash_words(rest)]) for rest in rests if rest]
+        for border in _PARTS:
+            parts = [_words(_title(part)) for part in border.split(each)]
+            parts = [part for part in parts if not LEAD_INS.issuperset(part)]
+            if 1 < len(parts) <= MAX_PARTS and min(map(len, parts)) >= MIN_PART_WORDS:
+                found.append(frozenset(map(_hash_words, parts)))
     return found
+
+
+def hash_shown(text: str) -> str | None:
+    """Return the hash by which a shown text is recognised; None if it has no words or is a reference."""
+    words = _words(text) if _words(REFERENCE.sub("", text)) else []
+    return _hash_words(words) if words else None
 
 
 def _hash_words(words: Sequence[str]) -> str:
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
 
-def _is_recalled_list(text: str) -> bool:
-    """Return True if every line is an item with the id and the date of a memory, as recalled lists have them."""
-    lines = [_unquote(line).strip() for line in text.splitlines()]
-    return all(map(_RECALLED_ITEM.match, filter(None, lines)))
+def _words(text: str) -> list[str]:
+    """Return the words and meaningful signs ("C++", "<", "%", "-5") without case, punctuation and our labels."""
+    return _WORD.findall(fold(strip_joiners(to_one_line(_MARKER.sub(" ", text)))))
 
 
 def strip_injected(text: str) -> str:
     """Remove the blocks that memory put into a prompt; references and everything else stay.
 
+    A block is a heading with at least one item. A line after an item belongs to it if it is indented further or, in a
+    list with ids or dates, if another item follows before an empty line. A list without them ends at an empty line.
+
     >>> strip_injected("> [Memories]\\n> - (m-1) Likes tea\\n\\nAnd coffee since May.")
     'And coffee since May.'
     """
-    if _is_search_answer(text):
+    lines = [line for line in text.splitlines() if _title(line).casefold() not in _FRAME]
+    if _is_search_answer(text) or all(_RECALLED_ITEM.match(line) for each in lines if (line := _unquote(each).strip())):
         return ""
-    lines = text.splitlines()
-    if not any(_is_block_start(line) for line in lines):
-        return text
     kept: list[str] = []
-    position = 0
-    while position < len(lines):
-        end = _block_end(lines, position)
-        if end == position:
-            kept.append(lines[position])
+    # Lines that belong to the block if an item follows, what its items look like, and the indentation of the last one.
+    held: list[str] = []
+    item, indent = _NO_ITEM, -1
+    for line in lines:
+        bare = _unquote(line)
+        body, depth = bare.strip(), len(bare) - len(bare.lstrip())
+        is_plain, is_after_gap = item is _LIST_MARK, bool(held) and not _unquote(held[-1]).strip()
+        if heading := _find_heading(line):
+            item = heading
+            has_item = item is _ITEM and _ITEM.match(_title(line).partition("]")[2].lstrip(_DECORATION))
+            held, indent = ([], depth) if has_item else ([*held, line], -1)
+        elif body and item.match(body) and not (is_plain and is_after_gap and indent >= 0):
+            held, indent = [], depth
+        elif not body:
+            held.append(line)
+        elif indent >= 0 and (depth > indent or (item is _ITEM and not is_after_gap and _INLINE_ITEM.search(body))):
+            held = []
+        elif indent >= 0 and not is_plain and not is_after_gap:
+            held.append(line)
         else:
-            end += end < len(lines) and _title(lines[end]).casefold() in _END_MARKS
-            if kept and _title(kept[-1]).casefold() == INFORMATION.casefold():
-                kept.pop()
-        position = max(end, position + 1)
-    return "\n".join(kept).strip()
+            kept += [*held, line]
+            held, item, indent = [], _NO_ITEM, -1
+    return "\n".join([*kept, *held]).strip() if len(kept) + len(held) < len(text.splitlines()) else text
 
 
-def _is_only_known(left: Sequence[str], words: Sequence[str], pieces: Sequence[str]) -> bool:
-    """Return True if `left` consists of `pieces` and lead-in words only, and is shorter than the whole text."""
-    if left and " ".join(left) in pieces:
-        return True
-    rest = _remove_pieces(left, pieces)
-    return len(rest) < len(words) and len(rest) <= MAX_LEAD_IN_WORDS and LEAD_INS.issuperset(rest)
-
-
-def _words(text: str) -> list[str]:
-    """Return the words and meaningful signs ("C++", "<", "%", "-5") without case and punctuation."""
-    return _WORD.findall(fold(strip_joiners(to_one_line(text))))
-
-
-def _is_reference(text: str) -> bool:
-    return not _words(REFERENCE.sub("", text))
-
-
-def _remove_pieces(words: Sequence[str], pieces: Sequence[str]) -> list[str]:
-    """Remove every run of words that is one of `pieces`, longest first."""
-    joined = f" {' '.join(words)} "
-    for piece in sorted(set(pieces), key=len, reverse=True):
-        if piece.count(" ") + 1 < MIN_QUOTED_WORDS:
-            continue
-        padded = f" {piece} "
-        while padded in joined:
-            # The line break is a barrier: the words around a removed piece are not neighbours.
-            joined = joined.replace(padded, " \n ")
-    return joined.split()
+def _find_heading(line: str) -> re.Pattern[str] | None:
+    """Return what the items below a heading of ours look like; None for any other line."""
+    title = _title(line)
+    if title.casefold().startswith(_LIST_HEADINGS):
+        return _ITEM
+    mark = _HEADING_MARK.match(title)
+    return _SECTIONS.get(title[mark.end() :].strip(_DECORATION).casefold()) if mark else None
 
 
 def _is_search_answer(text: str) -> bool:
@@ -182,10 +169,9 @@ def _is_search_answer(text: str) -> bool:
         answer = json.loads(stripped)
     except (ValueError, RecursionError):
         return False
-    if not isinstance(answer, dict) or not answer.keys() <= {"count", "memories", "results"} or "count" not in answer:
-        return False
     found = answer.get("memories", answer.get("results"))
-    return isinstance(found, list) and all(isinstance(hit, dict) and {"id", "text"} <= hit.keys() for hit in found)
+    is_answer = "count" in answer and answer.keys() <= {"count", "memories", "results"} and isinstance(found, list)
+    return is_answer and all(isinstance(hit, dict) and {"id", "text"} <= hit.keys() for hit in found)
 
 
 def _unquote(line: str) -> str:
@@ -195,96 +181,7 @@ def _unquote(line: str) -> str:
 
 
 def _title(line: str) -> str:
-    """Strip the marks that may surround a heading."""
+    """Strip the marks that may surround a heading or an item."""
     bare = _unquote(line).strip(_DECORATION)
     mark = _LIST_MARK.match(bare)
     return bare[mark.end() :].strip(_DECORATION) if mark else bare
-
-
-def _is_list_heading(line: str) -> bool:
-    title = _title(line).casefold()
-    return title.startswith(tuple(each.casefold() for each in (HEADING, RECALLED_HEADING, KNOWLEDGE_HEADING)))
-
-
-def _is_heading(line: str, headings: Sequence[str]) -> bool:
-    title = _title(line)
-    mark = _HEADING_MARK.match(title)
-    return mark is not None and title[mark.end() :].strip(_DECORATION).casefold() in [
-        one.casefold() for one in headings
-    ]
-
-
-def _is_block_start(line: str) -> bool:
-    return _is_list_heading(line) or _is_heading(line, (PRIVATE_HEADING, CORE_SECTION, JOURNAL_SECTION))
-
-
-def _block_end(lines: Sequence[str], start: int) -> int:
-    """Return the index after the block that starts at `start`, or `start` if there is none."""
-    if _is_list_heading(lines[start]):
-        after_heading = _title(lines[start]).partition("]")[2]
-        end = _items_end(lines, start + 1, _ITEM, _INLINE_ITEM)
-        return end if end > start + 1 or _ITEM.match(after_heading.lstrip(_DECORATION)) else start
-    if not _is_block_start(lines[start]):
-        return start
-    end = position = start
-    while position < len(lines):
-        line = lines[position]
-        if _is_heading(line, (PRIVATE_HEADING,)):
-            end = position + 1 if _has_section_next(lines, position + 1) else end
-        elif _is_heading(line, (CORE_SECTION, JOURNAL_SECTION)):
-            item = _LIST_MARK if _is_heading(line, (CORE_SECTION,)) else _JOURNAL_ITEM
-            section_end = _items_end(lines, position + 1, item, None)
-            if section_end == position + 1:
-                break
-            end = section_end
-            position = section_end - 1
-        elif _unquote(line).strip():
-            break
-        position += 1
-    return end
-
-
-def _has_section_next(lines: Sequence[str], position: int) -> bool:
-    rest = (line for line in lines[position : position + 3] if _unquote(line).strip())
-    return _is_heading(next(rest, ""), (CORE_SECTION, JOURNAL_SECTION))
-
-
-def _items_end(lines: Sequence[str], start: int, item: re.Pattern[str], inline: re.Pattern[str] | None) -> int:
-    """Return the index after the last item of the list that starts at `start`, including wrapped lines.
-
-    A line that is not an item continues the previous one if it is indented further or, in a list with ids or dates, if
-    another item follows before the next empty line. An empty line ends the list unless an indented line or an item with
-    an id follows.
-    """
-    is_plain = item is _LIST_MARK
-    end, indent, pending = start, 0, False
-    for position in range(start, len(lines)):
-        bare = _unquote(lines[position])
-        body = bare.strip()
-        depth = len(bare) - len(bare.lstrip())
-        if _title(body).casefold() in _END_MARKS:
-            break
-        if not body:
-            pending = True
-        elif item.match(body):
-            if pending and inline is None:
-                break
-            end, indent, pending = position + 1, depth, False
-        elif end > start and depth > indent:
-            end, pending = position + 1, False
-        elif inline is not None and not pending and inline.search(body):
-            end = position + 1
-        elif pending or is_plain or not _has_item_next(lines, position + 1, item, inline):
-            break
-    return end
-
-
-def _has_item_next(lines: Sequence[str], position: int, item: re.Pattern[str], inline: re.Pattern[str] | None) -> bool:
-    """Return True if an item comes before the next empty line or block."""
-    for line in lines[position : position + MAX_WRAPPED_LINES]:
-        body = _unquote(line).strip()
-        if not body or _is_block_start(line):
-            return False
-        if item.match(body) or (inline is not None and inline.search(body)):
-            return True
-    return False

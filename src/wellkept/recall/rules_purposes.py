@@ -1,10 +1,13 @@
-"""Purposes of a recall, and the questions that call for one."""
+"""Purposes of a recall, read from `purposes.toml`, and the questions that call for one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from wellkept.errors import Invalid
 from wellkept.history.rules_history import FAILURES, is_bookkeeping
@@ -20,27 +23,6 @@ DEPTH = 4
 
 HEADING = "What you remember about this"
 """Heading of a recall without a purpose."""
-
-_FAILURE = re.compile(
-    r"\b(fail(s|ed|ure|ing)?|error|crash(ed|es)?|broke|broken|could ?n[o']t|unable|timed out|timeout|rejected|refused|"
-    r"went wrong|did ?n[o']t work|rolled back|rollback|aborted)\b",
-    re.IGNORECASE,
-)
-_TASK = re.compile(
-    r"\b(task|done|finished|completed|deployed|shipped|fixed|implemented|delivered|tried)\b", re.IGNORECASE
-)
-_TOOL = re.compile(r"\b(tool|command|script|api|cli|called|ran|query|exit code|stderr)\b", re.IGNORECASE)
-_DECISION = re.compile(
-    r"\b(approv(e|ed|al|als)|reject(ed|ion)?|refus(ed|al)|den(ied|ial)|declined|authori[sz](ed|ation)|sign(ed)? off|"
-    r"veto(ed)?|permission|granted|decision|decided|turned down|agreed)\b",
-    re.IGNORECASE,
-)
-_RESULTS = re.compile(
-    r"\b(views?|clicks?|click.through|likes?|shares?|comments?|engagement|impressions?|conversions?|subscribers?|"
-    r"sign.?ups?|reach|open rate|opens|downloads?|readers?|followers?|viral|performed|published|posted|reposts?|"
-    r"retweets?|audience|traffic|bounce)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,61 +58,29 @@ class Facts:
     tags: Collection[str] = field(default_factory=tuple)
 
 
-def _weights(similarity: float, recency: float, importance: float, source: float) -> Mapping[str, float]:
-    return {"similarity": similarity, "recency": recency, "importance": importance, "source": source}
+_SOURCE = tomllib.loads(Path(__file__).with_name("purposes.toml").read_text("utf-8"))
 
 
-PURPOSES: Mapping[str, Purpose] = {
-    each.name: each
-    for each in (
-        Purpose(
-            name="task_intake",
-            heading="Similar tasks in the past, what failed first",
-            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
-            weights=_weights(0.6, 0.1, 0.2, 0.1),
-            categories=(Category.TASK_COMPLETION, Category.ERROR, Category.DECISION),
-            words=re.compile(f"{_FAILURE.pattern}|{_TASK.pattern}", re.IGNORECASE),
-            failures_first=True,
-        ),
-        Purpose(
-            name="tool_selection",
-            heading="Which tools worked or failed for such work",
-            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
-            weights=_weights(0.6, 0.2, 0.1, 0.1),
-            roles=(Role.TOOL_RESULT,),
-            words=_TOOL,
-        ),
-        Purpose(
-            name="decision_memo",
-            heading="Past approvals and refusals",
-            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
-            weights=_weights(0.5, 0.1, 0.3, 0.1),
-            categories=(Category.DECISION,),
-            words=_DECISION,
-            is_narrow=True,
-        ),
-        Purpose(
-            name="content",
-            heading="How past pieces did",
-            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
-            weights=_weights(0.5, 0.3, 0.1, 0.1),
-            words=_RESULTS,
-            is_narrow=True,
-        ),
-        Purpose(
-            name="delegation",
-            heading="Which agents did such work well",
-            sources=(Source.WORKFLOW, Source.AUDIT),
-            weights=_weights(0.4, 0.1, 0.4, 0.1),
-            by_agent=True,
-        ),
-    )
-}
-"""Purposes by name.
+def _compile_words(pieces: Iterable[str]) -> re.Pattern[str]:
+    words = "".join(pieces).replace("%failure%", "".join(_SOURCE["failure"]))
+    return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
 
-All weights favour similarity. The rest goes to what the purpose depends on: recent results for `content`, important
-decisions for `decision_memo`, and for `delegation` the success rate, which replaces the importance.
-"""
+
+def _read_purpose(name: str, table: Mapping[str, Any]) -> Purpose:
+    fields = {each: value for each, value in table.items() if each != "triggers"}
+    if "words" in fields:
+        fields["words"] = _compile_words(fields["words"])
+    for each, kind in (("sources", Source), ("roles", Role), ("categories", Category)):
+        fields[each] = tuple(map(kind, fields.get(each, ())))
+    return Purpose(name=name, **fields)
+
+
+PURPOSES = {name: _read_purpose(name, table) for name, table in _SOURCE["purposes"].items()}
+"""Purposes by name."""
+
+_FAILURE = _compile_words(_SOURCE["failure"])
+_TRIGGERS = {name: _compile_words(_SOURCE["purposes"][name]["triggers"]) for name in _SOURCE["precedence"]}
+"""Words that call for each purpose, in order of precedence."""
 
 
 def check_purpose(name: str | None) -> Purpose | None:
@@ -242,30 +192,6 @@ def _origin_mark(hit: Hit) -> str:
 
 MAX_PURPOSES = 3
 """Maximum number of purposes for one prompt; more would crowd out the prompt itself."""
-
-_TRIGGERS: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
-    for name, words in {
-        "decision_memo": (
-            r"approv(?:e|ed|al|als|ing)|authori[sz](?:e|ed|ation)|sign(?:ed)? off|permission|decid(?:e|ed|ing)|"
-            r"decisions?|should (?:we|i)|may (?:we|i)|are we allowed|am i allowed|refunds?|discounts?|reject(?:ed|ion)?"
-        ),
-        "delegation": (
-            r"delegat(?:e|ed|ing|ion)|assign(?:ed|ing)?|hand(?:ing)? (?:this |that |it )?(?:over|off)|"
-            r"who (?:should|could|can) (?!(?:i|we|it|you|they|he|she|that|this|be)\b)\w+|which agent|whom"
-        ),
-        "content": (
-            r"(?:write|draft|compose|rewrite|edit|plan|publish|post)\b.{0,40}\b(?:posts?|articles?|blog|newsletters?|"
-            r"tweets?|threads?|captions?|headlines?|campaigns?|copy|ads?|emails?|announcements?|press release|scripts?|"
-            r"landing page|videos?)"
-        ),
-        "tool_selection": (
-            r"run|build|deploy|install|fix|debug|test|migrate|upgrade|convert|fetch|download|upload|query|scrape|"
-            r"compile|set up|configure|execute|search|look up|backup|restore|restart|benchmark|profile|render"
-        ),
-    }.items()
-}
-"""Words that call for each purpose, in order of precedence."""
 
 
 def find_purposes(prompt: str, *, is_first: bool, has_tools: bool) -> Sequence[str]:
