@@ -6,13 +6,13 @@ are free of credentials, because a digest is meant for prompts.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from wellkept.details.rules_content_kinds import ANSI, ContentKind, detect_kind, find_columns
 from wellkept.details.rules_error_lines import ErrorLines, LineSample
-from wellkept.details.rules_json_shape import JsonShape
 from wellkept.prompt.rules_tokens import byte_size
 from wellkept.secrets import rules_scan as scan
 
@@ -25,6 +25,11 @@ MAX_LINE_CHARS = 120
 MAX_TEXT_CHARS = 700
 MAX_BRIEF_CHARS = 120
 MAX_FILES = 6
+MAX_JSON_CHARS = 2_000_000
+"""Maximum length of a JSON document whose keys and entries are described; a longer one is not kept to be parsed."""
+
+MAX_KEYS = 12
+MAX_KEY_CHARS = 40
 QUOTED_LINES = 2
 """Number of lines quoted at each end, and of errors and warnings besides the last one."""
 
@@ -68,16 +73,16 @@ class TextDigester:
     """Streaming reader of a text; `finish` returns its digest."""
 
     def __init__(self) -> None:
+        self.head = ""  # beginning of the text
+        self.tail = ""  # end of the text
         self._waiting: list[str] = []
         self._waiting_chars = 0
         self._chars = 0
         self._size = 0
         self._breaks = 0
-        self.head = ""  # beginning of the text
-        self.tail = ""  # end of the text
         self._pending = ""  # the unfinished last line
         self._kind: ContentKind | None = None
-        self._json: JsonShape | None = None
+        self._json: list[str] | None = None  # the text, if it may be a JSON document that is not too long
         self._reports = ErrorLines()
         self._diff = _DiffCount()
 
@@ -97,41 +102,43 @@ class TextDigester:
         self._read("".join(self._waiting))
         self._scan(self._pending)
         self._waiting, self._pending = [], ""
-        kind = ContentKind.JSON if self._json is not None and self._json.is_whole else self._kind or ContentKind.TEXT
+        json_shape = self._describe_json()
+        kind = ContentKind.JSON if json_shape else self._kind or ContentKind.TEXT
         lines = self._breaks + (1 if self.tail and not self.tail.endswith("\n") else 0)
-        reports = (self._reports.errors, self._reports.warnings) if kind in _REPORTING else (LineSample(), LineSample())
-        errors, warnings = ([(number, quote_line(line)) for number, line in each.lines] for each in reports)
-        shape = self._shape(kind, lines)
+        shape = json_shape or self._describe_shape(kind, lines)
+        errors, warnings = (
+            (self._reports.errors, self._reports.warnings) if kind in _REPORTING else (LineSample(), LineSample())
+        )
         digest = TextDigest(
             kind=kind,
             chars=self._chars,
             lines=lines,
             size=self._size,
-            error_count=reports[0].count,
-            errors=errors,
-            warning_count=reports[1].count,
-            warnings=warnings,
+            error_count=errors.count,
+            errors=[(number, quote_line(line)) for number, line in errors.lines],
+            warning_count=warnings.count,
+            warnings=[(number, quote_line(line)) for number, line in warnings.lines],
             first_lines=_quote_some(self.head.splitlines()),
             last_lines=_quote_some(self.tail.splitlines()[::-1])[::-1],
             shape=shape,
             text="",
-            brief=_build_brief(kind, lines, self._size, reports[0].count, shape),
+            brief=_build_brief(kind, lines, self._size, errors.count, shape),
         )
-        return _add_text(digest)
+        return replace(digest, text=_build_text(digest))
 
     def _read(self, text: str) -> None:
         if self._kind is None:
             self.head = text[:HEAD_CHARS]
-            self._kind = detect_kind(_whole_lines(self.head, is_all=len(text) <= HEAD_CHARS))
-            self._json = JsonShape() if _JSON_START.match(text) else None
+            lines = [ANSI.sub("", line) for line in self.head.split("\n")]
+            # The last line may be incomplete.
+            self._kind = detect_kind(lines if len(text) <= HEAD_CHARS or len(lines) == 1 else lines[:-1])
+            self._json = [] if _JSON_START.match(text) else None
         self._chars += len(text)
         self._size += byte_size(text)
         self._breaks += text.count("\n")
         self.tail = (self.tail + text)[-TAIL_CHARS:]
         if self._json is not None:
-            self._json.feed(text)
-            if self._json.is_broken:
-                self._json = None
+            self._json = [*self._json, text] if self._chars <= MAX_JSON_CHARS else None
         end = text.rfind("\n") + 1
         # Lines longer than a piece are split anywhere.
         if end or len(self._pending) > PIECE_CHARS:
@@ -146,27 +153,35 @@ class TextDigester:
         elif self._kind in _REPORTING:
             self._reports.feed(text)
 
-    def _shape(self, kind: ContentKind, lines: int) -> str:
-        if kind is ContentKind.JSON and self._json is not None:
-            names = _join_names(self._json.keys, self._json.entries)
-            if self._json.is_object:
-                return f"object with {_pluralize(self._json.entries, 'key')}{names}"
-            return f"array of {_pluralize(self._json.entries, 'entry', 'entries')}"
+    def _describe_json(self) -> str:
+        """Return the shape of the JSON document that the text is; empty if it is none."""
+        if self._json is None:
+            ends = self.head.lstrip()[:1] + self.tail.rstrip()[-1:]
+            is_long = self._chars > MAX_JSON_CHARS and self._kind is ContentKind.TEXT
+            return {"{}": "object", "[]": "array"}.get(ends, "") if is_long else ""
+        try:
+            found = json.loads("".join(self._json), strict=False)
+        except (ValueError, RecursionError):
+            return ""
+        if isinstance(found, list):
+            return f"array of {_pluralize(len(found), 'entry', 'entries')}"
+        return f"object with {_pluralize(len(found), 'key')}{_join_names(_first_keys(found), len(found))}"
+
+    def _describe_shape(self, kind: ContentKind, lines: int) -> str:
         if kind is ContentKind.JSON_LINES:
-            return f"{_pluralize(lines, 'record')}{_join_names(_first_keys(self.head), 0)}"
+            first = json.loads(ANSI.sub("", next(line for line in self.head.split("\n") if line.strip())))
+            return f"{_pluralize(lines, 'record')}{_join_names(_first_keys(first))}"
         if kind is ContentKind.TABLE:
-            return (
-                f"{_pluralize(max(0, lines - 1), 'row')}, columns{_join_names(find_columns(self.head.splitlines()), 0)}"
-            )
+            names = _join_names(find_columns(self.head.splitlines()))
+            return f"{_pluralize(max(0, lines - 1), 'row')}, columns{names}"
         if kind is ContentKind.DIFF:
-            return self._diff.shape()
+            return self._diff.describe()
         if kind is ContentKind.STACK_TRACE:
             return quote_line(self._reports.exception)
-        found = (_TITLE if kind is ContentKind.HTML else _ROOT).search(self.head)
-        if found and kind in (ContentKind.HTML, ContentKind.XML):
-            return (
-                f"titled {quote_line(found[1])}" if kind is ContentKind.HTML else f"root element {quote_line(found[1])}"
-            )
+        if kind is ContentKind.HTML:
+            return f"titled {quote_line(found[1])}" if (found := _TITLE.search(self.head)) else ""
+        if kind is ContentKind.XML:
+            return f"root element {quote_line(found[1])}" if (found := _ROOT.search(self.head)) else ""
         return ""
 
 
@@ -191,9 +206,9 @@ class _DiffCount:
             self._files.append(quote_line(name.removeprefix("b/")))
             at = text.find("\n+++ ", at + 1)
 
-    def shape(self) -> str:
-        changed = f"+{self._added:,} -{self._removed:,}"
-        return f"{_pluralize(self._file_count, 'file')}{_join_names(self._files, self._file_count)}, {changed}"
+    def describe(self) -> str:
+        names = _join_names(self._files, self._file_count)
+        return f"{_pluralize(self._file_count, 'file')}{names}, +{self._added:,} -{self._removed:,}"
 
 
 def quote_line(line: str) -> str:
@@ -220,10 +235,6 @@ def format_size(size: int) -> str:
     return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
 
 
-def _add_text(digest: TextDigest) -> TextDigest:
-    return TextDigest(**{name: getattr(digest, name) for name in TextDigest.__slots__} | {"text": _build_text(digest)})
-
-
 def _build_text(digest: TextDigest) -> str:
     """Build the summary, most informative sentences first; sentences that do not fit are left out."""
     kind = digest.kind.value
@@ -243,11 +254,8 @@ def _sentences(digest: TextDigest) -> Iterator[str]:
     ):
         if count:
             quoted_lines = [*lines[:QUOTED_LINES], *(lines[-1:] if len(lines) > QUOTED_LINES else [])]
-            yield (
-                f"{_pluralize(count, noun)}: "
-                + "; ".join(f"line {number:,}: {line}" for number, line in quoted_lines)
-                + "."
-            )
+            quoted = "; ".join(f"line {number:,}: {line}" for number, line in quoted_lines)
+            yield f"{_pluralize(count, noun)}: {quoted}."
     if digest.kind not in _SHAPED:
         if digest.first_lines:
             yield f"Begins: {digest.first_lines[0]}"
@@ -265,24 +273,16 @@ def _build_brief(kind: ContentKind, lines: int, size: int, errors: int, shape: s
     return text if len(text) <= MAX_BRIEF_CHARS else text[: MAX_BRIEF_CHARS - 1].rstrip() + "…"
 
 
-def _whole_lines(head: str, *, is_all: bool) -> list[str]:
-    """Return the lines of the head without terminal colours and without a possibly incomplete last line."""
-    lines = [ANSI.sub("", line) for line in head.split("\n")]
-    return lines if is_all or len(lines) == 1 else lines[:-1]
-
-
 def _quote_some(lines: Sequence[str]) -> list[str]:
     quoted_lines = (quote_line(line) for line in lines if line.strip())
     return [line for line, _ in zip(quoted_lines, range(QUOTED_LINES), strict=False)]
 
 
-def _first_keys(head: str) -> list[str]:
-    shape = JsonShape()
-    shape.feed(next((line for line in head.split("\n") if line.strip()), ""))
-    return shape.keys
+def _first_keys(found: Mapping[str, object] | Sequence[object]) -> list[str]:
+    return [name[:MAX_KEY_CHARS] for name in [*found][:MAX_KEYS]] if isinstance(found, Mapping) else []
 
 
-def _join_names(names: Sequence[str], count: int) -> str:
+def _join_names(names: Sequence[str], count: int = 0) -> str:
     if not names:
         return ""
     more = ", …" if count > len(names) else ""
