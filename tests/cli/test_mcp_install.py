@@ -1,4 +1,4 @@
-"""`wellkept mcp install`: one entry in the file of a host, and every other byte as it was."""
+"""`wellkept mcp install`: one entry in the file of a host, by its own program where it has one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from click.testing import CliRunner
 
 from wellkept.cli import hosts
 from wellkept.cli.app import program
-from wellkept.cli.config_edits import parse_json, remove_json, remove_toml, set_json, set_toml
-from wellkept.cli.hosts import HOSTS, Host
+from wellkept.cli.hosts import HOSTS, Host, HostConfig
 from wellkept.errors import Invalid
 
 REPOSITORY = Path(__file__).parents[2]
@@ -31,24 +30,22 @@ FILES = {
 JSON_TEXTS = [
     '{"mcpServers": {"other": {"command": "x"}}, "n": 1}',
     '{\n    "a": [1, 2,\n 3],\n    "mcpServers": {\n        "other": {"command": "{\\"}"}\n    }\n}\n',
-    '{\r\n\t"theme": "Dracula",\r\n\t"mcpServers": {\r\n\t}\r\n}',
-    '// my servers\n{\n  /* "mcpServers": {} */\n  "x": "// no comment",\n  "mcpServers": {\n    // one\n  },\n}\n',
     '{"mcpServers": {"wellkept": {"command": "old", "env": {"A": "b"}}, "z": {}}}',
-    '{"mcpServers": {"a": {}, "wellkept": {"command": "old"},}}',
     "{}",
-    "{ }",
+    "",
     '\ufeff{"x": {"mcpServers": {"wellkept": 1}}}',
 ]
 TOML_TEXTS = [
+    "",
     'model = "o3"\n',
     'model = "o3" # no line end',
     '[mcp_servers.other]\ncommand = "x"\n\n# about tools\n[tools]\nweb = true\n',
     '[mcp_servers.wellkept]\ncommand = "old"\nargs = [\n  "a",\n]\nstartup = 9\n\n# next\n[tools]\nw = 1\n',
     '[mcp_servers."wellkept"]\ncommand = "old"\n\n[mcp_servers.wellkept.env]\nA = "b"\n\n[z]\na = 1\n',
-    'a = """\n[mcp_servers.wellkept]\n"""\n',
-    "x = 1\r\n",
     '[mcp_servers.other]\r\ncommand = "x"\r\n\r\n# about tools\r\n[tools]\r\nweb = true\r\n',
 ]
+# A program of a host that writes down how it was called.
+HOST_PROGRAM = '#!/bin/sh\necho "$@" >> "$HOME/calls"\n[ ! -e "$HOME/fail" ] || { echo "no rights" >&2; exit 3; }\n'
 
 
 @pytest.fixture
@@ -56,6 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of nobody, and a project in it as the current folder."""
     (tmp_path / "project").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/bin")
     for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "APPDATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
@@ -94,73 +92,79 @@ def test_a_project_gets_a_command_that_works_for_everybody(home: Path, host: Hos
     assert run("claude-desktop", "--project", "--yes").exit_code == 1
 
 
-@pytest.mark.parametrize("text", JSON_TEXTS)
-def test_json_keeps_every_other_byte(text: str) -> None:
-    edited = set_json(text, "mcpServers", "wellkept", ENTRY)
+@pytest.mark.parametrize(
+    ("host", "text"),
+    [*((Host.CURSOR, text) for text in JSON_TEXTS), *((Host.CODEX, text) for text in TOML_TEXTS)],
+)
+def test_everything_else_in_the_file_stays(home: Path, host: Host, text: str) -> None:
+    config = HostConfig(host, ["--agent", "atlas"], is_project=False)
+    section, is_toml = HOSTS[host].section, HOSTS[host].is_toml
 
-    had, has = parse_json(text), parse_json(edited)
-    old = had.get("mcpServers", {}).get("wellkept", {})
-    assert has["mcpServers"].pop("wellkept") == {**old, **ENTRY}
-    had.setdefault("mcpServers", {}).pop("wellkept", None)
-    assert has == had
-    assert ("\r\n" in text) == ("\r\n" in edited)
-    assert re.findall("//.*|/[*].*", edited) == re.findall("//.*|/[*].*", text)
-    # Once more changes nothing, and what was inserted can be taken out again.
-    assert set_json(edited, "mcpServers", "wellkept", ENTRY) == edited
-    assert "wellkept" not in parse_json(remove_json(edited, "mcpServers", "wellkept"))["mcpServers"]
-    if not old:
-        rest = remove_json(edited, "mcpServers", "wellkept")
-        assert "".join(rest.split()).replace('"mcpServers":{},', "") in (
-            "".join(text.split()).replace('"mcpServers":{},', ""),
-            "".join(text.replace("{", '{"mcpServers":{}', 1).split()),
-        )
+    def read(written: str) -> dict[str, Any]:
+        plain = written.removeprefix("\ufeff")
+        return tomllib.loads(plain) if is_toml else json.loads(plain or "{}")
 
-
-@pytest.mark.parametrize("text", TOML_TEXTS)
-def test_toml_keeps_every_other_byte(text: str) -> None:
-    edited = set_toml(text, "mcp_servers", "wellkept", ENTRY)
-
-    had, has = tomllib.loads(text), tomllib.loads(edited)
-    old = had.get("mcp_servers", {}).get("wellkept", {})
-    assert has["mcp_servers"].pop("wellkept") == {**old, **ENTRY}
-    had.setdefault("mcp_servers", {}).pop("wellkept", None)
+    edited = config.install(text)
+    had, has = read(text), read(edited)
+    old = had.get(section, {}).get("wellkept", {})
+    assert has[section].pop("wellkept") == {**old, **config.entry}
+    had.setdefault(section, {}).pop("wellkept", None)
     assert has == had
     assert re.findall("#.*", edited) == re.findall("#.*", text)
-    assert set_toml(edited, "mcp_servers", "wellkept", ENTRY) == edited
-    if not old:
-        assert edited.startswith(text)
-    if '"""' in text:
-        # What looks like a header is part of a text: nothing is removed rather than too much.
-        with pytest.raises(Invalid):
-            remove_toml(edited, "mcp_servers", "wellkept")
-        return
-    removed = remove_toml(edited, "mcp_servers", "wellkept")
-    assert "wellkept" not in tomllib.loads(removed).get("mcp_servers", {})
-    # Ends of lines are not mixed.
-    assert "\r" not in text or removed.count("\n") == removed.count("\r\n")
+    assert config.install(edited) == edited
+    removed = config.undo(edited + "\n")
+    assert removed is not None
+    assert {section: {}, **read(removed)} == had
 
 
 @pytest.mark.parametrize(
-    ("edit", "text"),
+    ("host", "text"),
     [
-        (set_json, "[]"),
-        (set_json, '{"a": '),
-        (set_json, '{"mcpServers": []}'),
-        (set_json, "{'a': 1}"),
-        (set_toml, "= 1"),
-        (set_toml, "mcp_servers = { wellkept = { command = 'x' } }"),
-        (set_toml, "mcp_servers.wellkept.command = 'x'"),
+        (Host.CURSOR, "[]"),
+        (Host.CURSOR, '{"a": '),
+        (Host.CURSOR, '{"mcpServers": []}'),
+        (Host.CURSOR, '{"mcpServers": {}} // mine'),
+        (Host.CODEX, "= 1"),
+        (Host.CODEX, "mcp_servers = { wellkept = { command = 'x' } }"),
+        (Host.CODEX, "mcp_servers.wellkept.command = 'x'"),
+        (Host.CODEX, '[a]\nb = """\n[mcp_servers.wellkept]\n"""\n'),
     ],
 )
-def test_a_file_in_another_form_is_left_alone(edit: Any, text: str) -> None:
-    with pytest.raises(Invalid):
-        edit(text, "mcp_servers" if edit is set_toml else "mcpServers", "wellkept", ENTRY)
+def test_a_file_in_another_form_is_left_alone(home: Path, host: Host, text: str) -> None:
+    with pytest.raises(Invalid, match=r"was not changed: it .*\. Edit it yourself; the entry is: "):
+        HostConfig(host, [], is_project=False).install(text)
+
+
+@pytest.mark.parametrize(("host", "scope"), [("claude", "--scope user "), ("codex", "")])
+def test_a_host_that_can_add_a_server_does_so_itself(home: Path, host: str, scope: str) -> None:
+    (home / "bin").mkdir()
+    (home / "bin" / host).write_text(HOST_PROGRAM)
+    (home / "bin" / host).chmod(0o755)
+    command = " ".join([*hosts.find_program(), "mcp", "--agent", "atlas"])
+    added, removed = f"mcp add {scope}wellkept -- {command}", f"mcp remove {scope}wellkept"
+
+    assert added in run(host, "--agent", "atlas", "--dry-run").output.replace("\n", "")
+    assert not (home / "calls").exists()
+    assert run(host, "--agent", "atlas").exit_code == 1
+    assert run(host, "--agent", "atlas", "--yes").exit_code == 0
+    assert (home / "calls").read_text().splitlines() == [added]
+    assert not (home / FILES[host]).exists()
+    entry = '[mcp_servers.wellkept]\ncommand = "x"\n' if host == "codex" else '{"mcpServers": {"wellkept": {}}}'
+    (home / FILES[host]).parent.mkdir(exist_ok=True)
+    (home / FILES[host]).write_text(entry)
+    assert run(host, "--agent", "atlas", "--yes").exit_code == 0
+    assert run(host, "--undo", "--yes").exit_code == 0
+    assert (home / "calls").read_text().splitlines() == [added, removed, added, removed]
+    (home / "fail").touch()
+    refused = run(host, "--yes")
+    assert refused.exit_code == 1
+    assert "mcp remove failed: no rights" in " ".join(refused.output.split())
 
 
 def test_the_file_is_shown_backed_up_and_restored(home: Path) -> None:
     path = home / ".cursor" / "mcp.json"
     path.parent.mkdir()
-    before = '{\n    "mcpServers": {"other": {"command": "x"}} // mine\n}\n'
+    before = '{\n    "mcpServers": {"other": {"command": "x"}}\n}\n'
     path.write_text(before)
     path.chmod(0o640)
 
@@ -213,7 +217,7 @@ def test_a_broken_file_is_not_touched(home: Path) -> None:
     refused = run("claude", "--yes")
 
     assert refused.exit_code == 1
-    assert "was not changed: it is not a JSON object. Edit it yourself" in " ".join(refused.output.split())
+    assert "was not changed: it is not plain JSON. Edit it yourself" in " ".join(refused.output.split())
     assert (home / ".claude.json").read_text() == '{"a": '
 
 

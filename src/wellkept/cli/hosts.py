@@ -1,19 +1,22 @@
-"""Registration of the MCP server in the configuration files of agent hosts."""
+"""Registration of the MCP server in agent hosts: by the host's own program where it is installed, else in its file."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import os
+import re
+import shutil
 import stat
+import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from wellkept.cli.config_edits import parse_json, parse_toml, remove_json, remove_toml, set_json, set_toml
 from wellkept.errors import Invalid
 from wellkept.model import Json
 from wellkept.settings import foreign_folder, masked
@@ -21,6 +24,8 @@ from wellkept.settings import foreign_folder, masked
 NAME = "wellkept"
 BACKUP = ".wellkept-backup"
 """Ending of the copy of a file from before it was changed."""
+
+PROGRAM_SECONDS = 60
 
 
 class Host(StrEnum):
@@ -93,14 +98,37 @@ class HostConfig:
         command, *first = ["wellkept"] if is_project else find_program()
         stdio = {"type": "stdio"} if self._file.has_type else {}
         self.entry: Json = {**stdio, "command": command, "args": [*first, "mcp", *arguments]}
+        scope = ["--scope", "project" if is_project else "user"] if host is Host.CLAUDE else []
+        # Codex writes to the file of its user only.
+        found = shutil.which(host) if host is Host.CLAUDE or (host is Host.CODEX and not is_project) else None
+        words = [NAME, "--", command, *first, "mcp", *arguments]
+        self._add = [found, "mcp", "add", *scope, *words] if found else []
+        self._remove = [found, "mcp", "remove", *scope, NAME] if found else []
+
+    def list_commands(self, *, is_undo: bool) -> list[list[str]]:
+        """Return the commands of the host's own program that do it; empty if it has none or is not installed."""
+        if not self._add:
+            return []
+        before = [self._remove] if self._has_entry(read_text(self.path) or "") else []
+        return before if is_undo else [*before, self._add]
+
+    def run(self, command: Sequence[str]) -> None:
+        """Run a command of the host's own program. Raises: Invalid."""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Invalid(f"{command[0]} cannot be run: {error}.") from error
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().rpartition("\n")[2]
+            raise Invalid(f"{' '.join(command[:3])} failed: {said or f'exit code {done.returncode}'}")
 
     def render(self) -> str:
         """Return the entry as it is written to an empty file."""
-        return self._set("")
+        return self._set("", self.entry)
 
     def install(self, text: str) -> str:
         """Return the text of the file with the entry. Raises: Invalid."""
-        return self._edit(lambda: self._set(text))
+        return self._edit(text, self.entry)
 
     def undo(self, text: str) -> str | None:
         """Return the text without the entry: the backup if nothing else has changed; None to delete the file.
@@ -108,10 +136,9 @@ class HostConfig:
         Raises: Invalid.
         """
         backup = read_text(self.backup_path)
-        if text == self._set(backup or ""):
+        if text == self._edit(backup or "", self.entry):
             return backup
-        remove = remove_toml if self._file.is_toml else remove_json
-        return self._edit(lambda: remove(text, self._file.section, NAME))
+        return self._edit(text, None)
 
     @property
     def backup_path(self) -> Path:
@@ -143,19 +170,67 @@ class HostConfig:
         return list(difflib.unified_diff(before, after, path, path, lineterm="", n=2))
 
     def _has_entry(self, text: str) -> bool:
-        parsed = (parse_toml if self._file.is_toml else parse_json)(text) if text.strip() else {}
-        return NAME in parsed.get(self._file.section, {})
-
-    def _set(self, text: str) -> str:
-        edit = set_toml if self._file.is_toml else set_json
-        return edit(text, self._file.section, NAME, self.entry)
-
-    def _edit(self, edit: Callable[[], str]) -> str:
         try:
-            return edit()
+            return NAME in self._parse(text)[self._file.section]
+        except (Invalid, KeyError, TypeError):
+            return False
+
+    def _parse(self, text: str) -> Json:
+        """Raises: Invalid."""
+        text = text.removeprefix("\ufeff")
+        try:
+            parsed = tomllib.loads(text) if self._file.is_toml else json.loads(text or "{}")
+        except ValueError as error:
+            raise Invalid(f"it is not plain {'TOML' if self._file.is_toml else 'JSON'}") from error
+        if not isinstance(parsed, dict) or not isinstance(parsed.get(self._file.section, {}), dict):
+            raise Invalid(f"it is not an object with {self._file.section}")
+        return parsed
+
+    def _edit(self, text: str, entry: Json | None) -> str:
+        """Return a text with the entry, or without if it is None. Raises: Invalid."""
+        try:
+            return self._set(text, entry)
         except Invalid as error:
             advice = f"Edit it yourself; the entry is: {json.dumps({NAME: self.entry})}"
             raise Invalid(f"{self.path} was not changed: {error}. {advice}") from error
+
+    def _set(self, text: str, entry: Json | None) -> str:
+        parsed, section = self._parse(text), self._file.section
+        servers = {**parsed.get(section, {})}
+        old = servers.pop(NAME, {})
+        # Other fields of the entry, such as its environment, stay.
+        wanted = None if entry is None else {**old, **entry}
+        if wanted == (old or None):
+            return text
+        whole = {**parsed, section: servers if wanted is None else {**servers, NAME: wanted}}
+        if self._file.is_toml:
+            return _set_table(text, section, wanted, whole)
+        indent = re.search(r'\n([ \t]+)"', text)
+        return json.dumps(whole, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
+
+
+def _set_table(text: str, section: str, entry: Json | None, whole: Json) -> str:
+    """Replace the table of wellkept in TOML, and keep everything else as it is. Raises: Invalid."""
+    header = rf"^[ \t]*\[\s*{section}\s*\.\s*[\"']?{NAME}[\"']?\s*(?:\.[^\]]*)?\]"
+    # A table ends at the next one, which the comments above it belong to.
+    rest = re.sub(rf"{header}(?:.*\n?)(?:(?!(?:[ \t]*#.*\n|\s*\n)*[ \t]*\[).*\n?)*", "", text, flags=re.MULTILINE)
+    if entry is not None:
+        rows = "".join(f"{key} = {_render_toml(value)}\n" for key, value in entry.items())
+        rest = f"{rest.rstrip()}\n\n[{section}.{NAME}]\n{rows}".lstrip("\n")
+    try:
+        is_same = {section: {}, **tomllib.loads(rest)} == whole
+    except ValueError:
+        is_same = False
+    if not is_same:
+        raise Invalid("it has a form that cannot be edited safely")
+    return rest
+
+
+def _render_toml(value: object) -> str:
+    """Render a value. TOML shares the strings, numbers and lists of JSON."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_render_toml(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def find_program() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -107,19 +108,26 @@ def _install(
     if is_print:
         run.show(_render_change(config, False, config.render().splitlines()))
         return
+    commands = config.list_commands(is_undo=is_undo)
     old = read_text(config.path)
-    new = (None if old is None else config.undo(old)) if is_undo else config.install(old or "")
-    diff = config.diff(old, new)
-    if is_dry or old == new:
-        run.show(_render_change(config, False, diff or [f"{config.path} needs no change."]))
+    if commands:
+        new, change = old, [shlex.join(each) for each in commands]
+    else:
+        new = (None if old is None else config.undo(old)) if is_undo else config.install(old or "")
+        change = config.diff(old, new)
+    if is_dry or not change:
+        run.show(_render_change(config, False, change or [f"{config.path} needs no change."]))
         return
     if not is_sure:
         if not run.has_terminal:
             raise Invalid(NOT_ASKED)
-        run.show(_render_change(config, False, diff))
-        if not click.confirm(f"Write {config.path}?", err=True):
+        run.show(_render_change(config, False, change))
+        if not click.confirm("Run this?" if commands else f"Write {config.path}?", err=True):
             raise Invalid("Nothing was written.")
-    config.write(old, new, has_backup=not is_undo)
+    for each in commands:
+        config.run(each)
+    if not commands:
+        config.write(old, new, has_backup=not is_undo)
     run.show(_render_change(config, True, [f"Changed {config.path}; restart the host to use it."]))
 
 
