@@ -50,16 +50,16 @@ def read_json(tenant: str, key: str, text: StoredText, part: PartRequest) -> Det
     ('$.items[0].name', '$[0]', '$.items', '$..name', '')
     """
     assert part.json_path is not None
+    _refuse_long(text.chars, MAX_JSON_CHARS, "characters")
     if len(part.json_path) > MAX_PATH_CHARS:
         raise Invalid(f"A JSON path has at most {MAX_PATH_CHARS} characters.")
-    _refuse_long(text.chars, MAX_JSON_CHARS, "characters")
     parts = sum(count_json_parts(text.chunk(position)) for position in range(text.chunks))
     _refuse_long(parts, MAX_JSON_PARTS, "brackets and commas")
     # The library takes time to import.
-    find_values = import_module("wellkept.details.json_query").find_values
+    compile_path = import_module("wellkept.details.json_query").compile_path
+    find_values = compile_path(_from_root(part.json_path), most_steps=SPARE_STEPS + parts)
     with _room_for(tenant, parts):
-        found = find_values(_from_root(part.json_path), _parse(text), most_steps=SPARE_STEPS + parts)
-        values = list(islice(found, MAX_VALUES))
+        values = list(islice(find_values(_parse(text)), MAX_VALUES))
         answer, is_whole = _write(values, min(part.offset + part.limit + LOOKAHEAD_CHARS, MAX_ANSWER_CHARS))
     content = answer[part.offset : part.offset + part.limit]
     stop = part.offset + len(content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import re2
@@ -17,8 +17,8 @@ STEPS_BETWEEN_CHECKS = 64
 TOO_MANY_STEPS = "The JSON path visits too many values of this text; name what you want, with fewer * and .."
 
 
-def find_values(path: str, document: Any, *, most_steps: int) -> Iterator[Any]:
-    """Yield the values that a path selects. Raises: Invalid, Cancelled, TimedOut."""
+def compile_path(path: str, *, most_steps: int) -> Callable[[Any], Iterator[Any]]:
+    """Return a function that yields the values a path selects in a document. Both raise Invalid."""
     try:
         query = _Environment(most_steps).compile(path)
     # The library's message names internal tokens, and fails for an empty path.
@@ -27,12 +27,16 @@ def find_values(path: str, document: Any, *, most_steps: int) -> Iterator[Any]:
         raise Invalid(f"{path[:80]!r} is not a JSON path{place}; write one like $.items[0].name.") from error
     except RecursionError as error:
         raise Invalid("The JSON path is nested too deeply.") from error
-    try:
-        for match in query.finditer(document):
-            yield match.obj
-    except (JSONPathError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise Invalid(f"The JSON path cannot be evaluated ({reason}).") from error
+
+    def find_values(document: Any) -> Iterator[Any]:
+        try:
+            for match in query.finditer(document):
+                yield match.obj
+        except (JSONPathError, RecursionError) as error:
+            reason = str(error).partition("\n")[0]
+            raise Invalid(f"The JSON path cannot be evaluated ({reason}).") from error
+
+    return find_values
 
 
 class _Pattern(Match):
