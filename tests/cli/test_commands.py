@@ -14,7 +14,7 @@ from tests.cli.program import Program
 from tests.postgres_server import PostgresServer
 from tests.providers.test_openai_embedder import Endpoint, status, vectors
 from wellkept import Settings, Wellkept
-from wellkept.cli.commands.doctor import _engine_checks
+from wellkept.cli.commands.doctor import _sqlite_checks
 from wellkept.testing.fake_model import ModelHandler
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -226,7 +226,7 @@ def test_doctor_notices_a_file_that_cannot_be_written(tmp_path: Path, monkeypatc
     Wellkept(path).close()
     monkeypatch.setattr(os, "access", lambda asked, rights: str(asked) != str(path))  # root may do everything
 
-    found = {check.name: check for check in _engine_checks(Settings(url=f"sqlite:///{path}"))}
+    found = {check.name: check for check in _sqlite_checks(Settings(url=f"sqlite:///{path}"))}
 
     assert not found["file"].is_ok
     assert str(path) in found["file"].says
