@@ -67,7 +67,7 @@ _PARTS = (
     re.compile(rf"\n(?=[ \t>|]*(?:[-*+•–]|\d{{1,3}}[.)])\s)|(?:[-*+•–]\s*)?{_LABEL}"),
     re.compile(r"\n|(?<=[.!?])\s"),
 )
-"""Where a text is divided: at its lines, at items that may be wrapped, at its sentences."""
+"""Borders of the parts of a text: its lines, its items, which may be wrapped, and its sentences."""
 
 
 def list_echo_hashes(text: str) -> Sequence[frozenset[str]]:
