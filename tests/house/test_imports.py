@@ -210,7 +210,7 @@ PAUSES = {
     "wellkept.upkeep.embedder_calls": "embeds for a recall no longer than allowed",
     "wellkept.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "wellkept.client.connection": "waits before it tries again",
-    "wellkept.cli.process": "says how long a command took",
+    "wellkept.cli.commands.capture": "says how long a command took",
     "wellkept.knowledge.readers.pdf": "gives up on a document that takes too long",
     "wellkept.server.http.buckets": "refills a bucket by the time that has passed",
     "wellkept.server.http.shared_limits": "asks a bucket that was empty again after a moment",

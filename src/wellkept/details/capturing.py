@@ -12,7 +12,7 @@ import inspect
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
@@ -49,23 +49,8 @@ def captured(
     """
 
     def decorate(function: F) -> F:
-        name = source or getattr(function, "__name__", "")
-        capturer = _Capturer(memory, source=name, type=type, session_id=session_id)
-        if inspect.iscoroutinefunction(function):
-
-            @wraps(function)
-            async def awaited(*args: Any, **kwargs: Any) -> Any:
-                return await capturer.call_async(await function(*args, **kwargs))
-
-            return awaited  # type: ignore[return-value]
-
-        capturer.check_plain()
-
-        @wraps(function)
-        def plain(*args: Any, **kwargs: Any) -> Any:
-            return capturer(function(*args, **kwargs))
-
-        return plain  # type: ignore[return-value]
+        capturer = _Capturer(memory, source or getattr(function, "__name__", ""), type, session_id)
+        return _wrap(function, memory, lambda given: capturer)
 
     return decorate
 
@@ -80,61 +65,69 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
     Raises: Invalid as `captured`.
     """
 
-    def capturer(name: object) -> _Capturer:
-        return _Capturer(memory, source=str(name), type=type, session_id=session_id)
+    def choose(given: Sequence[Any]) -> _Capturer | None:
+        return None if given[0] in catalog.TOOLS else _Capturer(memory, str(given[0]), type, session_id)
 
-    if inspect.iscoroutinefunction(call):
+    return _wrap(call, memory, choose)
 
-        @wraps(call)
-        async def awaited(name: str, *args: Any, **kwargs: Any) -> Any:
-            answer = await call(name, *args, **kwargs)
-            return answer if name in catalog.TOOLS else await capturer(name).call_async(answer)
+
+def _wrap(function: F, memory: Any, choose: Callable[[Sequence[Any]], _Capturer | None]) -> F:
+    """Wrap a function so that its answers are captured by what `choose` returns for its arguments. Raises: Invalid."""
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            answer = await function(*args, **kwargs)
+            return (
+                answer
+                if (capturer := choose((*args, kwargs.get("name")))) is None
+                else await capturer.call_async(answer)
+            )
 
         return awaited  # type: ignore[return-value]
 
-    capturer("").check_plain()
+    if hasattr(memory, "capture") and inspect.iscoroutinefunction(memory.capture):
+        raise Invalid("A plain function cannot await an async memory; make the tool async, or use Wellkept.")
 
-    @wraps(call)
-    def plain(name: str, *args: Any, **kwargs: Any) -> Any:
-        answer = call(name, *args, **kwargs)
-        return answer if name in catalog.TOOLS else capturer(name)(answer)
+    @wraps(function)
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        answer = function(*args, **kwargs)
+        return answer if (capturer := choose((*args, kwargs.get("name")))) is None else capturer(answer)
 
     return plain  # type: ignore[return-value]
 
 
+@dataclass(frozen=True, slots=True)
 class _Capturer:
     """Captures the answers of one tool."""
 
-    def __init__(self, memory: Any, *, source: str, type: str, session_id: str | None) -> None:
-        self._memory = memory
-        self._options = {"source": source, "type": type, "session_id": session_id}
-
-    def check_plain(self) -> None:
-        if hasattr(self._memory, "capture") and inspect.iscoroutinefunction(self._memory.capture):
-            raise Invalid("A plain function cannot await an async memory; make the tool async, or use Wellkept.")
+    memory: Any
+    source: str
+    type: str
+    session_id: str | None
 
     def __call__(self, answer: Any) -> Any:
-        memory, kept = self._resolve_memory(), {}
+        capture, kept = self._find_memory().capture, {}
         for text in _extract_texts(answer):
             try:
-                kept[text] = memory.capture(text, **self._options)
+                kept[text] = capture(text, source=self.source, type=self.type, session_id=self.session_id)
             except StoreError as error:
-                log.warning(NOT_STORED, self._options["source"], error)
+                log.warning(NOT_STORED, self.source, error)
         return _replace_texts(answer, kept)
 
     async def call_async(self, answer: Any) -> Any:
-        memory, kept = self._resolve_memory(), {}
-        if not inspect.iscoroutinefunction(memory.capture):
+        capture, kept = self._find_memory().capture, {}
+        if not inspect.iscoroutinefunction(capture):
             return await import_module("asyncio").to_thread(self, answer)
         for text in _extract_texts(answer):
             try:
-                kept[text] = await memory.capture(text, **self._options)
+                kept[text] = await capture(text, source=self.source, type=self.type, session_id=self.session_id)
             except StoreError as error:
-                log.warning(NOT_STORED, self._options["source"], error)
+                log.warning(NOT_STORED, self.source, error)
         return _replace_texts(answer, kept)
 
-    def _resolve_memory(self) -> Any:
-        return self._memory if hasattr(self._memory, "capture") else self._memory()
+    def _find_memory(self) -> Any:
+        return self.memory if hasattr(self.memory, "capture") else self.memory()
 
 
 def _extract_texts(answer: Any) -> list[str]:
@@ -157,7 +150,11 @@ def _replace_texts(answer: Any, kept: Mapping[str, str]) -> Any:
     if parts is None:
         return next(iter(changed.values()))
     new = [_set_text(part, changed[text]) if (text := _get_text(part)) in changed else part for part in parts]
-    return new if isinstance(answer, list) else _copy_with(answer, content=new, **_clear_copies(answer))
+    if isinstance(answer, list):
+        return new
+    # MCP's structured copy of the text is as long as the text was.
+    copies = [name for name in ("structuredContent", "structured_content") if _get(answer, name) is not None]
+    return _copy_with(answer, content=new, **dict.fromkeys(copies))
 
 
 def _get_parts(answer: Any) -> Sequence[Any] | None:
@@ -178,11 +175,6 @@ def _set_text(part: Any, text: str) -> Any:
     return _copy_with(part, text=text)
 
 
-def _clear_copies(answer: Any) -> dict[str, None]:
-    """Return the fields that clear MCP's structured copy of the text: it is as long as the text was."""
-    return {name: None for name in ("structuredContent", "structured_content") if _get(answer, name) is not None}
-
-
 def _copy_with(record: Any, **fields: Any) -> Any:
     if isinstance(record, Mapping):
         return {**record, **fields}
@@ -199,9 +191,8 @@ def _encode_json(value: Any) -> str | None:
         return None
     if hasattr(value, "model_dump_json"):
         return str(value.model_dump_json())
-    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     try:
-        return json.dumps(plain, ensure_ascii=False, default=_encode_value)
+        return json.dumps(value, ensure_ascii=False, default=_encode_value)
     except (TypeError, ValueError, RecursionError):
         return None
 
