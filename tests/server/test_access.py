@@ -21,8 +21,7 @@ from wellkept.access.rules_keys import is_allowed
 from wellkept.api.wellkept import Wellkept
 from wellkept.model import KeyScope
 from wellkept.server import app
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import Route, RouteTable
+from wellkept.server.http.routing import Route, Router, RouteTable
 from wellkept.settings import Settings
 
 SETTINGS = {"tenant": "settings"}

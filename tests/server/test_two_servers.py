@@ -15,7 +15,7 @@ import psycopg
 from tests.server.live import client_of, serving
 from tests.waiting import eventually
 from wellkept.api.wellkept import Wellkept
-from wellkept.server.http import shared_limits
+from wellkept.server.http import buckets
 from wellkept.settings import Settings
 
 SLOW = 0.001
@@ -47,7 +47,7 @@ def test_a_large_limit_is_exceeded_by_the_share_of_each_at_most(postgres_url: st
     burst = 200
     with two_servers(postgres_url, rate_limit=SLOW, rate_burst=burst) as (_, clients, _key):
         found = ask_in_turn(clients, 2 * burst)
-        assert burst - shared_limits.SHARE * burst <= found[200] <= burst + 2 * shared_limits.SHARE * burst
+        assert burst - buckets.SHARE * burst <= found[200] <= burst + 2 * buckets.SHARE * burst
 
 
 def test_requests_below_the_share_ask_the_database_for_no_tokens(postgres_url: str) -> None:

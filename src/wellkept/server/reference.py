@@ -16,8 +16,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import PUBLIC
+from wellkept.server.http.routing import PUBLIC, Router
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wellkept.server.console.logins import PATH
 from wellkept.server.console.pages import render
 from wellkept.server.http.errors import error_response
-from wellkept.server.http.requests import header
+from wellkept.server.http.routing import header
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'self'; script-src 'self'; object-src 'none'; base-uri 'none'; "

@@ -26,7 +26,7 @@ from wellkept.model import KeyScope, Kind, Memory, MemoryVersion, Origin, Outcom
 from wellkept.server.console.charts import describe_bytes
 from wellkept.server.console.logins import PATH
 from wellkept.server.http.auth import Access
-from wellkept.server.http.routes import Router
+from wellkept.server.http.routing import Router
 
 T = TypeVar("T")
 PAGE_BYTES = 60_000

@@ -22,8 +22,8 @@ from starlette.types import Scope
 from wellkept.api.wellkept import Wellkept
 from wellkept.errors import Invalid, Unauthorized
 from wellkept.model import ApiKey
+from wellkept.server.http.buckets import SharedBuckets
 from wellkept.server.http.metrics import Metrics
-from wellkept.server.http.shared_limits import SharedBuckets
 
 MAX_SUSPECTS = 8
 """Concurrent look-ups of unknown keys for addresses that have sent too many wrong ones."""

@@ -32,11 +32,20 @@ from wellkept.model import ApiKey, KeyScope, Origin
 from wellkept.program import FORMER_NAME
 from wellkept.server.console.logins import COOKIE
 from wellkept.server.http.addresses import KeyCheck
+from wellkept.server.http.buckets import SharedBuckets
 from wellkept.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
 from wellkept.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
-from wellkept.server.http.requests import USER, USER_HEADER, header, parse_query
-from wellkept.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
-from wellkept.server.http.shared_limits import SharedBuckets
+from wellkept.server.http.routing import (
+    UNKNOWN,
+    UNLISTED,
+    USER,
+    USER_HEADER,
+    Route,
+    RouteTable,
+    header,
+    is_console,
+    parse_query,
+)
 from wellkept.server.threads import Threads
 
 NO_KEY = "This route requires a key; send the header Authorization: Bearer <key>."

@@ -21,8 +21,8 @@ from wellkept.errors import RequestInProgress, WellkeptError
 from wellkept.model.stored import Claim, KeptAnswer
 from wellkept.server.http.auth import Access
 from wellkept.server.http.errors import client_left, error_response, http_refusal, refusal
-from wellkept.server.http.requests import IDEMPOTENCY_KEY, USER_HEADER, header, read_body
-from wellkept.server.http.routing import is_console
+from wellkept.server.http.requests import IDEMPOTENCY_KEY
+from wellkept.server.http.routing import USER_HEADER, header, is_console, read_body
 from wellkept.server.mcp.mounting import PATH as MCP
 from wellkept.server.rest.agent_runs import EVENT_STREAM
 from wellkept.server.threads import Threads

@@ -9,7 +9,7 @@ leaves the queue when its answer starts.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import partial
 
@@ -21,8 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wellkept.deadline import DEADLINE
 from wellkept.language.json_values import has_too_many_values
 from wellkept.server.http.errors import error_response
-from wellkept.server.http.requests import has_body, header
-from wellkept.server.http.routing import LONG_JOBS
+from wellkept.server.http.routing import FILE_ROUTES, LONG_JOBS, has_body, header
 from wellkept.server.threads import BodyReader
 
 RETRY_AFTER = 1
@@ -46,9 +45,6 @@ NO_KEY_HOLDER = ""
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
-FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
-"""Routes that write the body to disk as it arrives. It may be large and slow as long as data keeps arriving."""
-
 MAX_FORM_BYTES = 2 * 1024 * 1024
 """Limit for percent-encoded forms, as the console sends: decoding them is slow. A field may have 1 MiB."""
 
@@ -303,72 +299,59 @@ class LongJobQueue:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._queues: dict[tuple[str, str], _Queue] = {}
+        self._queues: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: Counter[tuple[str, str]] = Counter()  # or running
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = _find_kind(scope) if scope["type"] == "http" else None
-        access = scope["state"]["access"] if kind is not None else None
+        kind = access = None
+        if scope["type"] == "http":
+            method = "GET" if scope["method"] in SAFE_METHODS else scope["method"]
+            kind = LONG_JOBS.get(f"{method} {scope['state']['route'].path}")
+            access = scope["state"]["access"]
         if kind is None or access is None:
             await self._app(scope, receive, send)
             return
         name = (kind, access.tenant)
-        queue = self._queues.setdefault(name, _Queue())
-        if queue.waiting >= MAX_WAITING:
+        if self._waiting[name] >= MAX_WAITING:
             refusal = error_response(429, QUEUE_FULL, "rate_limited", headers={"Retry-After": str(JOB_RETRY_AFTER)})
             await refusal(scope, receive, send)
             return
-        slot = _Slot(queue)
-        queue.waiting += 1
-        try:
-            await self._run(scope, receive, send, slot)
-        finally:
-            slot.end()
-            queue.waiting -= 1
-            if not queue.waiting:
-                self._queues.pop(name, None)
+        turn = _Turn(self._queues[name])
+        self._waiting[name] += 1
 
-    async def _run(self, scope: Scope, receive: Receive, send: Send, slot: _Slot) -> None:
         async def receive_queued() -> Message:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body"):
-                await slot.begin()
+                await turn.begin()
             return message
 
         async def send_outside(message: Message) -> None:
-            slot.end()
+            turn.end()
             await send(message)
 
-        # Without a body the application may never call receive.
-        if scope["method"] in SAFE_METHODS or not has_body(scope):
-            await slot.begin()
-        await self._app(scope, receive_queued, send_outside)
+        try:
+            # Without a body the application may never call receive.
+            if scope["method"] in SAFE_METHODS or not has_body(scope):
+                await turn.begin()
+            await self._app(scope, receive_queued, send_outside)
+        finally:
+            turn.end()
+            self._waiting[name] -= 1
+            if not self._waiting[name]:
+                del self._waiting[name], self._queues[name]
 
 
-def _find_kind(scope: Scope) -> str | None:
-    method = "GET" if scope["method"] in SAFE_METHODS else scope["method"]
-    return LONG_JOBS.get(f"{method} {scope['state']['route'].path}")
+class _Turn:
+    """Turn of one request in its queue."""
 
-
-class _Queue:
-    """Long requests of one kind and tenant."""
-
-    def __init__(self) -> None:
-        self.waiting = 0
-        self.lock = asyncio.Lock()
-
-
-class _Slot:
-    """Place of one request in its queue."""
-
-    def __init__(self, queue: _Queue) -> None:
-        self._lock = queue.lock
-        self._is_held = False
-        self._is_over = False
+    def __init__(self, queue: asyncio.Lock) -> None:
+        self._queue = queue
+        self._is_held = self._is_over = False
 
     async def begin(self) -> None:
         """Wait until the requests before this one are done, and restart the deadline."""
         if not self._is_held and not self._is_over:
-            await self._lock.acquire()
+            await self._queue.acquire()
             self._is_held = True
             deadline = DEADLINE.get()
             if deadline is not None:
@@ -378,4 +361,4 @@ class _Slot:
         self._is_over = True
         if self._is_held:
             self._is_held = False
-            self._lock.release()
+            self._queue.release()

@@ -8,8 +8,9 @@ and are merged over worker processes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -34,7 +35,7 @@ EMBEDDER = "embedder"
 VERBS, OUTCOMES = ("recall", "context"), ("found", "empty")
 STEPS = ("fold", "drop", "reference")
 ACTIONS = ("reject", "redact", "flag")
-INDEX_OUTCOMES = ("hit", "extended", "compared", "loaded", "database", "evicted")
+INDEX_OUTCOMES = ("hit", "extended", "compared", "loaded", "database")
 
 
 class Metrics(Meter):
@@ -44,21 +45,15 @@ class Metrics(Meter):
         """Create the metrics; those of worker processes that name the same folder `shared` are merged."""
         self._shared = shared
         self.registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "wellkept_requests", "Requests answered.", ["method", "route", "status"], registry=registry
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        self.requests = counter("wellkept_requests", "Requests answered.", ["method", "route", "status"])
+        self.seconds = histogram(
+            "wellkept_request_seconds", "How long answers took.", ["method", "route"], buckets=BUCKETS
         )
-        self.seconds = Histogram(
-            "wellkept_request_seconds",
-            "How long answers took.",
-            ["method", "route"],
-            buckets=BUCKETS,
-            registry=registry,
-        )
-        self.refused = Counter(
+        self.refused = counter(
             "wellkept_refused",
             "Requests refused because there were too many: of one key, in all, after wrong keys, or connections.",
             ["why"],
-            registry=registry,
         )
         self.under_way = Gauge(
             "wellkept_requests_under_way",
@@ -66,11 +61,11 @@ class Metrics(Meter):
             registry=registry,
             multiprocess_mode="livesum",
         )
-        self.failed_keys = Counter("wellkept_failed_keys", "Keys and logins that opened nothing.", registry=registry)
+        self.failed_keys = counter("wellkept_failed_keys", "Keys and logins that opened nothing.")
         for why in ("rate", "load", "failures", "connections"):
             self.refused.labels(why)
-        self._add_recall_metrics()
-        self._add_prompt_metrics()
+        self._add_recall_metrics(counter, histogram)
+        self._add_prompt_metrics(counter, histogram)
         self._store = _StoreGauges(wellkept)
         self._background = _BackgroundMetrics(wellkept, registry)
 
@@ -95,58 +90,37 @@ class Metrics(Meter):
         registry.register(self._store)
         return generate_latest(registry)
 
-    def _add_recall_metrics(self) -> None:
-        registry, sources = self.registry, [*(each.value for each in Source), EMBEDDER]
-        recalls = Counter(
-            "wellkept_recalls", "Recalls, by verb and by what they found.", ["verb", "outcome"], registry=registry
-        )
+    def _add_recall_metrics(self, counter: Callable[..., Counter], histogram: Callable[..., Histogram]) -> None:
+        sources = [*(each.value for each in Source), EMBEDDER]
+        recalls = counter("wellkept_recalls", "Recalls, by verb and by what they found.", ["verb", "outcome"])
         # Children are made once: looking one up takes longer than counting, and a scrape shows those that are 0.
         self._recalls = {(verb, outcome): recalls.labels(verb, outcome) for verb in VERBS for outcome in OUTCOMES}
-        seconds = Histogram(
-            "wellkept_recall_source_seconds",
-            "Time a recall spent on a source.",
-            ["source"],
-            buckets=BUCKETS,
-            registry=registry,
+        seconds = histogram(
+            "wellkept_recall_source_seconds", "Time a recall spent on a source.", ["source"], buckets=BUCKETS
         )
         self._source_seconds = {name: seconds.labels(name) for name in sources}
-        unanswered = Counter(
+        unanswered = counter(
             "wellkept_recall_unanswered",
             "Sources that failed or did not answer in time, so that a recall went on without them.",
             ["source"],
-            registry=registry,
         )
         self._unanswered = {name: unanswered.labels(name) for name in sources}
-        lookups = Counter(
+        lookups = counter(
             "wellkept_index_lookups",
             "Searches of an index in memory as it was, with rows added or compared with the store; indexes loaded; and "
             "searches in the database.",
             ["outcome"],
-            registry=registry,
         )
-        self._lookups = {name: lookups.labels(name) for name in INDEX_OUTCOMES if name != "evicted"}
-        self._lookups["evicted"] = Counter(
-            "wellkept_index_evictions", "Search indexes dropped to stay within index_cache_mb.", registry=registry
-        )
+        evicted = counter("wellkept_index_evictions", "Search indexes dropped to stay within index_cache_mb.")
+        self._lookups = {name: lookups.labels(name) for name in INDEX_OUTCOMES} | {"evicted": evicted}
 
-    def _add_prompt_metrics(self) -> None:
-        registry = self.registry
-        self._prompt_tokens = Histogram(
-            "wellkept_prompt_tokens", "Tokens of assembled prompts.", buckets=TOKEN_BUCKETS, registry=registry
-        )
-        self._removed = Counter(
-            "wellkept_prompt_tokens_removed", "Tokens taken out of prompts to fit the budget.", registry=registry
-        )
-        self._truncated = Counter(
-            "wellkept_prompts_truncated", "Prompts that had to be shortened to fit the budget.", registry=registry
-        )
-        truncations = Counter(
-            "wellkept_prompt_truncations", "Steps that shortened prompts.", ["step"], registry=registry
-        )
+    def _add_prompt_metrics(self, counter: Callable[..., Counter], histogram: Callable[..., Histogram]) -> None:
+        self._prompt_tokens = histogram("wellkept_prompt_tokens", "Tokens of assembled prompts.", buckets=TOKEN_BUCKETS)
+        self._removed = counter("wellkept_prompt_tokens_removed", "Tokens taken out of prompts to fit the budget.")
+        self._truncated = counter("wellkept_prompts_truncated", "Prompts that had to be shortened to fit the budget.")
+        truncations = counter("wellkept_prompt_truncations", "Steps that shortened prompts.", ["step"])
         self._truncations = {step: truncations.labels(step) for step in STEPS}
-        secrets = Counter(
-            "wellkept_secrets", "Texts that seemed to hold a secret, by what was done.", ["action"], registry=registry
-        )
+        secrets = counter("wellkept_secrets", "Texts that seemed to hold a secret, by what was done.", ["action"])
         self._secrets = {action: secrets.labels(action) for action in ACTIONS}
 
     def count_recall(self, verb: str, *, is_empty: bool) -> None:

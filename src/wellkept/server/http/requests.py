@@ -16,17 +16,16 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import prometheus_client
-from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.meter import METER
 from wellkept.server.http.errors import METHODS, error_response
 from wellkept.server.http.metrics import Metrics
-from wellkept.server.http.routing import UNKNOWN, is_console
+from wellkept.server.http.routing import UNKNOWN, has_body, has_json, header, is_console
 from wellkept.server.threads import THREADS, Threads
 from wellkept.settings import Settings
 
@@ -57,54 +56,6 @@ def add_protection(headers: Headers) -> list[tuple[bytes, bytes]]:
     existing = list(headers)
     names = {name.lower() for name, _ in existing}
     return existing + [each for each in PROTECTION if each[0] not in names]
-
-
-USER_HEADER, USER = b"x-wellkept-user", "user"
-"""Header and query parameter that name the end user a request acts for."""
-
-
-def parse_query(scope: Scope) -> list[tuple[str, str]]:
-    """Return the names and values of the query parameters."""
-    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-
-
-def header(scope: Scope, name: bytes) -> str | None:
-    """Return the first header of this name (lower case).
-
-    >>> header({"headers": [(b"host", b"localhost:8077")]}, b"host")
-    'localhost:8077'
-    """
-    for each, value in scope["headers"]:
-        if each == name:
-            return str(value, "latin-1")
-    return None
-
-
-def has_json(scope: Scope) -> bool:
-    """Return True if the Content-Type is JSON.
-
-    >>> has_json({"headers": [(b"content-type", b"application/merge-patch+json; charset=utf-8")]})
-    True
-    """
-    main, _, kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower().partition("/")
-    return main == "application" and "/" not in kind and (kind == "json" or kind.endswith("+json"))
-
-
-def has_body(scope: Scope) -> bool:
-    """Return True if the request announces a body."""
-    return header(scope, b"content-length") not in (None, "0") or header(scope, b"transfer-encoding") is not None
-
-
-async def read_body(receive: Receive) -> bytes:
-    """Read a whole body. Raises: HTTPException, ClientDisconnect."""
-    pieces = []
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise ClientDisconnect
-        pieces.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(pieces)
 
 
 IDEMPOTENCY_KEY = b"idempotency-key"

@@ -29,8 +29,7 @@ from wellkept.prompt.rules_images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, che
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.errors import located
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import WRITE
+from wellkept.server.http.routing import WRITE, Router
 from wellkept.server.rest.shapes import (
     FILE_FIELD,
     FLAG_FIELD,

@@ -13,8 +13,7 @@ from wellkept.api.wellkept import TenantMemory
 from wellkept.memory.rules_agents import MAX_CHARS, MAX_TOOLS, AgentFields
 from wellkept.model import Agent, Kind
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import ADMIN, READ, WRITE
+from wellkept.server.http.routing import ADMIN, READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
 from wellkept.server.rest.shapes import Page, Paging, Patch, RecordBody, describes
 

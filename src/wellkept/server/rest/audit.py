@@ -11,8 +11,7 @@ from pydantic import Field
 
 from wellkept.model import AuditEvent, AuditHead, AuditReport
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_number
 from wellkept.server.rest.shapes import Page, Paging, RecordBody, RequestBody, WhereText, describes
 

@@ -12,8 +12,7 @@ from wellkept.api.wellkept import AgentMemory
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, WellkeptError
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.errors import describe_problems, located
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import WRITE
+from wellkept.server.http.routing import WRITE, Router
 from wellkept.server.rest.memories import MemoryBody, NewMemory, draft_fields
 from wellkept.server.rest.shapes import ErrorBody, RequestBody
 

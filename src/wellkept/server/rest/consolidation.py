@@ -12,8 +12,7 @@ from pydantic import Field
 from wellkept.api.agent_details import ANY_STATE
 from wellkept.model import FoldedMemory, Proposal, ProposalState
 from wellkept.server.http.auth import CurrentAgent
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import ADMIN, READ, WRITE
+from wellkept.server.http.routing import ADMIN, READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_cursor
 from wellkept.server.rest.shapes import Page, Paging, RecordBody, describes
 

@@ -15,8 +15,7 @@ from wellkept.model import Block, BlockItem, ContextCall, Truncation, WorkingMem
 from wellkept.prompt.rules_window import Layout
 from wellkept.recall.recall import check_limit
 from wellkept.server.http.auth import CurrentAgent
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor
 from wellkept.server.rest.shapes import MinRelevance, Page, RecordBody, RequestBody, UserName, Where, describes
 

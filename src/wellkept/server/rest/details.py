@@ -17,8 +17,7 @@ from wellkept.language.numbers import MAX_SECONDS
 from wellkept.model import Detail, DetailPage
 from wellkept.model.stored import Place
 from wellkept.server.http.auth import CurrentAgent
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_number, decode_place
 from wellkept.server.rest.shapes import Number, Page, Paging, Patch, RecordBody, RequestBody, describes
 

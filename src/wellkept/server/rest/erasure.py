@@ -8,8 +8,7 @@ from pydantic import Field
 
 from wellkept.model import ErasureFinding, Receipt
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import ADMIN
+from wellkept.server.http.routing import ADMIN, Router
 from wellkept.server.rest.shapes import RecordBody, RequestBody, describes
 
 router = Router(prefix="/api", tags=["erasure"])

@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field, Strict
 from wellkept.memory.fact_requests import MAX_MESSAGES
 from wellkept.model import AddedFacts, DroppedFact, FactStep, FoundFact, Kind, Origin
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import WRITE
+from wellkept.server.http.routing import WRITE, Router
 from wellkept.server.rest.memories import MemoryBody
 from wellkept.server.rest.shapes import RecordBody, RequestBody, UserName, describes
 

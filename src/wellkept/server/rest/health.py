@@ -25,8 +25,7 @@ from wellkept.model import KeyScope, MaintenanceStatus
 from wellkept.server.http.auth import CurrentWellkept, PossibleAccess
 from wellkept.server.http.errors import error_response
 from wellkept.server.http.limits import HEALTH_WITHIN, SPARE
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import OPERATOR, PUBLIC
+from wellkept.server.http.routing import OPERATOR, PUBLIC, Router
 from wellkept.server.threads import Threads
 from wellkept.settings import Settings
 

@@ -16,8 +16,7 @@ from wellkept.memory.rules_items import MAX_KEY_CHARS, MAX_NAMES
 from wellkept.model import Item
 from wellkept.recall.recall import check_limit
 from wellkept.server.http.auth import CurrentAgent
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import fit_page
 from wellkept.server.rest.shapes import Number, OriginName, RecordBody, RequestBody, UserName, check_origin, describes
 

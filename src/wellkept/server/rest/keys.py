@@ -12,8 +12,7 @@ from wellkept.access.rules_keys import MAX_AGENTS
 from wellkept.model import ApiKey
 from wellkept.model.stored import Place
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import ADMIN
+from wellkept.server.http.routing import ADMIN, Router
 from wellkept.server.paging import PagedList, decode_place
 from wellkept.server.rest.shapes import (
     KeyScopeName,

@@ -25,8 +25,7 @@ from wellkept.model import Chunk, Document, Hit, Skill, Source
 from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept, readable_agent
 from wellkept.server.http.errors import located
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_cursor
 from wellkept.server.rest.shapes import (
     FILE_FIELD,

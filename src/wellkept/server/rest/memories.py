@@ -18,8 +18,7 @@ from wellkept.memory.rules_kinds import MAX_TAGS, RULES
 from wellkept.memory.similar import find_lookalikes
 from wellkept.model import Kind, Memory, MemoryVersion, State
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import ADMIN, READ, WRITE
+from wellkept.server.http.routing import ADMIN, READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_cursor, decode_number, fit_page
 from wellkept.server.rest.shapes import (
     FilterFields,

@@ -11,8 +11,7 @@ import wellkept.model
 from wellkept.model import Appearance, Explanation, Hit, Kind, Source, Unanswered
 from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import READ
+from wellkept.server.http.routing import READ, Router
 from wellkept.server.rest.knowledge import DocumentBody
 from wellkept.server.rest.memories import MemoryBody
 from wellkept.server.rest.shapes import (

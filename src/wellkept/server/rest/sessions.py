@@ -18,8 +18,7 @@ from wellkept.model import Conversation, Message, Role, Session
 from wellkept.model.stored import Place, place_of
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, readable_agent
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_number, decode_place
 from wellkept.server.rest.shapes import (
     Metadata,

@@ -38,7 +38,7 @@ from wellkept.memory.rules_trust import check_claim
 from wellkept.model import KeyScope, Kind, Origin, Role, Scope, State
 from wellkept.prompt.rules_relevance import InjectMode
 from wellkept.recall.rules_purposes import PURPOSES
-from wellkept.server.http.requests import USER
+from wellkept.server.http.routing import USER
 
 
 def one_of(values: Iterable[str]) -> Any:

@@ -24,8 +24,7 @@ from wellkept.errors import DiskFull, Invalid
 from wellkept.model import ImportReport, RefusedItem
 from wellkept.providers.archives import open_compressed
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import ADMIN
+from wellkept.server.http.routing import ADMIN, Router
 from wellkept.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, describes, is_form
 
 

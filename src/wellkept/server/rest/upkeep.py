@@ -8,8 +8,7 @@ from pydantic import BaseModel, Field
 
 from wellkept.secrets.stored import Sighting
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import ADMIN, OPERATOR
+from wellkept.server.http.routing import ADMIN, OPERATOR, Router
 from wellkept.server.rest.shapes import RecordBody, RequestBody, describes
 from wellkept.upkeep.report import MaintenanceReport
 

@@ -11,8 +11,7 @@ from pydantic import Field
 from wellkept.history.rules_history import COMPLETED
 from wellkept.model import Workflow, WorkflowStep
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routes import Router
-from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor, decode_number
 from wellkept.server.rest.shapes import Page, Paging, RecordBody, RequestBody, describes
 
