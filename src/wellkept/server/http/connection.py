@@ -23,6 +23,9 @@ MAX_HEADER_BYTES = 64 * 1024
 MAX_STALL_SECONDS = 60.0
 """Seconds without progress after which a client that does not read its answer is disconnected."""
 
+DRAIN_SECONDS = 0.5
+"""Seconds that a client which just connected gets to send its request when the server stops."""
+
 NOT_HTTP = "This is not a valid HTTP/1.1 request, or its headers are too long."
 
 _OFFER = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
@@ -68,6 +71,13 @@ class ImpatientProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._unread = 0
         super().on_body(body)
+
+    def shutdown(self) -> None:
+        """Finish when the server stops; the request of a client that just connected is still answered."""
+        if self.cycle is None and not self.transport.is_closing():
+            self.loop.call_later(DRAIN_SECONDS, super().shutdown)
+        else:
+            super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
