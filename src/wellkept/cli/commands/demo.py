@@ -7,12 +7,11 @@ import shlex
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Mapping
+from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,20 +25,14 @@ from wellkept.settings import Settings
 if TYPE_CHECKING:
     from wellkept.api.wellkept import AgentMemory, Wellkept
 
-DETAILS = "details"
 RECALL_SECONDS = 60.0
 """Long enough that no source of recall is skipped on a busy machine."""
 
-OTHERS = (
-    *memories.COMMANDS,
-    *recall.COMMANDS,
-    *context.COMMANDS,
-    *sessions.COMMANDS,
-    *knowledge.COMMANDS,
-    *audit.COMMANDS,
-    *maintenance.COMMANDS,
-)
-"""Commands the tour may run, besides those of `details`."""
+OTHERS = (memories, recall, context, sessions, knowledge, audit, maintenance)
+BY_NAME = {each.name: each for module in OTHERS for each in module.COMMANDS} | {
+    f"details {each.name}": each for each in details.COMMANDS
+}
+"""Commands the tour may run."""
 
 BEGINS_AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 """A Monday morning. The tour has its own clock, so that weeks can pass in it and every run looks the same."""
@@ -56,15 +49,6 @@ class Stop:
     says: str
     lines: tuple[str, ...]  # commands, without the program's name
     days_later: int = 0  # days since the previous stop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandOutput:
-    """A command of the tour and what it printed."""
-
-    stop: Stop
-    line: str
-    printed: str
 
 
 FILES = {
@@ -84,70 +68,45 @@ def demo(run: Run) -> None:
 
     Every line is a command you can type. It runs on a temporary store: your memories are neither read nor
     changed."""
-    printed: list[CommandOutput] = []
-    with _Tour.start() as tour:
+    stops: list[Json] = []
+    now = BEGINS_AT
+    with ExitStack() as closing:
+        folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="wellkept-demo-"))
+        closing.enter_context(chdir(folder))
+        for name, text in FILES.items():
+            Path(name).write_text(text, "utf-8")
+        # The user's own settings do not count.
+        settings = replace(Settings(), url=f"sqlite:///{folder}/demo.db", recall_deadline=RECALL_SECONDS)
+        store = closing.enter_context(wellkept.Wellkept(settings=settings, clock=lambda: now))
         for number, stop in enumerate(TOUR, start=1):
-            tour.advance(stop.days_later)
+            now += timedelta(days=stop.days_later)
             run.show(_render_stop(number, stop))
-            for line in map(tour.fill_in, stop.lines):
-                run.show(_render_line(line))
-                if run.printer.is_json:
-                    printed.append(CommandOutput(stop=stop, line=line, printed=tour.read(line)))
-                else:
-                    tour.run(line)
-    run.show(_render_end(printed))
+            commands: list[Json] = []
+            for line in stop.lines:
+                if KEY in line:
+                    line = line.replace(KEY, store.agent().search_details("")[0].key)
+                shown = Styled("\n$ ", "dim", ((f"wellkept {line}", "cyan"),))
+                run.show(Output(lines=[f"$ wellkept {line}"], blocks=[shown]))
+                printed = io.StringIO()
+                with redirect_stdout(printed if run.printer.is_json else sys.stdout):
+                    _run_line(store, line)
+                commands.append({"command": f"wellkept {line}", "printed": printed.getvalue()})
+            about = {"title": stop.title, "says": stop.says, "days_later": stop.days_later}
+            stops.append({**about, "commands": commands})
+    ending = Indented(Styled(THE_END, "green"), (1, 0))
+    run.show(Output(json={"stops": stops}, lines=[f"\n{THE_END}"], blocks=[ending]))
 
 
 COMMANDS = (Command(run=demo, example="wellkept demo"),)
 
 
-class _Tour:
-    """A temporary store with its own clock, on which commands run."""
-
-    def __init__(self, folder: str) -> None:
-        self._now = BEGINS_AT
-        # The user's own settings do not count.
-        settings = replace(Settings(), url=f"sqlite:///{folder}/demo.db", recall_deadline=RECALL_SECONDS)
-        self.store = wellkept.Wellkept(settings=settings, clock=lambda: self._now)
-
-    @classmethod
-    @contextmanager
-    def start(cls) -> Iterator[_Tour]:
-        """Start a tour in a temporary folder with the files its commands read."""
-        with tempfile.TemporaryDirectory(prefix="wellkept-demo-") as folder, chdir(folder):
-            for name, text in FILES.items():
-                Path(name).write_text(text, "utf-8")
-            tour = cls(folder)
-            with tour.store:
-                yield tour
-
-    def advance(self, days: int) -> None:
-        """Move the clock."""
-        self._now += timedelta(days=days)
-
-    def fill_in(self, line: str) -> str:
-        """Return the command line with the placeholder filled in."""
-        if KEY not in line:
-            return line
-        (newest, *_) = self.store.agent().search_details("")
-        return line.replace(KEY, newest.key)
-
-    def run(self, line: str) -> None:
-        """Run a command with both of its streams on standard output."""
-        name, *arguments = shlex.split(line)
-        commands: Sequence[Command] = OTHERS
-        if name == DETAILS:
-            commands, (name, *arguments) = details.COMMANDS, arguments
-        (command,) = (each for each in commands if each.name == name)
-        built = build_command(command, partial(_TourRun, self.store))
-        with redirect_stderr(sys.stdout):
-            built(arguments, standalone_mode=False)
-
-    def read(self, line: str) -> str:
-        """Run a command and return what it printed."""
-        with redirect_stdout(io.StringIO()) as printed:
-            self.run(line)
-        return printed.getvalue()
+def _run_line(store: Wellkept, line: str) -> None:
+    """Run a command on the store of the tour, with both of its streams on standard output."""
+    name, *arguments = shlex.split(line)
+    if name == "details":
+        name, *arguments = f"{name} {arguments[0]}", *arguments[1:]
+    with redirect_stderr(sys.stdout):
+        build_command(BY_NAME[name], partial(_TourRun, store))(arguments, standalone_mode=False)
 
 
 class _TourRun(Run):
@@ -173,23 +132,3 @@ def _render_stop(number: int, stop: Stop) -> Output:
     )
     blank = "\n" if number > 1 else ""
     return Output(lines=[f"{blank}{number}. {stop.title}\n{stop.says}"], blocks=[Indented(title, (1, 0)), stop.says])
-
-
-def _render_line(line: str) -> Output:
-    """Render the command that runs next."""
-    return Output(lines=[f"$ wellkept {line}"], blocks=[Styled("\n$ ", "dim", ((f"wellkept {line}", "cyan"),))])
-
-
-def _render_end(printed: Sequence[CommandOutput]) -> Output:
-    """Render the end of the tour; the JSON document holds all of it."""
-    stops = groupby(printed, key=lambda each: each.stop)
-    return Output(
-        json=lambda: {"stops": [_stop_json(stop, list(commands)) for stop, commands in stops]},
-        lines=[f"\n{THE_END}"],
-        blocks=[Indented(Styled(THE_END, "green"), (1, 0))],
-    )
-
-
-def _stop_json(stop: Stop, printed: Sequence[CommandOutput]) -> Json:
-    commands = [{"command": f"wellkept {each.line}", "printed": each.printed} for each in printed]
-    return {"title": stop.title, "says": stop.says, "days_later": stop.days_later, "commands": commands}
