@@ -173,7 +173,7 @@ def test_of_many_errors_the_first_and_the_last_are_kept() -> None:
 def test_progress_and_colours_are_not_quoted() -> None:
     said = digested("\x1b[32mdone\x1b[0m\nfetching 1%\rfetching 100%\x07\n")
 
-    assert (said.first_lines[0], said.last_lines[-1]) == ("done", "fetching 100%")
+    assert (said.first_line, said.last_line) == ("done", "fetching 100%")
 
 
 def test_a_credential_is_not_quoted() -> None:

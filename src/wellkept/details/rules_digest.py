@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wellkept.details.rules_content_kinds import ANSI, ContentKind, detect_kind, find_columns
@@ -31,7 +31,7 @@ MAX_JSON_CHARS = 2_000_000
 MAX_KEYS = 12
 MAX_KEY_CHARS = 40
 QUOTED_LINES = 2
-"""Number of lines quoted at each end, and of errors and warnings besides the last one."""
+"""Number of errors and of warnings that are quoted besides the last one."""
 
 _JSON_START = re.compile(r'\s*(?:\{\s*["}]|\[\s*["{\[\]\dtfn-])')
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
@@ -62,8 +62,8 @@ class TextDigest:
     errors: Sequence[tuple[int, str]]  # the first and last few, with line numbers
     warning_count: int
     warnings: Sequence[tuple[int, str]]
-    first_lines: Sequence[str]
-    last_lines: Sequence[str]
+    first_line: str
+    last_line: str
     shape: str  # details of its kind: keys, columns, files, the exception
     text: str  # a short summary
     brief: str  # one line for a placeholder
@@ -118,8 +118,8 @@ class TextDigester:
             errors=[(number, quote_line(line)) for number, line in errors.lines],
             warning_count=warnings.count,
             warnings=[(number, quote_line(line)) for number, line in warnings.lines],
-            first_lines=_quote_some(self.head.splitlines()),
-            last_lines=_quote_some(self.tail.splitlines()[::-1])[::-1],
+            first_line=_quote_first(self.head.splitlines()),
+            last_line=_quote_first(reversed(self.tail.splitlines())),
             shape=shape,
             text="",
             brief=_build_brief(kind, lines, self._size, errors.count, shape),
@@ -223,6 +223,11 @@ def quote_line(line: str) -> str:
     return clean if len(clean) <= MAX_LINE_CHARS else clean[: MAX_LINE_CHARS - 1].rstrip() + "…"
 
 
+def _quote_first(lines: Iterable[str]) -> str:
+    """Quote the first of these lines that is not blank; empty if all are."""
+    return quote_line(next((line for line in lines if line.strip()), ""))
+
+
 def format_size(size: int) -> str:
     """Format a size in bytes.
 
@@ -257,10 +262,10 @@ def _sentences(digest: TextDigest) -> Iterator[str]:
             quoted = "; ".join(f"line {number:,}: {line}" for number, line in quoted_lines)
             yield f"{_pluralize(count, noun)}: {quoted}."
     if digest.kind not in _SHAPED:
-        if digest.first_lines:
-            yield f"Begins: {digest.first_lines[0]}"
-        if digest.lines > 1 and digest.last_lines:
-            yield f"Ends: {digest.last_lines[-1]}"
+        if digest.first_line:
+            yield f"Begins: {digest.first_line}"
+        if digest.lines > 1 and digest.last_line:
+            yield f"Ends: {digest.last_line}"
 
 
 def _build_brief(kind: ContentKind, lines: int, size: int, errors: int, shape: str) -> str:
@@ -271,11 +276,6 @@ def _build_brief(kind: ContentKind, lines: int, size: int, errors: int, shape: s
         text += f", {_pluralize(errors, 'error')}" if errors and not shape else ""
         text += f", {shape}" if shape else ""
     return text if len(text) <= MAX_BRIEF_CHARS else text[: MAX_BRIEF_CHARS - 1].rstrip() + "…"
-
-
-def _quote_some(lines: Sequence[str]) -> list[str]:
-    quoted_lines = (quote_line(line) for line in lines if line.strip())
-    return [line for line, _ in zip(quoted_lines, range(QUOTED_LINES), strict=False)]
 
 
 def _first_keys(found: Mapping[str, object] | Sequence[object]) -> list[str]:
