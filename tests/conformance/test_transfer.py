@@ -40,8 +40,6 @@ from wellkept.transfer.rules import CONTENTS, KEYS, PARENTS, TEXTS
 MADE_AGAIN = {
     "memory_index": "the words and vectors of memories",
     "chunk_index": "the words and vectors of passages",
-    "index_blocks": "copies of parts of memory_index",
-    "index_changes": "numbers of entries that changed after a block was written",
     "step_index": "the words of steps; their numbers are exported with them",
     "detail_chunks": "exported as text, as rows of detail_contents",
 }

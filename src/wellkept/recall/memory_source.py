@@ -73,13 +73,9 @@ class MemorySource:
     ) -> tuple[Sequence[RareWord], Mapping[RareWord, Sequence[int]]]:
         """Return the rare words of the question, and the memories that may hold each."""
         words = find_rare_words(question.text)
-        population = evidence.population
-        total = len(evidence.seqs) if population is None else population.total
-        found = nominate(words, query.lookups, evidence, total) if words else {}
-        # Of a large owner only some memories are known here, and all its texts are too many to be searched.
+        found = nominate(words, query.lookups, evidence, len(evidence.seqs)) if words else {}
         searched = {
-            word: self._find_needle(word.text, question) if seqs is None and population is None else seqs or ()
-            for word, seqs in found.items()
+            word: self._find_needle(word.text, question) if seqs is None else seqs for word, seqs in found.items()
         }
         return words, searched
 

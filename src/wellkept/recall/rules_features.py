@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,14 +70,11 @@ def compute_features(evidence: Evidence, question: ParsedQuery) -> dict[str, Flo
     }
     if evidence.cosines is not None:
         found["cosine"] = _fill_cosines(evidence.cosines, words.cover)
-        average = _average_cosine(evidence, evidence.cosines)
+        average = _average_cosine(evidence.cosines)
         meaning = _score_meaning(evidence.cosines, average, words.near_cover)
         found["meaning"] = meaning
         found["near_meaning"] = _find_neighbours(meaning, evidence.conversations)
-        population, of_talks = evidence.population, np.maximum.reduceat(meaning, frame.talk_starts)
-        if population is not None and population.talk_cosines is not None:
-            of_talks = np.maximum(of_talks, _score_meaning(population.talk_cosines, average, of_talks))
-        found["talk_meaning"] = of_talks[frame.talk]
+        found["talk_meaning"] = np.maximum.reduceat(meaning, frame.talk_starts)[frame.talk]
     found |= _find_speakers(evidence, question)
     for name, spans in (
         ("other_day", [span for span in question.spans if span.days <= NAMED_DAYS]),
@@ -113,11 +109,11 @@ def _has(evidence: Evidence, trait: str) -> Floats:
 
 def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> WordScores:
     """Score all words at once, because most of the time would go to calls on short arrays."""
-    total, talks, population = len(evidence.seqs), len(frame.talk_norms), evidence.population
+    total, talks = len(evidence.seqs), len(frame.talk_norms)
     found = list(merge_forms(evidence.occurrences, question.forms))
     held = [len(rows) for rows, _ in found]
     # A record of average length that holds the word once scores exactly its weight.
-    weights = weigh_words(question, *count_holders(evidence, question, held))
+    weights = weigh_words(question, total, held)
     if not any(held):
         return WordScores(*np.zeros((5, total), np.float32))
     rows, counts = np.concatenate([rows for rows, _ in found]), np.concatenate([counts for _, counts in found])
@@ -130,15 +126,8 @@ def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> Wor
     states = 1 - _mark_trait(QUESTION)[evidence.traits[rows]]
     lent_to, lent_word, lent = frame.beside.lend_words(rows, word, counts, total, back=counts * states)
     lent_weight = weight_of[lent_word]
-    if population is None:
-        talk, talk_word, talk_counts = _sum_pairs(frame.talk[rows], word, counts, talks)
-        talk_weights = weigh_words(question, talks, np.bincount(talk_word, minlength=len(found)).tolist())
-    else:
-        of_words = list(merge_forms(population.in_talks, question.forms))
-        talk, talk_counts = (np.concatenate(each) for each in zip(*of_words, strict=True))
-        talk_word = np.repeat(np.arange(len(found)), [len(each) for each, _ in of_words])
-        holding = _sum_forms(population.talks_holding, question.forms, population.talks)
-        talk_weights = weigh_words(question, population.talks, holding)
+    talk, talk_word, talk_counts = _sum_pairs(frame.talk[rows], word, counts, talks)
+    talk_weights = weigh_words(question, talks, np.bincount(talk_word, minlength=len(found)).tolist())
     talk_weight = np.array(talk_weights)[talk_word]
     around = _sum_rows(talk, talk_weight * saturate(talk_counts, frame.talk_norms[talk]), talks, full)
     return WordScores(
@@ -148,20 +137,6 @@ def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> Wor
         cover=_sum_rows(rows, cover, total, full),
         near_cover=_sum_rows(lent_to, lent_weight, total, full),
     )
-
-
-def count_holders(evidence: Evidence, question: ParsedQuery, held: Sequence[int]) -> tuple[int, Sequence[int]]:
-    """Return the number of all records of the owner and of those that hold each word; `held` are known ones."""
-    population = evidence.population
-    if population is None:
-        return len(evidence.seqs), held
-    return population.total, _sum_forms(population.holding, question.forms, population.total)
-
-
-def _sum_forms(counts: Sequence[int], forms: Sequence[int], most: int) -> Sequence[int]:
-    """Add up the counts of the forms of each word, as if no record held two of them."""
-    ends = list(accumulate(forms, initial=0))
-    return [min(sum(counts[first:last]), most) for first, last in pairwise(ends)]
 
 
 def weigh_words(question: ParsedQuery, total: int, holding: Sequence[int]) -> Sequence[float]:
@@ -203,10 +178,8 @@ def merge_forms(
         yield rows, np.bincount(places, counts).astype(np.float32)
 
 
-def _average_cosine(evidence: Evidence, cosines: Floats) -> float:
+def _average_cosine(cosines: Floats) -> float:
     """Return the average cosine of the owner's records that have a vector."""
-    if evidence.population is not None:
-        return evidence.population.average_cosine
     known, total = cosines, float(cosines.sum())
     # The sum is NaN if any record has no vector.
     if total != total:
@@ -260,11 +233,7 @@ def _find_speakers(evidence: Evidence, question: ParsedQuery) -> Mapping[str, Fl
     named = [rows for rows, _ in evidence.occurrences[len(question.terms) :] if len(rows)]
     if named:
         rows, spoken = np.unique(np.concatenate(named)), _has(evidence, SPOKEN)
-        population = evidence.population
-        counts = (len(spoken), len(rows), int(np.count_nonzero(spoken)))
-        if population is not None:
-            counts = (population.total, sum(population.holding[len(question.terms) :]), population.spoken)
-        total, of_named, of_all = counts
+        total, of_named, of_all = len(spoken), len(rows), int(np.count_nonzero(spoken))
         # A question that names every speaker says nothing about who said it.
         if MIN_TURNS_SHARE * total <= of_named < of_all:
             by_named = np.zeros(len(spoken), np.float32)

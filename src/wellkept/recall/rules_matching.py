@@ -10,7 +10,7 @@ import numpy as np
 
 from wellkept.recall import rules_calibration as calibration
 from wellkept.recall.rules_calibration import BestMatch, FamilyWeights
-from wellkept.recall.rules_features import compute_features, count_holders, merge_forms, shortness
+from wellkept.recall.rules_features import compute_features, merge_forms, shortness
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.recall.rules_similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
 
@@ -102,14 +102,10 @@ def describe_match(
     evidence: Evidence, question: ParsedQuery, features: Mapping[str, Floats], scores: Floats, best: int
 ) -> BestMatch:
     """Return the properties of the best record of its family that are comparable between questions."""
-    population, is_turn = evidence.population, bool(evidence.turns[best])
+    is_turn = bool(evidence.turns[best])
     is_rated = (evidence.turns == is_turn) & (scores > NO_MATCH)
     # Records that match in no way say nothing about how far the best stands out.
     rated = scores[is_rated]
-    if population is not None:
-        # By words alone, few records match, and perhaps none of the sample.
-        sampled = scores[population.sample][is_rated[population.sample]]
-        rated = sampled if len(sampled) else rated
     values = {
         "constant": 1.0,
         "score": float(scores[best]),
@@ -126,8 +122,7 @@ def describe_match(
             "wordless_meaning": float(meaning[best]) * values["no_word"],
             **{name: float(features[name][best]) for name in ("near_meaning", "talk_meaning")},
         }
-    records = len(scores) if population is None else population.total
-    return BestMatch(values=values, records=records, short=shortness(evidence) if is_turn else 0.0)
+    return BestMatch(values=values, records=len(scores), short=shortness(evidence) if is_turn else 0.0)
 
 
 def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Mapping[str, float]:
@@ -135,7 +130,8 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
 
     The sums are of rarity: a record with three rare words of the question is more than one with a single one.
     """
-    population, far = evidence.population, len(evidence.seqs) + len(NEIGHBOURS)
+    total = len(evidence.seqs)
+    far = total + len(NEIGHBOURS)
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
     first, last, is_turn = best, best + 1, bool(evidence.turns[best])
     if is_turn:
@@ -145,15 +141,8 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
     words = missing = missing_near = unknown_words = names_near = unknown_names = 0
     merged = [rows for rows, _ in merge_forms(evidence.occurrences, question.forms)]
     distances = _find_distances(merged, best, range(first, last), far)
-    if population is not None and is_turn:
-        # Words far away in the conversation are not among the selected records.
-        of_talk = [int(frame.talk[best]) in talks for talks, _ in merge_forms(population.in_talks, question.forms)]
-        distances = [
-            far - 1 if is_held and distance == far else distance
-            for is_held, distance in zip(of_talk, distances, strict=True)
-        ]
-    total, holders = count_holders(evidence, question, [*map(len, merged)])
-    for share, is_name, holding, distance in zip(question.weights, question.is_name, holders, distances, strict=True):
+    for share, is_name, rows, distance in zip(question.weights, question.is_name, merged, distances, strict=True):
+        holding = len(rows)
         weight = share * rarity(total + UNSEEN, holding)
         is_near, is_unknown = distance <= len(NEIGHBOURS), not holding
         held += weight * (not distance)

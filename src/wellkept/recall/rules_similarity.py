@@ -37,21 +37,6 @@ Floats: TypeAlias = "NDArray[np.float32]"
 Numbers: TypeAlias = "NDArray[np.int64]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Population:
-    """Statistics of all records of a large owner, of which `recall.rules_shortlist` selects some."""
-
-    total: int  # number of records
-    talks: int  # number of conversations
-    holding: Sequence[int]  # per query term: records that hold it
-    talks_holding: Sequence[int]  # the same of conversations
-    in_talks: Sequence[tuple[Numbers, Floats]]  # per query term: selected conversations that hold it, and its counts
-    average_cosine: float
-    talk_cosines: Floats | None  # highest cosine in each selected conversation
-    sample: Numbers  # selected rows that are evenly spread over all records
-    spoken: int  # records that begin with the name of a speaker
-
-
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Index data on one owner's records for one question, as parallel arrays.
@@ -70,7 +55,6 @@ class Evidence:
     occurrences: Sequence[tuple[Numbers, Floats]]  # per query term: the rows that hold it, and its counts there
     frame: Frame | None = None  # data that depends on the records alone, if cached by the index
     allowed: NDArray[np.bool_] | None = None  # records that may be found; None: all. The others count for comparison
-    population: Population | None = None  # statistics of all records if these are a selection
 
     def with_question(
         self,

@@ -130,12 +130,6 @@ class SearchIndex(Protocol):
         where: Condition | None = None,
     ) -> Evidence: ...
 
-    def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
-        """Return the numbers of an agent's memories whose folded text contains `needle`, newest first.
-
-        They include at least all live ones. Return None if the database has to search.
-        """
-
     def weigh_chunks(
         self,
         tenant: str,

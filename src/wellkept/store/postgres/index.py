@@ -115,12 +115,11 @@ class PostgresIndex(MemorySearch):
         vector: Vector | None,
         row_filter: RowFilter,
         where: Condition | None,
-        is_whole: bool,
     ) -> Evidence:
         index = self._find(key)
         if index is None:
             return self._weigh_entries(key, terms, vector, row_filter, where)
-        found = self._weigh_index(index, key, terms, vector, row_filter, where, is_whole)
+        found = self._weigh_index(index, key, terms, vector, row_filter, where)
         # The index keeps what it derived for this search.
         self._indexes.measure(key)
         return found

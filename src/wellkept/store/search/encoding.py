@@ -8,13 +8,12 @@ get equal results, wherever they stand.
 
 from __future__ import annotations
 
-import json
 import struct
 import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -146,44 +145,6 @@ def multiply(matrix: Bytes, scales: Floats, vector: Floats) -> Floats:
     products: Floats = (found[:, 0] + found[:, 1] / REST).astype(np.float32)
     products *= scales * np.float32(scale)
     return products
-
-
-def multiply_roughly(matrix: Bytes, scales: Floats, vector: Floats) -> Floats:
-    """Do the same with a rounded `vector`, in half the time."""
-    scale = max(vector.max().item(), -vector.min().item()) / MAX_BYTE or 1.0
-    coarse = (vector / np.float32(scale)).round().astype(np.int8)[None]
-    products = np.empty(len(matrix), np.float32)
-    # The products of a part stay in the processor's cache until they are scaled.
-    for at in range(0, len(matrix), PART):
-        part = slice(at, at + PART)
-        products[part] = np.asarray(simsimd.cdist(matrix[part], coarse, metric="dot")).ravel()
-    products *= scales
-    products *= np.float32(scale)
-    return products
-
-
-def pack_arrays(arrays: Mapping[str, NDArray[Any]], **other: Any) -> bytes:
-    """Return named arrays and other values as bytes."""
-    parts, described, at = list[bytes](), list[tuple[str, str, Sequence[int], int]](), 0
-    for name, column in arrays.items():
-        stored = column.astype(column.dtype.newbyteorder("<"), copy=False)
-        parts += [stored.tobytes(), bytes(-stored.nbytes % ALIGNMENT)]
-        described.append((name, stored.dtype.str, stored.shape, at))
-        at += sum(map(len, parts[-2:]))
-    head = json.dumps({**other, "arrays": described}).encode()
-    head += b" " * (-(len(head) + 8) % ALIGNMENT)
-    return b"".join((len(head).to_bytes(8, "little"), head, *parts))
-
-
-def unpack_arrays(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return the arrays, which share the memory of `data`, and the other values."""
-    start = 8 + int.from_bytes(data[:8], "little")
-    head = json.loads(data[8:start])
-    arrays = {
-        name: np.frombuffer(data, dtype, int(np.prod(shape)), start + at).reshape(shape)
-        for name, dtype, shape, at in head.pop("arrays")
-    }
-    return arrays, head
 
 
 def _decode_versions(rows: Sequence[Row]) -> Numbers:

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_not
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Kind, Match
-from wellkept.recall import rules_shortlist as shortlist
 from wellkept.recall.rules_ranking import BM25_B, BM25_K1
 from wellkept.recall.rules_similarity import SPEAKERS, Evidence
 from wellkept.store.engine import RegisteredEmbedder, Row
@@ -30,14 +29,10 @@ from wellkept.store.search.encoding import (
     Floats,
     Numbers,
     decode_rows,
-    multiply,
-    multiply_roughly,
-    pack_arrays,
-    unpack_arrays,
     word_key,
 )
 from wellkept.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
-from wellkept.store.search.postings import Entries, Occurrences, PostingSegment, Words, row_numbers
+from wellkept.store.search.postings import Entries, Words, row_numbers
 from wellkept.store.search.views import IndexView
 from wellkept.store.tables.rows import moment
 
@@ -153,33 +148,6 @@ class OwnerIndex:
             matrix[embedded], scales[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
         return embedded, matrix, scales
 
-    def dump(self) -> bytes:
-        """Return the index as bytes for `load`."""
-        (words,) = self._words.keep_rows(np.arange(self.count)).segments or (PostingSegment.from_packed(NO_WORDS),)
-        lists: dict[str, NDArray[Any]] = {"keys": words.keys, "starts": words.starts, "entries": words.entries}
-        return pack_arrays({**self._rows.columns, **lists}, groups=self._rows.group_names)
-
-    @classmethod
-    def load(cls, data: bytes, embedder: RegisteredEmbedder, encoding: Encoding = COMPACT_ENCODING) -> OwnerIndex:
-        """Return the index of these bytes, which it refers to."""
-        arrays, other = unpack_arrays(data)
-        index = cls(embedder, encoding)
-        index._words = Words((PostingSegment(arrays.pop("keys"), arrays.pop("starts"), arrays.pop("entries")),))
-        index._rows = IndexRows(count=len(arrays["seqs"]), group_names=tuple(other["groups"]), **arrays)
-        index.last_seq = int(arrays["seqs"].max(initial=0))
-        return index
-
-    def reserve(self, count: int) -> None:
-        """Make room for so many rows more, and some to spare."""
-        self._rows = self._rows.reserve(count + count // 16)
-
-    def append_part(self, part: OwnerIndex, last_seq: int) -> None:
-        """Add the rows of another index, which are all that are stored up to `last_seq`."""
-        for segment in part._words.segments:
-            self._words = self._words.append_segment(segment, self._rows.count)
-        self._rows = self._rows.extend_columns(part._rows.columns, part._rows.group_names)
-        self.last_seq = max(self.last_seq, last_seq)
-
     def hide(self, seqs: Numbers) -> OwnerIndex:
         """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
         rows = self._rows
@@ -248,12 +216,10 @@ class OwnerIndex:
         *,
         where: Condition | None = None,
         load: LoadField | None = None,
-        is_whole: bool = False,
     ) -> Evidence:
         """Collect the cosines and word occurrences of the filtered rows for `recall.rules_similarity`.
 
-        `where` marks the rows that may be found; `load` reads the fields it names. If the answer depends on no other
-        index (`is_whole`), a large one returns a shortlist.
+        `where` marks the rows that may be found; `load` reads the fields it names.
         """
         rows, words = self._rows, self._words
         if not rows.count:
@@ -267,8 +233,6 @@ class OwnerIndex:
         allowed = None
         if where is not None and load is not None:
             allowed = view.arrange(self._columns.match(where, rows, load))
-        if is_whole and len(view.evidence.seqs) > shortlist.LARGE:
-            return self._shorten(rows, view, occurrences, vector, allowed)
         cosines = None
         if vector is not None:
             cosines = rows.multiply(vector)
@@ -276,33 +240,6 @@ class OwnerIndex:
                 cosines[~rows.embedded[: rows.count]] = np.nan
             cosines = view.arrange(cosines)
         return view.evidence.with_question(occurrences, cosines, allowed)
-
-    def _shorten(
-        self,
-        rows: IndexRows,
-        view: IndexView,
-        occurrences: Sequence[Occurrences],
-        vector: Floats | None,
-        allowed: NDArray[np.bool_] | None,
-    ) -> Evidence:
-        """Return the evidence of the rows that may be among the best."""
-        frame = view.evidence.frame
-        assert frame is not None
-
-        def measure(at: Numbers) -> Floats:
-            assert vector is not None
-            selected = at if view.kept is None else view.kept[at]
-            exact = multiply(rows.matrix[selected], rows.scales[selected], vector)
-            exact[~rows.embedded[selected]] = np.nan
-            return exact
-
-        cosines = None
-        if vector is not None:
-            cosines = multiply_roughly(rows.matrix[: rows.count], rows.scales[: rows.count], vector)
-            if not view.is_embedded:
-                cosines[~rows.embedded[: rows.count]] = np.nan
-            cosines = view.arrange(cosines)
-        return shortlist.shorten(view.evidence, frame, occurrences, cosines, allowed=allowed, measure=measure)
 
     def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> IndexView:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""

@@ -22,16 +22,12 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
 from wellkept.deadline import hold_in_time
 from wellkept.meter import METER
 from wellkept.store.conditions import Clause
 from wellkept.store.engine import RegisteredEmbedder, Row, Unit
-from wellkept.store.search.blocks import IndexBlocks
 from wellkept.store.search.encoding import Encoding
 from wellkept.store.search.index import OwnerIndex
-from wellkept.store.tables.rows import BEHIND_ALL
 
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
@@ -59,9 +55,9 @@ class IndexKey:
         """Read (generation, revision, rewrites). A later owner of the same name has another generation."""
         return unit.one(f"{self._table}_state", **self.owner)
 
-    def rows_after(self, unit: Unit, seq: int, last: int = BEHIND_ALL) -> Iterator[Sequence[Row]]:
-        """Yield the rows after a number, up to another one, in batches."""
-        while rows := unit.all(f"{self._table}_after", **self.owner, seq=seq, last=last, limit=BATCH):
+    def rows_after(self, unit: Unit, seq: int) -> Iterator[Sequence[Row]]:
+        """Yield the rows after a number in batches."""
+        while rows := unit.all(f"{self._table}_after", **self.owner, seq=seq, limit=BATCH):
             yield rows
             if len(rows) < BATCH:
                 return
@@ -75,10 +71,6 @@ class IndexKey:
 
     def versions(self, unit: Unit) -> Sequence[Row]:
         return unit.all(f"{self._table}_versions", **self.owner)
-
-    @property
-    def is_whole_agent(self) -> bool:
-        return self.agent is not None and self.user is None
 
     @property
     def _table(self) -> str:
@@ -123,11 +115,7 @@ class IndexCache:
         numbers: Callable[[Sequence[int]], Any],
         max_bytes: int,
         keeps_last: bool,
-        blocks: IndexBlocks | None = None,
-        on_lacking: Callable[[IndexKey], None] = lambda key: None,
     ) -> None:
-        """Set up the cache. `on_lacking` gets the keys of indexes that should be kept in `blocks`."""
-        self._blocks, self._on_lacking = blocks, on_lacking
         self._read = read
         self._keeps_last = keeps_last
         self._encoding = encoding
@@ -260,31 +248,19 @@ class IndexCache:
             # Of an owner without rows there is nothing to load.
             index, outcome = OwnerIndex(index.embedder, self._encoding), "hit" if state is None else "loaded"
         elif state[2] != known[2]:
-            index, outcome = self._replace_changed(index, shelf, unit, known[2], state[2]), "compared"
+            index, outcome = self._replace_changed(index, shelf, unit), "compared"
         if state is not None and state != known:
             # A state without a revision equals no other, so after a failure the next search continues from here.
             cached.held = _Held(index, (state[0], None, state[2]))
-            if self._blocks is not None and shelf.is_whole_agent and not index.count:
-                is_lacking = self._blocks.load(unit, shelf, index)
-                if is_lacking:
-                    self._on_lacking(shelf)
             for rows in shelf.rows_after(unit, index.last_seq):
                 index.append(rows)
         cached.held = _Held(index, state, unit.began)
         METER.get().count_index(outcome)
         return index
 
-    def _replace_changed(
-        self, index: OwnerIndex, shelf: IndexKey, unit: Unit, before: int, rewrites: int
-    ) -> OwnerIndex:
+    def _replace_changed(self, index: OwnerIndex, shelf: IndexKey, unit: Unit) -> OwnerIndex:
         """Return an index without the removed rows and with new versions of the edited or embedded ones."""
-        moved = None
-        if self._blocks is not None and shelf.is_whole_agent:
-            moved = self._blocks.find_moved(unit, shelf, before, rewrites)
-        if moved is None:
-            changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
-        else:
-            changed = missing = np.array(sorted({seq for seq in moved if seq <= index.last_seq}), np.int64)
+        changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
         # Erasing cannot change the generation of a tenant's shelf, so changed passages are removed, not just hidden.
         index = index.without(changed) if shelf.agent is None else index.hide(changed)
         for start in range(0, len(missing), BATCH):

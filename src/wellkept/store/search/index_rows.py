@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -81,25 +81,14 @@ class IndexRows:
 
     def extend(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> IndexRows:
         """Return a copy with more rows, written into spare capacity if possible. The old value does not change."""
-        names = tuple(dict.fromkeys(groups))
+        names = tuple(dict.fromkeys([*self.group_names, *groups]))
         number_of = {name: number for number, name in enumerate(names)}
         numbers = np.fromiter(map(number_of.__getitem__, groups), np.int16, len(groups))
-        return self.extend_columns({"groups": numbers, **new}, names)
-
-    def extend_columns(self, columns: Mapping[str, NDArray[np.generic]], group_names: Sequence[str]) -> IndexRows:
-        """Do the same with columns, in which groups are indexes into `group_names`."""
-        names = (*self.group_names, *(name for name in group_names if name not in self.group_names))
-        numbers = np.array([names.index(name) for name in group_names], np.int16)
-        added = {**columns, "groups": numbers[columns["groups"].astype(np.intp)]}
+        added = {"groups": numbers, **new}
         added |= {name: narrow_numbers(added[name]) for name in _NARROWED}
         grown = {name: _append(getattr(self, name), self.count, values) for name, values in added.items()}
         count = self.count + len(added["groups"])
         return IndexRows(count=count, group_names=names, **grown)  # type: ignore[arg-type]
-
-    def reserve(self, count: int) -> IndexRows:
-        """Return a copy with room for so many rows more."""
-        room = {name: _append(getattr(self, name), self.count, getattr(self, name)[:0], count) for name in _COLUMNS}
-        return IndexRows(count=self.count, group_names=self.group_names, **room)  # type: ignore[arg-type]
 
     def keep_only(self, stays: NDArray[np.bool_]) -> IndexRows:
         kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
@@ -149,16 +138,14 @@ def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _append(
-    column: NDArray[np.generic], count: int, values: NDArray[np.generic], spare: int | None = None
-) -> NDArray[np.generic]:
+def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
     """Write `values` after the first `count` entries of `column`, in place or in a copy with a quarter to spare."""
-    if not len(column) and spare is None:
+    if not len(column):
         return values
     needed = count + len(values)
     dtype = np.promote_types(column.dtype, values.dtype)
-    if needed + (spare or 0) > len(column) or dtype != column.dtype:
-        room = max(len(column), needed + (needed // 4 if spare is None else spare))
+    if needed > len(column) or dtype != column.dtype:
+        room = max(len(column), needed + needed // 4)
         larger = np.empty((room, *column.shape[1:]), dtype)
         larger[:count] = column[:count]
         column = larger

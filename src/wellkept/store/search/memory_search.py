@@ -17,12 +17,10 @@ from wellkept.model.stored import Vector
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import compile_field, compile_filter
 from wellkept.store.engine import RegisteredEmbedder, Row
-from wellkept.store.search.blocks import IndexBlocks
 from wellkept.store.search.encoding import Encoding, Floats, Numbers
 from wellkept.store.search.index import OwnerIndex
 from wellkept.store.search.index_cache import BATCH, NO_EMBEDDER, IndexCache, IndexKey, Read
 from wellkept.store.search.index_rows import ALWAYS, RowFilter
-from wellkept.store.search.texts import Texts
 from wellkept.store.tables.rows import merge_parts
 
 
@@ -38,8 +36,6 @@ class MemorySearch:
         numbers: Callable[[Sequence[int]], Any],
         max_bytes: int,
         keeps_last: bool,
-        blocks: IndexBlocks | None = None,
-        on_lacking: Callable[[IndexKey], None] = lambda key: None,
     ) -> None:
         self._engine, self._read, self._numbers = engine, read, numbers
         self._indexes = IndexCache(
@@ -48,10 +44,7 @@ class MemorySearch:
             numbers=numbers,
             max_bytes=max_bytes,
             keeps_last=keeps_last,
-            blocks=blocks,
-            on_lacking=on_lacking,
         )
-        self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
 
     def use(self, embedder: RegisteredEmbedder) -> None:
@@ -60,12 +53,10 @@ class MemorySearch:
 
     def forget(self, tenant: str) -> None:
         """Drop the cached data of a tenant."""
-        self._texts.forget(tenant)
         self._indexes.forget(tenant)
 
     def clear(self) -> None:
         """Drop all cached data."""
-        self._texts.clear()
         self._indexes.clear()
 
     def search_memories(
@@ -100,7 +91,7 @@ class MemorySearch:
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
         keys = [*map(self._find_key, owner.parts)]
-        own, *others = [self._weigh_part(key, terms, vector, row_filter, where, len(keys) == 1) for key in keys]
+        own, *others = [self._weigh_part(key, terms, vector, row_filter, where) for key in keys]
         for other in others:
             own = other if not len(own.seqs) else own.with_more(other) if len(other.seqs) else own
         return own
@@ -128,9 +119,8 @@ class MemorySearch:
         vector: Vector | None,
         row_filter: RowFilter,
         where: Condition | None,
-        is_whole: bool,
     ) -> Evidence:
-        return self._weigh_index(self._indexes.current(key), key, terms, vector, row_filter, where, is_whole)
+        return self._weigh_index(self._indexes.current(key), key, terms, vector, row_filter, where)
 
     def _weigh_index(
         self,
@@ -140,10 +130,9 @@ class MemorySearch:
         vector: Vector | None,
         row_filter: RowFilter,
         where: Condition | None,
-        is_whole: bool,
     ) -> Evidence:
         load = None if where is None else partial(self._load_field, key)
-        return index.evidence(terms, vector, row_filter, where=where, load=load, is_whole=is_whole)
+        return index.evidence(terms, vector, row_filter, where=where, load=load)
 
     def _find_key(self, owner: Owner) -> IndexKey:
         """Return the key of the index of an agent, of one of its users, or of its records of no user, which all users
@@ -182,9 +171,6 @@ class MemorySearch:
             rows = self._read(tenant, lambda unit: unit.all("chunks_where", clause, tenant=tenant))
             found = replace(found, allowed=np.isin(found.seqs, [number for (number,) in rows]))
         return PassageEvidence.of_shelf(found)
-
-    def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
-        return self._texts.holding(owner, needle)
 
 
 def merge_matches(matches: Sequence[Sequence[Match]], limit: int) -> Sequence[Match]:

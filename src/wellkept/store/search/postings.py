@@ -92,12 +92,6 @@ class Words:
             total += len(merged[-1])
         return Words((*kept, PostingSegment.from_packed(np.concatenate(merged))))
 
-    def append_segment(self, segment: PostingSegment, first: int) -> Words:
-        """Return a copy with a segment whose rows are counted from `first`."""
-        entries = segment.entries + np.uint32(first << 8)
-        # Copies, because the arrays of a block would keep all of it in memory.
-        return Words((*self.segments, PostingSegment(segment.keys.copy(), segment.starts.copy(), entries)))
-
     def keep_rows(self, new_numbers: NDArray[np.int64]) -> Words:
         """Return a list of the rows whose new number is not negative, under these numbers."""
         packed = [each.unpack() for each in self.segments]

@@ -27,10 +27,8 @@ from wellkept.store import adopt_chat_tables
 from wellkept.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from wellkept.store.migrations import Migration, check_applied, load_migrations
 from wellkept.store.queries import load_queries
-from wellkept.store.search.blocks import IndexBlocks
 from wellkept.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
 from wellkept.store.search.index_cache import Read
-from wellkept.store.search.loader import IndexLoader
 from wellkept.store.search.memory_search import MemorySearch
 from wellkept.store.sqlite import scrub
 from wellkept.store.sqlite.backup import PAGES, write_backup
@@ -56,9 +54,6 @@ LARGEST_IDLE_LOG = 16 * 1024 * 1024
 
 WAL_RETRY_PAUSE = 0.02
 """Seconds between attempts to switch to WAL mode."""
-
-SAVING_TIME = 5.0
-"""Seconds that closing waits for blocks of indexes that are being written."""
 
 STEPS_BETWEEN_CHECKS = 50_000
 """Steps of SQLite's virtual machine between two checks of the deadline, a few milliseconds of work."""
@@ -93,8 +88,7 @@ class SqliteEngine:
             connection = self._connect()
             migrate(connection)
             self._writer = SqliteWriter(connection, self._queries)
-        write = None if self._in_memory else self.write
-        self.index = SqliteIndex(self.read, write, numbers=self.numbers, max_bytes=index_cache_bytes)
+        self.index = SqliteIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()
@@ -182,7 +176,6 @@ class SqliteEngine:
         """Finish the waiting writes, then close. Calling it again does nothing."""
         if self._closed.is_set() or os.getpid() != self._pid:
             return
-        self.index.close()
         self._closed.set()
         # Ends with the last idle connection; those in use are closed when they are returned.
         with suppress(IndexError):
@@ -251,25 +244,10 @@ class SqliteEngine:
 class SqliteIndex(MemorySearch):
     """Implementation of `engine.SearchIndex` over rows of bytes."""
 
-    def __init__(
-        self, read: Read, write: Read | None, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int
-    ) -> None:
-        """Set up the search. Without `write`, as in a database in memory, no index is kept in blocks."""
-        blocks = None if write is None else IndexBlocks(read, write, encoding=COMPACT_ENCODING, numbers=numbers)
-        self._saver = IndexLoader(lambda key: blocks.save(key, self._embedder) if blocks is not None else None)
+    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
         super().__init__(
-            "sqlite",
-            read,
-            encoding=COMPACT_ENCODING,
-            numbers=numbers,
-            max_bytes=max_bytes,
-            keeps_last=True,
-            blocks=blocks,
-            on_lacking=self._saver.request,
+            "sqlite", read, encoding=COMPACT_ENCODING, numbers=numbers, max_bytes=max_bytes, keeps_last=True
         )
-
-    def close(self) -> None:
-        self._saver.close(wait=SAVING_TIME)
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)

@@ -75,8 +75,6 @@ TABLES: Mapping[str, ErasureTable] = {
 DEPENDENT_TABLES = {
     "memory_index": "removed with its memory",
     "chunk_index": "removed with its passage",
-    "index_blocks": "removed with the first of its entries",
-    "index_changes": "holds numbers only",
     "step_index": "removed with its step",
     "detail_contents": "swept when no detail refers to it",
     "detail_chunks": "removed with its content",

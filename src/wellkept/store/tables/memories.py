@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from wellkept.errors import Conflict, Invalid, NotFound
@@ -16,7 +15,7 @@ from wellkept.memory.rules_conditions import EQUAL, STATE, Comparison, Condition
 from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
 from wellkept.model.stored import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
 from wellkept.recall.rules_similarity import Evidence
-from wellkept.store.conditions import Clause, compile_filter
+from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Engine, Row, Unit, Units
 from wellkept.store.tables.agents import ask_agent, keep_agent, run_counter, take_numbers, touch_index
 from wellkept.store.tables.rows import (
@@ -36,7 +35,6 @@ from wellkept.store.tables.rows import (
 
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
-ANY_KIND = "all"
 MAX_KNOWN = 10_000
 """Owners whose number of memories is kept in memory."""
 
@@ -167,25 +165,7 @@ class MemoryRows(Units):
         name = "list_memories" if kind is None else "list_episodes"
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
-        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search. The rows of one
-        # user are few and have an index.
-        elif needle and state is State.LIVE and owner.user is None and self._unit(owner.tenant) is None:
-            numbers = self._engine.index.numbers_holding(owner, fold(needle))
-            if numbers is not None:
-                values["kind"] = ANY_KIND if kind is None else kind.value
-                return self._list_numbered(owner, numbers, clause, values)
         return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, clause, **values))]
-
-    def _list_numbered(
-        self, owner: Owner, numbers: Iterator[int], clause: Clause, values: Mapping[str, Any]
-    ) -> Sequence[Memory]:
-        """List the memories with these numbers that match the other filters, newest first."""
-        remaining, limit = (each for each in numbers if each < values["before"]), values["limit"]
-        found: list[Row] = []
-        while len(found) < limit and (part := list(islice(remaining, limit))):
-            params = {**values, "seqs": self._engine.numbers(part)}
-            found += self._read(owner.tenant, partial(_list_these, clause=clause, values=params))
-        return [memory_from(row) for row in found[:limit]]
 
     def list_told_texts(self, owner: Owner, *, now: datetime, limit: int) -> Sequence[tuple[int, str]]:
         values = {**owner_params(owner), "now": now, "limit": limit}
@@ -457,10 +437,6 @@ def _put_all(unit: Unit, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _list_told(name: str, params: Mapping[str, Any], now: datetime, limit: int, unit: Unit) -> Sequence[Row]:
     return unit.all(name, **params, now=now, limit=limit)
-
-
-def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:
-    return unit.all("list_these", clause, **values)
 
 
 def _get_row(unit: Unit, owner: Owner, id: str) -> Row:

@@ -121,7 +121,7 @@ DELETE FROM memory_index WHERE tenant_id = :tenant_id AND agent_id = :agent_id A
 UPDATE memory_index SET version = :version, expires_at = :ends_at
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq
 
--- State that the caches of an agent's index and texts compare: the generation of the agent, the number of changes of
+-- State that the cache of an agent's index compares: the generation of the agent, the number of changes of
 -- its index, and the number of changes other than appends.
 -- name: memory_index_state
 SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
@@ -133,8 +133,3 @@ SELECT 1 FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND user_
 -- fragment: entry_version
 (SELECT version FROM memory_index i
  WHERE i.tenant_id = memories.tenant_id AND i.agent_id = memories.agent_id AND i.seq = memories.seq)
-
--- name: texts_after
-SELECT seq, folded FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :seq AND archived_at IS NULL
-ORDER BY seq

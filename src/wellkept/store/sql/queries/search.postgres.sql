@@ -80,7 +80,7 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
 -- name: memory_index_after
 SELECT {memory_entry} FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq AND seq <= :last{user| AND seq IN (
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq{user| AND seq IN (
     SELECT m.seq FROM memories m
     WHERE m.tenant_id = :tenant AND m.agent_id = :agent AND m.user_id = :user AND m.seq > :seq)}
 ORDER BY seq LIMIT :limit
@@ -142,7 +142,7 @@ ORDER BY seq
 
 -- name: chunk_index_after
 SELECT {chunk_entry} FROM chunk_index
-WHERE tenant_id = :tenant AND seq > :seq AND seq <= :last
+WHERE tenant_id = :tenant AND seq > :seq
 ORDER BY seq LIMIT :limit
 
 -- name: chunk_index_rows
@@ -155,11 +155,6 @@ seq, version, category, NULL, words::text, embedder_id, halfvec_send(embedding),
 -- name: chunk_index_versions
 SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM chunk_index
 WHERE tenant_id = :tenant
-
--- name: list_these
-SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = ANY(:seqs)
-  AND (:kind = 'all' OR kind = :kind) AND {listed}
 
 -- BM25 over `term`, the words of the query; `size`, the number of rows and their average length; and `candidate`, each
 -- row that contains a term, once per term.

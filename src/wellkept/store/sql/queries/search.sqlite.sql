@@ -79,7 +79,7 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
 -- name: memory_index_after
 SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq AND seq <= :last{user| AND seq IN (
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq{user| AND seq IN (
     SELECT m.seq FROM memories m
     WHERE m.tenant_id = :tenant AND m.agent_id = :agent AND m.user_id = :user AND m.seq > :seq)}
 ORDER BY seq LIMIT :limit
@@ -88,32 +88,6 @@ ORDER BY seq LIMIT :limit
 SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq IN (SELECT value FROM json_each(:seqs))
 
--- name: list_index_blocks
-SELECT first_seq, last_seq, rewrites, entries FROM index_blocks
-WHERE tenant_id = :tenant AND agent_id = :agent AND embedder_id = :embedder_id AND format = :format ORDER BY first_seq
-
--- name: read_index_block
-SELECT data FROM index_blocks
-WHERE tenant_id = :tenant AND agent_id = :agent AND last_seq = :last AND first_seq = :first
-
--- name: drop_index_blocks
-DELETE FROM index_blocks WHERE tenant_id = :tenant AND agent_id = :agent AND last_seq >= :first AND first_seq <= :last
-
--- name: put_index_block
-INSERT INTO index_blocks (tenant_id, agent_id, first_seq, last_seq, embedder_id, rewrites, format, entries, data)
-VALUES (:tenant, :agent, :first, :last, :embedder_id, :rewrites, :format, :entries, :data)
-
--- name: list_index_changes
-SELECT rewrites, seq FROM index_changes WHERE tenant_id = :tenant AND agent_id = :agent AND rewrites > :rewrites
-
--- Remove the notes that every block has taken in.
--- name: drop_index_changes
-DELETE FROM index_changes WHERE tenant_id = :tenant AND agent_id = :agent AND rewrites <= (
-  SELECT min(rewrites) FROM index_blocks WHERE tenant_id = :tenant AND agent_id = :agent)
-
--- name: last_number
-SELECT last_seq FROM agents WHERE tenant_id = :tenant AND id = :agent
-
 -- name: memory_fields
 SELECT seq, {entry_version}, {where} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq IN (SELECT value FROM json_each(:seqs))
@@ -121,14 +95,9 @@ WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq IN (SELECT value 
 -- name: memory_index_versions
 SELECT seq, version, coalesce(embedder_id, 0) FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries}
 
--- name: list_these
-SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq IN (SELECT value FROM json_each(:seqs))
-  AND (:kind = 'all' OR kind = :kind) AND {listed}
-
 -- name: chunk_index_after
 SELECT seq, version, category, NULL, terms, embedder_id, vector, NULL, 'user', 0 FROM chunk_index
-WHERE tenant_id = :tenant AND seq > :seq AND seq <= :last
+WHERE tenant_id = :tenant AND seq > :seq
 ORDER BY seq LIMIT :limit
 
 -- name: chunk_index_rows
