@@ -54,7 +54,7 @@ from wellkept.server.http.requests import (
     has_idempotency_key,
     leads_to_console,
 )
-from wellkept.server.http.routing import Route, RouteTable, check_scopes
+from wellkept.server.http.routing import FoundRoute, Route, RouteTable, check_scopes
 from wellkept.server.mcp import mounting
 from wellkept.server.openapi import complete_document
 from wellkept.server.rest import (
@@ -204,6 +204,7 @@ def _add_routes(app: FastAPI, wellkept: Wellkept) -> None:
     app.state.mcp = mounting.create_endpoint(wellkept)
     endpoint = starlette_routing.Route(mounting.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)
     app.router.routes.append(endpoint)
+    app.router.routes.insert(0, FoundRoute())
 
 
 def _add_middlewares(

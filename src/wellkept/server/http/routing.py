@@ -25,7 +25,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
 
 from wellkept.errors import Invalid
 from wellkept.language.json_values import read_json
@@ -78,6 +79,7 @@ class Route:
     method: str
     path: str  # with the names of its parameters, never their values
     scope: KeyScope | None  # None: no key
+    api: APIRoute | None = None  # as the framework serves it
 
     @property
     def name(self) -> str:
@@ -108,6 +110,20 @@ def is_console(path: str) -> bool:
     (True, True, False)
     """
     return path == CONSOLE_PATH or path.startswith(f"{CONSOLE_PATH}/")
+
+
+class FoundRoute(BaseRoute):
+    """First route of the application: the one that the table found, instead of trying one pattern after the other."""
+
+    path = ""
+    methods: frozenset[str] = frozenset()
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        found: Route = scope.get("state", {}).get("route", UNKNOWN)
+        return (Match.NONE, {}) if found.api is None else found.api.matches(scope)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await scope["route"].handle(scope, receive, send)
 
 
 class RouteTable:
@@ -344,7 +360,7 @@ class Router:
             self.api.add_api_route(path, served, methods=[method], **options)
             declared = self.api.routes[-1]
             assert isinstance(declared, APIRoute)
-            self.routes.append(Route(method, declared.path, scope))
+            self.routes.append(Route(method, declared.path, scope, declared))
             return endpoint
 
         return declare

@@ -109,7 +109,8 @@ class RecallAnswer(BaseModel):
     def at(cls, recalled: wellkept.model.Recalled, now: datetime | None, **more: Any) -> Self:
         missing = [MissingBody.of(each) for each in recalled.unanswered]
         hits = [HitBody.at(hit, now) for hit in recalled]
-        return cls(hits=hits, missing=missing, heading=recalled.heading, **more)
+        # All of it was made here: it needs no validation.
+        return cls.model_construct(hits=hits, missing=missing, heading=recalled.heading, **more)
 
 
 class RenderedRecall(RecallAnswer):
