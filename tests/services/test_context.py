@@ -618,7 +618,7 @@ def test_why_something_was_left_out_is_kept(ann: AgentMemory) -> None:
     call = ann.context_call(made.id)
 
     left_out = [item for block in call.blocks for item in block.items if item.left_out == "budget"]
-    assert [item.id for item in left_out] == ids(whole, "memories")[4:]
+    assert [item.id for item in left_out] == ids(whole, "memories")[5:]
     assert all(item.text and item.score for item in left_out)
     assert call.truncations == made.truncations
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from tests.services.conftest import Clock, Place
 from wellkept import AgentMemory
 from wellkept.model import EndedAs
 
@@ -128,6 +131,18 @@ def test_forgetting_hides_what_is_meant_with_its_turn(ann: AgentMemory) -> None:
     assert facts(ann) == [WORK]
     ann.restore(hidden.id)
     assert "My phone number is 555 0182." in facts(ann)
+
+
+def test_what_was_forgotten_is_deleted_after_a_month(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock) as wellkept:
+        ann = wellkept.agent("ann")
+        say(ann, "My phone number is 555 0182.")
+        (hidden,) = ann.forget(about="my phone number").forgotten
+        # The second of two runs that find it gone for long enough deletes it.
+        for days in (29, 2, 2):
+            clock.moment += timedelta(days=days)
+            wellkept.maintain()
+        assert hidden.id not in {each.id for each in ann.list(state="all")}
 
 
 def test_where_it_is_not_clear_nothing_is_forgotten(ann: AgentMemory) -> None:

@@ -38,6 +38,7 @@ SAFE_MARGIN = 0.10
 """Distance above its threshold from which a score ends a statement silently; what has less is proposed."""
 
 FITTED_END = 0.8
+FITTED_WITHOUT_CUE = 0.85
 FITTED_PROPOSE = 0.5
 """Chances from which the fitted score ends a statement, and proposes its end."""
 
@@ -76,7 +77,8 @@ def judge_pair(old: Statement, new: Statement, *, margin: float = SAFE_MARGIN) -
     threshold = THRESHOLDS[new.cue]
     if features["same_slot"] and not features["same_value"]:
         threshold = min(threshold, SAME_SLOT)
-    is_ended = (not gate and score >= threshold + margin) or (chance >= FITTED_END and gate not in HARD_GATES)
+    sure = FITTED_END if new.cue is not ChangeCue.NONE else FITTED_WITHOUT_CUE
+    is_ended = (not gate and score >= threshold + margin) or (chance >= sure and gate not in HARD_GATES)
     is_likely = (not gate and score >= threshold) or (chance >= FITTED_PROPOSE and gate not in HARD_GATES)
     action = Consequence.END if is_ended else Consequence.PROPOSE if is_likely else Consequence.NOTHING
     return Verdict(action, find_ending(old, new, features), score, chance, gate)
@@ -277,6 +279,7 @@ HARD_GATES = frozenset({"also", "subject", "restated", "same value", "other head
 EVIDENCE = ("same_slot", "head_named", "shared_name", "other_kind", "removed_hit", "same_kind_value")
 MUCH_OVERLAP = 0.6
 HALF = 0.5
+A_THIRD = 0.34
 
 
 def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> str:
@@ -300,10 +303,15 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         and features["removed_miss"]
         and not (features["same_slot"] or features["head_named"] or is_firm)
         and features["overlap"] < HALF,
-        "no shared evidence": features["shared"] < HALF and not any(features[name] for name in EVIDENCE),
+        "no shared evidence": not _has_evidence(old, new, features),
+        # "I play chess online" and "My chess club meets on Sundays now".
+        "another aspect": new.cue is ChangeCue.SOFT
+        and features["overlap_old"] < A_THIRD
+        and not (has_target or is_renewed or features["other_shape"] or features["same_person"]),
         "no cue": new.cue is ChangeCue.NONE
         and features["frame"] < HALF
-        and not any(features[name] for name in ("same_slot", "other_shape", "other_kind")),
+        and not (features["same_slot"] or features["other_kind"])
+        and not (features["other_shape"] and features["same_head"]),
     }
     return next((name for name, is_closed in gates.items() if is_closed), "")
 
@@ -326,6 +334,23 @@ def count_evidence(old: Statement, new: Statement) -> float:
     )
 
 
+def _has_evidence(old: Statement, new: Statement, features: Mapping[str, float]) -> bool:
+    """Return True if two statements share more than their topic."""
+    if features["shared"] >= HALF or any(features[name] for name in EVIDENCE):
+        return True
+    places = {kind for kind, _ in old.kinds} & {kind for kind, _ in new.kinds} & _BROAD
+    is_same_one = bool(features["same_person"])
+    if ChangeCue.END in new.cues and (new.subjects - {USER}) & old.mentions:
+        return True
+    has_cue = new.cue not in (ChangeCue.NONE, ChangeCue.ALSO)
+    return is_same_one and (
+        (has_cue and (bool(places) or features["cosine"] >= HALF)) or features["frame"] >= MUCH_FRAME
+    )
+
+
+MUCH_FRAME = 0.75
+
+
 def compute_score(old: Statement, new: Statement, features: Mapping[str, float]) -> float:
     """Compute the score by hand: cosine, shared words, and what else the two have in common."""
     score = features["cosine"] + 0.35 * features["overlap"]
@@ -340,6 +365,9 @@ def compute_score(old: Statement, new: Statement, features: Mapping[str, float])
         score += 0.20
     if features["other_slot"]:
         score -= 0.20
+    if ChangeCue.END in new.cues and (new.subjects - {USER}) & (old.mentions | old.subjects):
+        # "Minka has died" ends what was said of Minka.
+        score += 0.20
     score += 0.25 * features["other_kind"] + 0.25 * min(features["removed_hit"], 1)
     if features["removed_miss"] and not features["same_slot"]:
         score -= 0.10

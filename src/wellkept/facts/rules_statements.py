@@ -121,7 +121,7 @@ def read_turn(text: str, *, usual: str = "", known: Collection[str] = ()) -> Ite
     ["I'm allergic to nuts."]
     """
     body = signs.QUOTED.sub("", signs.FENCE.sub("", text[:MAX_READ_CHARS])).replace("’", "'").replace("‘", "'")
-    code = _find_code(body) or usual or "en"
+    code = _find_code(body, usual) or "en"
     known = {*(name.lower() for name in known), *_find_inner_names(body, code)}
     kept: list[Statement | Excluded] = []
     for sentence in _split_turn(body, code, kept):
@@ -145,7 +145,7 @@ def read_turn(text: str, *, usual: str = "", known: Collection[str] = ()) -> Ite
 def read_statement(text: str, *, usual: str = "", known: Collection[str] = ()) -> Statement:
     """Read a text that is known to state something, such as a stored fact, whatever the exclusions say of it."""
     bare = text.replace("’", "'").replace("‘", "'")
-    code = _find_code(bare) or usual or "en"
+    code = _find_code(bare, usual) or "en"
     names = {*(name.lower() for name in known), *_find_inner_names(bare, code)}
     return _describe(bare, load_words(code), names, Tier.FACT)
 
@@ -193,13 +193,13 @@ def _split_sentences(text: str) -> Iterator[str]:
         yield pending
 
 
-def _find_code(text: str) -> str:
+def _find_code(text: str, usual: str = "") -> str:
     lowered = text.lower()
     found = find_language(lowered, signs.WORD.findall(lowered))
     if found is not None:
         return found.code if found.code in CODES else ""
-    if len(lowered) > MAX_SHORT_CHARS:
-        return ""
+    if usual or len(lowered) > MAX_SHORT_CHARS:
+        return usual
     # A text too short to tell its language is in the first in which somebody speaks of themselves.
     return next((code for code in CODES if load_words(code).has("self", lowered)), "")
 
@@ -330,7 +330,7 @@ def _describe(sentence: str, words: Vocabulary, known: Collection[str], tier: Ti
     bare = _strip(sentence, words)
     spelled = _WORD.findall(sentence)
     subject = find_subject(sentence, words, known)
-    stems = tuple(terms(bare))
+    stems = tuple(terms(_ORDINAL.sub(r"\1", bare)))
     attribute, value = find_slot(bare, sentence, words) if USER in subject.all else ("", "")
     cues = frozenset(ChangeCue(name) for name in ("correction", "end", "firm", "soft", "also") if words.has(name, bare))
     own = frozenset(stem for name in subject.all | subject.spelled for stem in terms(name))
@@ -398,6 +398,7 @@ class StatementSubject:
 
 
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
+_ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
 MAX_SUBJECT_WORDS = 14
 MAX_NOUN_WORDS = 5
 
@@ -427,8 +428,9 @@ def find_subject(sentence: str, words: Vocabulary, known: Collection[str] = ()) 
             if not is_object and found is None:
                 found = StatementSubject(name, frozenset({name.lower()}), frozenset({name}))
                 break
-        if found is None and lowered in _ARTICLES and place < 2:
-            found = _read_thing(spelled, place + 1)
+        is_late = place > 1 or (place == 1 and words.find("pronoun").match(spelled[0].lower()))
+        if found is None and lowered in _ARTICLES and not is_late:
+            found = _read_thing(spelled, place + 1, words)
         elif found is None and name.lower() in load_names() and word[0].isupper():
             found = StatementSubject(name, frozenset({name.lower()}), frozenset({name}))
             break
@@ -517,11 +519,14 @@ _VERBS = frozenset(
 )
 
 
-def _read_thing(spelled: Sequence[str], place: int) -> StatementSubject | None:
-    """Return the thing named after an article: its last noun before a verb."""
+def _read_thing(spelled: Sequence[str], place: int, words: Vocabulary) -> StatementSubject | None:
+    """Return the thing named after an article, its last noun before a verb, or somebody by a relation."""
     head = ""
     for word in spelled[place : place + MAX_NOUN_WORDS]:
         lowered = _base(word).lower()
+        if lowered in words.relations and word == _base(word):
+            relation = words.relations[lowered]
+            return StatementSubject(relation, frozenset({relation}), frozenset({word}))
         if lowered in _VERBS or lowered in _PREPOSITIONS or lowered in LEXICON_BY_CODE["en"].common:
             break
         head = _base(word)
@@ -569,7 +574,9 @@ def _find_removed(bare: str, words: Vocabulary) -> frozenset[str]:
     found: set[str] = set()
     for pattern in words.removed:
         for match in pattern.finditer(bare):
-            found.update(stem for stem in terms(match["x"]) if weigh(stem, words.code) > LIGHT_WEIGHT)
+            found.update(
+                stem for stem in terms(_ORDINAL.sub(r"\1", match["x"])) if weigh(stem, words.code) > LIGHT_WEIGHT
+            )
     return frozenset(found)
 
 

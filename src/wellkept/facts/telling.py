@@ -20,7 +20,7 @@ from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant
 from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, judge_pair
-from wellkept.facts.rules_statements import Excluded, Statement, Tier, read_statement, read_turn
+from wellkept.facts.rules_statements import Statement, Tier, read_statement, read_turn
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_trust as trust
@@ -88,9 +88,10 @@ class Telling:
     def read(self, owner: Owner, text: str) -> TurnReading:
         """Read a user's turn and compare it with the standing facts of exactly this user."""
         reading = TurnReading()
-        said = list(read_turn(text))
-        wanted = [find_forget_request(each.text) for each in said if isinstance(each, Excluded)]
         known = self._list_known(owner)
+        said = list(read_turn(text, usual=known[0][1].language if known else ""))
+        wanted = [find_forget_request(each.text) for each in said]
+        said = [each for each, about in zip(said, wanted, strict=True) if not about]
         for about in filter(None, wanted):
             reading.is_request = True
             meant = self.find_meant(owner, about)

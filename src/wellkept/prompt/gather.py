@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +15,7 @@ from wellkept.language.text import check_text, fold
 from wellkept.memory.rules_conditions import Condition
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.meter import METER
-from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Role, Source
+from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -44,6 +44,9 @@ MAX_TOOL_RESULTS = 20
 
 SPARE = 3
 """Factor of hits recalled over hits shown, since some are in the prompt already."""
+
+FAR_BEHIND = 0.15
+"""Share of the best hit's relevance below which a line is not shown beside the block of facts."""
 
 OWN_KINDS = (Kind.CORE, Kind.JOURNAL, Kind.NOTE)
 """Kinds that enter a prompt without being recalled."""
@@ -154,8 +157,7 @@ class Gather:
             passages = sorted((hit for hit in strong if hit.source is Source.KNOWLEDGE), key=lambda hit: -hit.relevance)
             memories = [hit for hit in strong if hit.source is not Source.KNOWLEDGE]
             memories += [hit for hit in weak if hit.source is Source.MEMORY]
-            told = {source for fact in facts for source in fact.sources}
-            memories = [hit for hit in memories if not _is_told_elsewhere(hit, told)]
+            memories = _leave_out_talk(memories, facts)
             known = _ShownPieces(pieces)
             for part, found in ((PromptPart.MEMORIES, memories), (PromptPart.KNOWLEDGE, passages)):
                 most, is_passage = self._limits[part], part is PromptPart.KNOWLEDGE
@@ -222,14 +224,27 @@ class Gather:
         ]
 
 
-def _is_told_elsewhere(hit: Hit, told: Collection[str]) -> bool:
-    """Return True for a turn of talk that a prompt need not show: what it states stands as `told` facts of its own.
+def _leave_out_talk(hits: Sequence[Hit], facts: Sequence[Memory]) -> list[Hit]:
+    """Return the hits that are worth a line beside the block of facts.
 
-    Where facts stand, an answer is worth its room only if it helps.
+    What a turn states stands as facts of its own, and other turns of talk are worth their room only if they help.
+    """
+    if not facts:
+        return list(hits)
+    told = {source for fact in facts for source in fact.sources}
+    best = max((hit.relevance for hit in hits), default=0.0)
+    return [hit for hit in hits if hit.id not in told and not _is_idle(hit, best)]
+
+
+def _is_idle(hit: Hit, best: float) -> bool:
+    """Return True for a turn that does not help, and for a fact far behind the best hit.
+
+    What has ended is only found by a question about the past, so it stays.
     """
     memory = hit.memory
-    is_answer = memory is not None and memory.role is Role.ASSISTANT and memory.session_id is not None
-    return hit.id in told or (bool(told) and is_answer and hit.weak)
+    if memory is None or memory.kind is not Kind.EPISODE or memory.session_id is None or memory.ended_as is not None:
+        return False
+    return hit.weak if memory.told is None else hit.relevance < FAR_BEHIND * best
 
 
 class _ShownPieces:

@@ -211,7 +211,7 @@ class Settings:
     context_layout: Literal["standard", "cache_stable"] = setting(
         "standard", "Order of a prompt; `cache_stable` puts the parts that change from call to call last."
     )
-    context_memories: int = setting(5, "Recalled memories that may enter one prompt.", low=0, high=30)
+    context_memories: int = setting(8, "Recalled memories that may enter one prompt.", low=0, high=30)
     context_passages: int = setting(5, "Passages of documents that may enter one prompt.", low=0, high=30)
     context_calls_kept: int = setting(200, "Assembled prompts kept in the log of each agent.", low=0)
     agent_layout: Literal["standard", "cache_stable"] = setting(

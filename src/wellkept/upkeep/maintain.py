@@ -1,6 +1,7 @@
 """Maintenance: archive what has expired, and episodes that are no longer retrieved or exceed the quota.
 
-Nothing is deleted but items, a week after they were archived, so that a wrong clock ends nothing for good.
+Nothing is deleted but items, a week after they were archived, and what users asked to forget, after thirty days, so
+that a wrong clock ends nothing for good.
 
 Of decisions, finished tasks, errors and long answers that have expired, the gist stays as a fact.
 
@@ -55,6 +56,9 @@ SWEEP_GRACE = timedelta(hours=1)
 
 ITEMS_KEPT = timedelta(days=7)
 """Time for which an expired item can be restored."""
+
+FORGOTTEN_KEPT = timedelta(days=30)
+"""Time for which a memory that was forgotten by request can be restored."""
 
 WRITE_BATCH = 200
 """Rows archived in one transaction, which takes a few milliseconds."""
@@ -306,7 +310,7 @@ class Maintain:
         return due_at
 
     def _end_items(self, owner: Owner, lease: _Lease, report: MaintenanceReport, now: datetime) -> None:
-        """Archive expired items, and delete those that two runs find archived for long enough.
+        """Archive expired items, and delete those, and forgotten memories, that two runs find gone for long enough.
 
         The last run before this one may have had another clock. The earlier of both counts.
         """
@@ -316,6 +320,10 @@ class Maintain:
         last = self._store.find_record(LAST_RUN)
         before = min(now, now if last is None else last[1]) - ITEMS_KEPT
         while deleted := self._store.delete_ended_items(owner, before=before, limit=WRITE_BATCH):
+            report.deleted += deleted
+            lease.renew()
+        before += ITEMS_KEPT - FORGOTTEN_KEPT
+        while deleted := self._store.delete_forgotten(owner, before=before, limit=WRITE_BATCH):
             report.deleted += deleted
             lease.renew()
 

@@ -76,9 +76,15 @@ class ItemRows(Units):
 
     def delete_ended_items(self, owner: Owner, *, before: datetime, limit: int) -> int:
         """Delete items that had expired when they were archived, up to `before`; return how many."""
+        return self._delete_old("ended_items", owner, before, limit)
 
+    def delete_forgotten(self, owner: Owner, *, before: datetime, limit: int) -> int:
+        """Delete memories that were hidden at a request to forget, up to `before`; return how many."""
+        return self._delete_old("forgotten_memories", owner, before, limit)
+
+    def _delete_old(self, name: str, owner: Owner, before: datetime, limit: int) -> int:
         def delete(unit: Unit) -> int:
-            rows = unit.all("ended_items", **owner_params(owner), before=before, limit=limit)
+            rows = unit.all(name, **owner_params(owner), before=before, limit=limit)
             if rows:
                 touch_index(unit, owner)
                 unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])

@@ -41,6 +41,11 @@ WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND item_key IS NOT NULL 
   AND archived_at <= :before
 ORDER BY seq LIMIT :limit
 
+-- name: forgotten_memories
+SELECT seq FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND forgotten_at <= :before
+ORDER BY seq LIMIT :limit
+
 -- name: set_item_end
 UPDATE memories SET expires_at = :until, ttl_seconds = :ttl_seconds
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = :seq
