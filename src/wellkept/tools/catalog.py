@@ -13,11 +13,11 @@ from typing import Any
 
 from wellkept.errors import Invalid, NotFound, SecretRejected, TimedOut, WellkeptError
 from wellkept.model import Json
-from wellkept.tools import details, items, memories, recall
+from wellkept.tools import details, items, memories, memory_set, recall
 from wellkept.tools.bounds import render_secret_refusal
 from wellkept.tools.spec import DEFINITIONS, RENDERERS, Tool
 
-_MODULES = {"recall": recall, "details": details, "items": items}
+_MODULES = {"memory": memory_set, "recall": recall, "details": details, "items": items}
 """Modules of the functions that the tools of a set call, if not `memories`."""
 
 TOOLS: Mapping[str, Tool] = {
@@ -37,12 +37,12 @@ HINT = "hint"
 """Field of an answer that advises the model."""
 
 _SENTENCE = re.compile(r"(?<=\.) ")
-ON_REQUEST = frozenset({"items", "admin"})
+ON_REQUEST = frozenset({"memory", "items", "admin"})
 """Sets that are offered only where they are named."""
 
 
 def select_tools(sets: Iterable[str] | None = None) -> list[Tool]:
-    """Return the tools of these sets; None means all but `items` and `admin`.
+    """Return the tools of these sets; None means `notes`, `journal`, `recall` and `details`.
 
     Their descriptions leave out sentences about tools of other sets.
 

@@ -1,0 +1,64 @@
+"""Tools of the set `memory`: remember, recall, forget, the profile, and reading what lies behind a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wellkept.errors import Invalid
+from wellkept.model import Json, Memory
+from wellkept.tools.bounds import bound_results, render_text
+from wellkept.tools.details import PAGE_CHARS, retrieve_memory
+from wellkept.tools.memories import memory_store
+from wellkept.tools.recall import DEFAULT_LIMIT, search_my_memories
+
+if TYPE_CHECKING:
+    from wellkept.api.agent import AgentMemory
+
+LISTED = 20
+MAX_LISTED = 100
+WHICH = "It is not clear which are meant, so nothing was forgotten. Ask the user, then call forget with the id."
+NONE_MEANT = "Nothing that you remember is about this, so nothing was forgotten."
+HIDDEN = "They are hidden for 30 days, in which they can be restored, and then deleted."
+NO_PROFILE = "Nothing is known yet about whom you ask for. Recall may know what was said in passing."
+
+
+def remember(memory: AgentMemory, text: str, tags: Sequence[str] = ()) -> Json:
+    return memory_store(memory, text, tags)
+
+
+def recall(memory: AgentMemory, query: str, limit: int = DEFAULT_LIMIT) -> Json:
+    return search_my_memories(memory, query, limit)
+
+
+def forget(memory: AgentMemory, id: str = "", about: str = "") -> Json:
+    if bool(id) == bool(about):
+        raise Invalid("Name what to forget once: by the id of one memory, or by a few words in about.")
+    if id:
+        memory.forget(id)
+        return {"ok": True, "forgotten": [{"id": id}]}
+    done = memory.forget(about=about)
+    forgotten, candidates = ([_render(each) for each in found] for found in (done.forgotten, done.candidates))
+    if forgotten:
+        return {"ok": True, "forgotten": bound_results(forgotten), "note": HIDDEN}
+    return {"ok": False, "error": WHICH if candidates else NONE_MEANT, "candidates": bound_results(candidates)}
+
+
+def profile(memory: AgentMemory, subject: str = "") -> Json:
+    facts = memory.profile(subject=subject or None).facts
+    answer: Json = {"count": len(facts), "facts": bound_results([_render(each) for each in facts[:MAX_LISTED]])}
+    return answer if facts else {**answer, "hint": NO_PROFILE}
+
+
+def list_memories(memory: AgentMemory, limit: int = LISTED) -> Json:
+    found = memory.list(limit=max(1, min(limit, MAX_LISTED)))
+    return {"count": len(found), "memories": bound_results([{**_render(each), "kind": each.kind} for each in found])}
+
+
+def read_detail(memory: AgentMemory, key: str, offset: int = 0, limit: int = PAGE_CHARS) -> Json:
+    return retrieve_memory(memory, memory_key=key, limit=limit, offset=offset)
+
+
+def _render(memory: Memory) -> Json:
+    since = (memory.valid_from or memory.created_at).date().isoformat()
+    return {"id": memory.id, **render_text(memory.text, memory), "since": since}
