@@ -36,13 +36,12 @@ def main():
             prompt = memory.context(said, session=session, system_prompt=PROMPT, budget=4000)
             reply = ask_model(prompt.messages)
             print(f"assistant: {reply}")
+            # Facts outlive the conversation. A question is no fact.
+            known = {fact.id for fact in memory.profile().facts}
             memory.log_turn(session, user=said, assistant=reply)
-            # Facts outlive the conversation: the model picks them out, or rules if it cannot. A question is no fact.
-            kept = memory.add(
-                [{"role": "user", "content": said}, {"role": "assistant", "content": reply}], session_id=session
-            )
-            for fact in kept.added:
-                print(f"  (remembered: {fact.text})")
+            for fact in memory.profile().facts:
+                if fact.id not in known:
+                    print(f"  (remembered: {fact.text})")
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], e
         someone.types("/forget m-1\r")
         someone.sees("you> ")
         someone.types("/remember Likes coffee\r")
-        assert "Remembered m-6" in someone.sees("you> ")
+        assert "Remembered m-7" in someone.sees("you> ")
         someone.types("/forgot m-1\r")
         assert "There is no command /forgot; did you mean /forget?" in re.sub(r"\s+", " ", someone.sees("you> "))
         someone.types("/help\r")

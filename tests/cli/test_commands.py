@@ -21,7 +21,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 MEMORY_KEYS = set(
     "id kind text tags scope role session_id importance category origin created_at updated_at expires_at "
     "last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag user metadata "
-    "namespace item_key ttl_seconds".split()
+    "namespace item_key ttl_seconds fact sources ended_by ended_as forgotten_at".split()
 )
 
 

@@ -61,3 +61,25 @@ def test_bad_bodies_are_refused(client: httpx2.Client, ann: str, path: str, body
     answer = client.post(f"{ann}/{path}", json=body)
 
     assert (answer.status_code, answer.json()["ok"]) == (status, False), answer.text
+
+
+def test_the_profile_is_shown_and_what_is_meant_is_forgotten(client: httpx2.Client, ann: str) -> None:
+    session = client.post("/api/chat/sessions", json={"agent_id": ann.rpartition("/")[2]}).json()["id"]
+    turn = {"user": "I live in Turku. My sister Tilda is a midwife.", "assistant": "All right."}
+    assert client.post(f"/api/chat/sessions/{session}/messages", json=turn).status_code == 201
+
+    profile = client.get(f"{ann}/profile").json()
+    home = next(each for each in profile["facts"] if "Turku" in each["text"])
+    about_tilda = client.get(f"{ann}/profile", params={"subject": "Tilda"}).json()
+    forgotten = client.post(f"{ann}/forget", json={"about": "where I live"}).json()
+
+    assert home["fact"]["subject"] == "user"
+    assert home["sources"] != []
+    assert "I live in Turku." in profile["text"]
+    assert [each["text"] for each in about_tilda["facts"]] == ["My sister Tilda is a midwife."]
+    assert ([each["id"] for each in forgotten["forgotten"]], forgotten["candidates"]) == ([home["id"]], [])
+    assert "Turku" not in client.get(f"{ann}/profile").text
+    assert client.post(f"{ann}/memories/{home['id']}/restore").status_code == 200
+    assert "Turku" in client.get(f"{ann}/profile").text
+    assert client.post(f"{ann}/forget", json={"about": ""}).status_code in (400, 422)
+    assert client.get(f"{ann}/profile", params={"subjekt": "x"}).status_code == 422

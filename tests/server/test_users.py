@@ -214,6 +214,12 @@ def test_an_answer_is_repeated_only_to_its_user(store: Wellkept, address: str) -
 
 
 CALLS: dict[str, dict[str, Any]] = {
+    "remember": {"text": "mine"},
+    "recall": {"query": QUESTION, "limit": 20},
+    "forget": {"about": f"the launch code {MARKER}"},
+    "profile": {},
+    "list_memories": {"limit": 100},
+    "read_detail": {"key": "{details}"},
     "memory_store": {"text": "mine", "supersedes": "{memories}"},
     "memory_search": {"query": MARKER, "session_id": "{sessions}"},
     "memory_delete": {"id": "{memories}"},

@@ -352,6 +352,8 @@ class AgentRecords(AgentView):
         if id is not None:
             self._services.remember.forget(self.owner, id)
             return Forgotten()
+        if not (about or "").strip():
+            raise Invalid("Say in a few words what to forget, such as 'my old address'.")
         owner = self._narrow(user)
         return self._services.telling.forget(owner.of(owner.user), check_text(about or "", what="`about`"))
 

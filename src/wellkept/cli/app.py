@@ -27,7 +27,7 @@ class Subcommands:
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Getting to know it": {"demo": "demo"},
     "Memories": {
-        "memories": "remember list show edit forget review approve",
+        "memories": "remember list show edit forget profile review approve",
         "recall": "search recall explain similar inject",
         "proposals": "consolidate proposals",
     },

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Self
 
 from wellkept.api.agent import AgentMemory
+from wellkept.api.agent_records import NAME_ONE
 from wellkept.arguments import RawText
 from wellkept.client import items
 from wellkept.client.connection import Plan
@@ -34,10 +35,12 @@ from wellkept.model import (
     DetailPage,
     Explanation,
     FactStep,
+    Forgotten,
     Json,
     Memory,
     MemoryVersion,
     Message,
+    Profile,
     Proposal,
     Session,
     Skill,
@@ -78,6 +81,15 @@ def _reverter(view: ClientView) -> Callable[[Sequence[FactStep]], None]:
 def _undo_add(view: ClientView, given: Json) -> Plan[int]:
     steps = {"undo": [asdict(each) for each in check_steps(given["steps"])]}
     return (yield from send(view, f"POST {AGENT}/add/undo", steps))["undone"]  # type: ignore[no-any-return]
+
+
+def _forget(view: ClientView, given: Json) -> Plan[Forgotten]:
+    if (given.get("id") is None) == (given.get("about") is None):
+        raise Invalid(NAME_ONE)
+    if given.get("id") is not None:
+        yield from send(view, f"DELETE {AGENT}/memories/{{id}}", {"id": given["id"]})
+        return Forgotten()
+    return decode_record(Forgotten, (yield from send(view, f"POST {AGENT}/forget", given)), view.owner)  # type: ignore[no-any-return]
 
 
 def _restore(view: ClientView, given: Json) -> Plan[Sequence[Memory]]:
@@ -161,7 +173,8 @@ class AgentVerbs(ClientView):
     search = Verb(AgentMemory.search, pages(f"GET {AGENT}/memories", Memory, "memories", names={"query": "q"}))
     similar = Verb(AgentMemory.similar, _similar)
     update = Verb(AgentMemory.update, call(f"PATCH {AGENT}/memories/{{id}}", one(Memory)))
-    forget = Verb(AgentMemory.forget, call(f"DELETE {AGENT}/memories/{{id}}"))
+    forget = Verb(AgentMemory.forget, _forget)
+    profile = Verb(AgentMemory.profile, call(f"GET {AGENT}/profile", one(Profile)))
     history = Verb(AgentMemory.history, pages(f"GET {AGENT}/memories/{{id}}/history", MemoryVersion, "versions"))
     review = Verb(AgentMemory.review, call(f"GET {AGENT}/review", many(Memory)))
     approve = Verb(AgentMemory.approve, call(f"POST {AGENT}/memories/{{id}}/approve", one(Memory)))

@@ -60,5 +60,4 @@ def read_detail(memory: AgentMemory, key: str, offset: int = 0, limit: int = PAG
 
 
 def _render(memory: Memory) -> Json:
-    since = (memory.valid_from or memory.created_at).date().isoformat()
-    return {"id": memory.id, **render_text(memory.text, memory), "since": since}
+    return {"id": memory.id, **render_text(memory.text, memory), "since": f"{memory.since:%Y-%m-%d}"}

@@ -154,10 +154,32 @@ def edit(
     run.show(_render_changed("Edited", read_states(run, [memory])[0]))
 
 
-def forget(run: Run, id: MemoryId) -> None:
-    """Delete a memory and its history for good."""
-    run.memory.forget(id)
-    run.show(confirm("Forgotten", id))
+def forget(
+    run: Run,
+    id: Annotated[str | None, Argument(metavar="ID", help="The memory's id.", complete=complete_memory)] = None,
+    about: Annotated[str | None, Option(metavar="TEXT", help="What to forget, such as 'my old address'.")] = None,
+) -> None:
+    """Delete a memory and its history for good, or hide what a few words mean.
+
+    What is forgotten by --about can be restored for 30 days. If it is not clear which memories are meant, nothing is
+    forgotten, and they are listed."""
+    if (id is None) == (about is None):
+        raise click.BadParameter("Give either the id of a memory or --about with what to forget.")
+    if id is not None:
+        run.memory.forget(id)
+        run.show(confirm("Forgotten", id))
+        return
+    done = run.memory.forget(about=about)
+    run.show(_render_forgotten(read_states(run, done.forgotten), read_states(run, done.candidates)))
+
+
+def profile(
+    run: Run,
+    subject: Annotated[str | None, Option(help="Whom or what: user, a name, or a relation such as sister.")] = None,
+) -> None:
+    """Show what is true now of the user, and of those the user spoke about."""
+    rows = read_states(run, run.memory.profile(subject=subject).facts)
+    run.show(render_memories(rows, if_empty="Nothing is known yet. Facts come out of what users say in conversations."))
 
 
 def review(run: Run) -> None:
@@ -185,6 +207,7 @@ COMMANDS = (
     Command(run=show, example="wellkept show m-1", listed_by="list"),
     Command(run=edit, example="wellkept edit m-1 --text 'Prefers two spaces'", listed_by="list"),
     Command(run=forget, example="wellkept forget m-1", listed_by="list"),
+    Command(run=profile, example="wellkept profile --subject sister"),
     Command(run=review, example="wellkept review --agent atlas"),
     Command(run=approve, example="wellkept approve m-1", listed_by="review"),
 )
@@ -263,6 +286,22 @@ def _render_memory(row: MemoryRow, history: Sequence[MemoryVersion]) -> Output:
     )
 
 
+def _render_forgotten(forgotten: Sequence[MemoryRow], candidates: Sequence[MemoryRow]) -> Output:
+    rows = forgotten or candidates
+    if forgotten:
+        says = "Forgotten; bring one back with: wellkept restore ID"
+    else:
+        says = "Nothing was forgotten. Which of these do you mean? Name it with: wellkept forget ID"
+    return Output(
+        json={"forgotten": [_json(row) for row in forgotten], "candidates": [_json(row) for row in candidates]},
+        lines=[OutputNote(says), *(_line(row) for row in rows)] if rows else [],
+        columns=(Column("Id", "cyan", whole=True), Column("Memory")),
+        rows=([row.memory.id, _text_cell(row)] for row in rows),
+        if_empty="Nothing is known about that, so nothing was forgotten.",
+        blocks=[Styled(f" {says}", "dim")] if rows else [],
+    )
+
+
 def _render_review(rows: Sequence[MemoryRow]) -> Output:
     return Output(
         json={"items": [_json(row) for row in rows], "next_cursor": None},
@@ -311,7 +350,9 @@ def _similar_hint(memory: Memory) -> str:
 
 
 def _json(row: MemoryRow) -> Json:
-    return json_record(row.memory) | {"state": row.state.value}
+    record = json_record(row.memory) | {"state": row.state.value}
+    told = record.pop("told")
+    return record | {"fact": None if told is None else json_record(told)}
 
 
 def _line(row: MemoryRow, instead_of_tags: str = "") -> Sequence[str]:

@@ -1,16 +1,17 @@
-"""Facts out of conversations: `/api/agents/{agent}/add`, and undoing it."""
+"""Facts: `/api/agents/{agent}/add` and undoing it, `/profile`, and `/forget` by what a few words mean."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Self, TypeAlias
 
+from fastapi import Query
 from pydantic import BaseModel, Field, Strict
 
 from wellkept.memory.fact_requests import MAX_MESSAGES
 from wellkept.model import AddedFacts, DroppedFact, FactStep, FoundFact, Kind, Origin
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
-from wellkept.server.http.routing import WRITE, Router
+from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.rest.memories import MemoryBody
 from wellkept.server.rest.shapes import RecordBody, RequestBody, UserName, describes
 
@@ -121,3 +122,56 @@ def add_facts(wellkept: CurrentWellkept, memory: CurrentAgent, body: NewFacts) -
 def undo_facts(memory: CurrentAgent, body: UndoFacts) -> UndoneFacts:
     """Undo an `add`: delete what it added and restore what it changed. 409 if one of the memories was changed since."""
     return UndoneFacts(undone=memory.undo_add(body.undo))
+
+
+class ProfileQuery(RequestBody):
+    """Whose profile."""
+
+    subject: Annotated[
+        str | None,
+        Field(
+            description="Whom or what it is about: user, a name, or a relation; all if not given.", examples=["sister"]
+        ),
+    ] = None
+    user: UserName | None = None
+
+
+class ProfileAnswer(BaseModel):
+    """Current facts, newest first, and the block of a prompt that shows them."""
+
+    facts: list[MemoryBody]
+    text: Annotated[str, Field(description="Empty if nothing is known.")]
+
+
+class WhatToForget(RequestBody):
+    """What to forget, in a few words."""
+
+    about: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["my old address"])]
+    user: UserName | None = None
+
+
+class ForgottenAnswer(BaseModel):
+    """Memories that are hidden now; or, if it is not clear which are meant, the candidates."""
+
+    forgotten: Annotated[list[MemoryBody], Field(description="They can be restored for 30 days.")]
+    candidates: Annotated[list[MemoryBody], Field(description="Nothing was forgotten if there are any.")]
+
+
+@router.get("/profile", scope=READ)
+def get_profile(
+    wellkept: CurrentWellkept, memory: CurrentAgent, query: Annotated[ProfileQuery, Query()]
+) -> ProfileAnswer:
+    """Return what is true now of a user and of those the user spoke about, each fact as a memory."""
+    profile, now = memory.profile(subject=query.subject, user=query.user), wellkept.now()
+    return ProfileAnswer(facts=[MemoryBody.at(each, now) for each in profile.facts], text=profile.text)
+
+
+@router.post("/forget", scope=WRITE)
+def forget_about(wellkept: CurrentWellkept, memory: CurrentAgent, body: WhatToForget) -> ForgottenAnswer:
+    """Forget what a few words mean, with the turns it came from. If it is not clear which memories are meant, nothing
+    is forgotten, and the answer has the candidates, best first."""
+    done, now = memory.forget(about=body.about, user=body.user), wellkept.now()
+    return ForgottenAnswer(
+        forgotten=[MemoryBody.at(each, now) for each in done.forgotten],
+        candidates=[MemoryBody.at(each, now) for each in done.candidates],
+    )
