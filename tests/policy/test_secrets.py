@@ -18,6 +18,7 @@ from wellkept.secrets.rules import RULES
 from wellkept.secrets.rules_scan import SecretFinding, find_secrets, redact
 from wellkept.secrets.rules_shapes import SecretRule
 from wellkept.secrets.rules_text import _FOLD, MAX_KEPT_CHARS, fold
+from wellkept.secrets.rules_words import DESCRIBING_WORDS
 
 CORPUS = Path(__file__).parent / "secret_corpus"
 SEED = 20_260
@@ -245,7 +246,7 @@ def test_spans_are_in_order_and_in_the_text(text: str) -> None:
 
 @given(TEXTS)
 def test_the_automaton_finds_the_keys_that_a_plain_search_finds(text: str) -> None:
-    keys = {*scan._RULES_BY_KEY, *context.DESCRIBING_WORDS} - scan._LONGER.keys()
+    keys = {*scan._RULES_BY_KEY, *DESCRIBING_WORDS} - scan._LONGER.keys()
     found, lower = scan._SIGNS.find(text), text.lower()
     assert found >= {key for key in keys if key in lower}
     for key in scan._LONGER.keys() & scan._RULES_BY_KEY.keys() - found:

@@ -38,7 +38,6 @@ from wellkept.model import (
 )
 from wellkept.model.stored import Place, place_of
 from wellkept.recall.recall import check_limit
-from wellkept.transfer import foreign
 from wellkept.upkeep.report import MaintenanceReport
 from wellkept.upkeep.stats import DAYS, keep_agents
 from wellkept.upkeep.walk import Progress
@@ -380,6 +379,8 @@ class TenantTransfer(TenantView):
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
+        from wellkept.transfer import foreign
+
         wishes = foreign.ImportOptions(
             format=format,
             agent=agent,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_left, bisect_right
+from functools import cache
 from pathlib import Path
 
 from wellkept.language.entries import fill_parts
@@ -23,16 +24,19 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(fill_parts(pattern, _SOURCE["parts"]), re.MULTILINE)
 
 
-_RULES = {
-    name: _compile("|".join(f"(?:{phrase})" for phrase in rule["phrases"].splitlines()))
-    for name, rule in _SOURCE["rules"].items()
-}
+@cache
+def _compile_rule(name: str) -> re.Pattern[str]:
+    return _compile("|".join(f"(?:{phrase})" for phrase in _SOURCE["rules"][name]["phrases"].splitlines()))
+
+
+@cache
+def _compile_part(name: str) -> re.Pattern[str]:
+    return _compile(_SOURCE["patterns"][name])
+
+
 _HINTS = {name: rule["hints"] for name, rule in _SOURCE["rules"].items()}
 """Substrings that a text must contain before a rule is tried, because a substring search is cheap."""
 
-_SENDING, _SECRET, _ADDRESS, _ROLE_LINE = (
-    _compile(_SOURCE["patterns"][name]) for name in ("sending", "secret", "address", "role_line")
-)
 _SENTENCE_END = re.compile("[!?]")
 _STOPS = {".", ";"}
 # Maximum number of characters between the secret and the verb before it, or the address after it.
@@ -50,12 +54,17 @@ def find_instruction(text: str) -> str | None:
     True
     """
     folded = text.lower() if text.isascii() else fold(text)
-    if _ROLE_LINE.search(folded):
+    if _compile_part("role_line").search(folded):
         return "role marker"
     flat = " ".join(folded.split())
     candidates = (name for name, hints in _HINTS.items() if any(hint in flat for hint in hints))
     return next(
-        (name for name in candidates if _RULES[name].search(flat) or (name == "secrets" and _is_sent_away(flat))), None
+        (
+            name
+            for name in candidates
+            if _compile_rule(name).search(flat) or (name == "secrets" and _is_sent_away(flat))
+        ),
+        None,
     )
 
 
@@ -65,9 +74,9 @@ def _is_sent_away(text: str) -> bool:
     One pattern for all three would take quadratic time on a text of nothing but verbs and secrets.
     """
     for sentence in _SENTENCE_END.split(text):
-        verbs = [found.end() for found in _SENDING.finditer(sentence)]
-        addresses = [found.start() for found in _ADDRESS.finditer(sentence)] if verbs else []
-        for secret in _SECRET.finditer(sentence) if addresses else ():
+        verbs = [found.end() for found in _compile_part("sending").finditer(sentence)]
+        addresses = [found.start() for found in _compile_part("address").finditer(sentence)] if verbs else []
+        for secret in _compile_part("secret").finditer(sentence) if addresses else ():
             before, behind = bisect_right(verbs, secret.start()), bisect_left(addresses, secret.end())
             if before and behind < len(addresses) and addresses[behind] - secret.end() <= _REACH:
                 between = sentence[verbs[before - 1] : secret.start()]

@@ -129,7 +129,7 @@ def _build_rule(table: Mapping[str, Any], fill_in: Callable[[str | Sequence[str]
         pattern = rf"(?<![A-Za-z0-9+])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"
         split = Split(
             prefixes=tuple(prefix.replace("-", "").replace(".", "") for prefix in prefixes),
-            chars=re.compile(rf"[{chars}]".replace(".", "").replace("-]", "]")),
+            chars=rf"[{chars}]".replace(".", "").replace("-]", "]"),
             least=max(least, MIN_BODY_CHARS),
             size=table.get("size"),
         )
@@ -140,7 +140,7 @@ def _build_rule(table: Mapping[str, Any], fill_in: Callable[[str | Sequence[str]
     return SecretRule(
         name=table["name"],
         keys=tuple(prefixes or fill_in("|".join(table["keys"])).lower().split("|")),
-        pattern=re.compile(pattern),
+        source=pattern,
         check=CHECKS[table.get("check", "random" if prefixes else "real")],
         split=split,
         hits=tuple(map(fill_in, table["hits"])),

@@ -10,23 +10,27 @@ import re
 from collections.abc import Iterator
 
 from wellkept.secrets.rules_text import TextView, fold
-from wellkept.secrets.rules_values import WEAK_WORDS, Certainty, is_name, is_uuid, is_value, trim_value
+from wellkept.secrets.rules_values import Certainty, is_name, is_uuid, is_value, trim_value
 from wellkept.secrets.rules_words import (
     BETWEEN,
     CHANGED,
     DOORS,
     FILLER,
     IS,
-    LOGINS,
+    LOGIN_WORDS,
     MAX_HITS,
     MAYBE,
     NEEDS_SIGN,
     NEW,
     OTHER_KEYS,
     OTHER_MEANING,
+    PAIR_SIGN,
+    PASSWORD_WORDS,
     PASSWORDS,
-    PINS,
+    PIN_WORDS,
+    TOKEN_WORDS,
     TOKENS,
+    WEAK_WORDS,
     find_words,
     prepare_words,
 )
@@ -141,7 +145,6 @@ _OTHER_CODE = re.compile(
 _PAIR = re.compile(
     r"(?<![\w/.@-])(?:admin|root|administrator|user|deploy|ubuntu|postgres|sa|test|guest|pi)(?::|(?<=min)\s/\s|(?<=root)\s/\s)([^\s:/\"'`]{5,60})(?![:/\w])"
 )
-_PAIR_SIGN = ":"
 _ACCESS = re.compile(r"cred|log ?in|sign ?in|passw|\bpw\b|account|access|zugang|\buse\b|\bauth")
 _LOGIN = re.compile(
     r"(?i:credentials?|creds|logins?|log ?in(?:to)?|logged in"
@@ -154,10 +157,7 @@ _LOGIN = re.compile(
     r"(?:(?i:pass(?:word)?|pw)\s?[:=]?\s?)?[\"'`]?((?![\w.+-]{1,64}@[\w-]{1,40}\.\w)[^\s\"'`]{4,100})"
 )
 
-_DOOR_WORDS, _PIN_WORDS, _LOGIN_WORDS = prepare_words(DOORS), prepare_words(PINS + DOORS), prepare_words(LOGINS)
-_PAIRED_WORDS = (*_PIN_WORDS, *_LOGIN_WORDS, _PAIR_SIGN)
-_PASSWORD_WORDS, _TOKEN_WORDS = prepare_words(PASSWORDS), prepare_words(TOKENS)
-DESCRIBING_WORDS = (*_PASSWORD_WORDS, *_TOKEN_WORDS, *WEAK_WORDS, *_PAIRED_WORDS)
+_DOOR_WORDS = prepare_words(DOORS)
 _NEEDS_SIGN = prepare_words(NEEDS_SIGN)
 _INFLECTED = prepare_words(" ".join(name for name in (PASSWORDS + TOKENS).split() if name.endswith("~")))
 _SHORT = ("pass", "pw", "pwd", "mdp")
@@ -170,8 +170,8 @@ def find_described(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, 
     """
     has_weak_word = not keys.isdisjoint(WEAK_WORDS)
     for words, rule, trust in (
-        (_PASSWORD_WORDS, "password", Certainty.PASSWORD),
-        (_TOKEN_WORDS, "token", Certainty.TOKEN),
+        (PASSWORD_WORDS, "password", Certainty.PASSWORD),
+        (TOKEN_WORDS, "token", Certainty.TOKEN),
     ):
         for word, at in find_words(view, words, keys):
             if not has_weak_word and not view.has_marks(at - REACH, at + len(word) + REACH):
@@ -379,14 +379,14 @@ def _is_year_of(tail: re.Match[str], word: str) -> bool:
 
 def _find_logins(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the rule and range, in `view`, of every PIN, and of every password next to the name of its user."""
-    for word, at in find_words(view, _PIN_WORDS, keys):
+    for word, at in find_words(view, PIN_WORDS, keys):
         yield from _find_pins(view, at, word)
-    for pair in _PAIR.finditer(view.lower) if _PAIR_SIGN in keys or " / " in view.text else ():
+    for pair in _PAIR.finditer(view.lower) if PAIR_SIGN in keys or " / " in view.text else ():
         start, end = trim_value(view.text, *pair.span(1))
         around = view.lower[max(0, pair.start() - 60) : pair.end() + 60]
         if _ACCESS.search(around) and is_value(view.text, start, end, Certainty.PASSWORD, is_many=True):
             yield "login", start, end
-    for word in _LOGIN_WORDS.keys() & keys:
+    for word in LOGIN_WORDS.keys() & keys:
         at, hits = view.lower.find(word), 0
         while at >= 0 and hits < MAX_HITS:
             hits += 1

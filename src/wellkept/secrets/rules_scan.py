@@ -10,12 +10,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 import re2
 
 from wellkept.secrets.rules import RULES
-from wellkept.secrets.rules_context import DESCRIBING_WORDS, find_described
 from wellkept.secrets.rules_runs import RUN_HINT, hide_public, random_runs
 from wellkept.secrets.rules_shapes import MAX_KEY_CHARS, REMOVED, SecretRule
 from wellkept.secrets.rules_split import PREFIXES, join_pieces, split_keys
@@ -31,6 +31,7 @@ from wellkept.secrets.rules_text import (
     join_spelled,
     reverse_view,
 )
+from wellkept.secrets.rules_words import DESCRIBING_WORDS
 
 MAX_ROUNDS = 4
 """Number of scans of the redacted text; if secrets remain after that, the whole text counts as one."""
@@ -78,14 +79,18 @@ class PatternSet:
     """Set of keys, and of patterns by name, that are searched together, whatever their case."""
 
     def __init__(self, keys: Iterable[str], patterns: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._sources = {**{key: _LONGER.get(key) or f"(?i){re2.escape(key)}" for key in keys}, **patterns}
+        self._names = list(self._sources)
+
+    @cached_property
+    def _set(self) -> re2.Set:
         options = re2.Options()
         options.log_errors = False
-        self._set = re2.Set.SearchSet(options)
-        sources = {**{key: _LONGER.get(key) or f"(?i){re2.escape(key)}" for key in keys}, **patterns}
-        self._names = list(sources)
-        for source in sources.values():
-            self._set.Add(source)
-        self._set.Compile()
+        compiled = re2.Set.SearchSet(options)
+        for source in self._sources.values():
+            compiled.Add(source)
+        compiled.Compile()
+        return compiled
 
     def find(self, text: str) -> frozenset[str]:
         """Return the keys that occur in `text`, and the names of the patterns that do.
@@ -220,6 +225,9 @@ def _readings(
 def _scan_all(view: TextView, signs: frozenset[str] | None = None) -> Iterator[Span]:
     keys = _SIGNS.find(view.text) if signs is None else signs
     if keys and keys != _ONLY_KEY:
+        # Few texts get here, and loading it takes longer than all else that a command does to store one.
+        from wellkept.secrets.rules_context import find_described
+
         yield from _scan_shapes(view, _RULES_BY_KEY, keys)
         yield from find_described(view, keys)
 

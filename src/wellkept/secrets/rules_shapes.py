@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from wellkept.text_cache import compile_once
+
 MAX_EXAMINED_CHARS = 256
 """Number of leading characters by which a run is judged; more would not change the result."""
 
@@ -45,14 +47,14 @@ class Split:
     """Body of a key after its prefix, used to find keys that were split into pieces."""
 
     prefixes: tuple[str, ...]  # lower case, without the dashes
-    chars: re.Pattern[str]  # one character of the body
+    chars: str  # pattern of one character of the body
     least: int
     size: int | None  # usual length; None: not fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRule:
-    """One shape of credential. The last group of `pattern`, or all of it, is the credential.
+    """One shape of credential. The last group of the pattern, or all of it, is the credential.
 
     Tests run `hits` and `misses`, in which `{36}` is replaced by 36 random letters and digits and `{hex:32}` by 32
     hexadecimal digits, so that no file of this project contains anything another scanner would report as a key.
@@ -60,11 +62,15 @@ class SecretRule:
 
     name: str
     keys: tuple[str, ...]  # lower case; the pattern is tried where one occurs
-    pattern: re.Pattern[str]
+    source: str  # of the pattern
     check: Callable[[str], bool]
     split: Split | None
     hits: tuple[str, ...]
     misses: tuple[str, ...]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return compile_once(self.source)
 
 
 def count_class_changes(run: str) -> int:

@@ -90,14 +90,12 @@ def _key_end(
         return 0
     if prefix_length == 2 and not _SPACED_SK.match(text, start, start + 5):
         return 0
-    body = re.match(
-        rf"(?:{split.chars.pattern}){{{split.least},{MAX_KEY_CHARS}}}", squeezed[body_at : body_at + MAX_KEY_CHARS]
-    )
+    body = re.match(rf"(?:{split.chars}){{{split.least},{MAX_KEY_CHARS}}}", squeezed[body_at : body_at + MAX_KEY_CHARS])
     if not body:
         return 0
     last = body_at + _body_length(text, offsets, body_at, len(body[0]), split)
     pieces = _PIECE.findall(text[start : offsets[last - 1] + 1])
-    word = _LOWER_WORD if "a-z" not in split.chars.pattern and "\\w" not in split.chars.pattern else _WORD
+    word = _LOWER_WORD if "a-z" not in split.chars and "\\w" not in split.chars else _WORD
     in_words = sum(len(piece) for piece in pieces[1:] if word.fullmatch(piece))
     found = squeezed[body_at:last]
     if in_words > MAX_WORD_SHARE * len(found) or not rule.check(found):

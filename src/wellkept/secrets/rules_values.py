@@ -27,8 +27,6 @@ MIN_TOKEN_CHARS = 6
 MIN_LOOSE_CHARS = 6
 MIN_LOOSEST_CHARS = 16
 
-WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
-
 _TECH = re.compile(
     r"""(?ix)(?:oauth|sha|md|utf|base|argon|aes|rsa|ed|curve|hs|rs|es|ps|x|pbkdf|s?crypt|bcrypt|tls|ssl|http|h|s|ec|k|v|ver|ipv|web
     |win|windows|ios|macos|ubuntu|debian|python|py|php|java|node|gpt|claude|llama|gemini|erc|bep|brc|mp|usb|rfc|iso|cve|pci

@@ -28,6 +28,8 @@ IS, MAYBE, FILLER, CHANGED, NEW = (
     "|".join(map(fold, _SOURCE["links"][name].replace("\n", "").split("|")))
     for name in ("is", "maybe", "filler", "changed", "new")
 )
+WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
+PAIR_SIGN = ":"
 BETWEEN = r"(?:c'est|it'?s|it is|now|new (?:one )?is|neu(?:es)? ist|ist jetzt|use|try|ficou|es|e')(?:[ \t]now)?"
 """Words that continue a sentence about a password after a comma."""
 
@@ -55,6 +57,11 @@ def prepare_words(names: str) -> dict[str, None]:
     # A capital letter may look like another one than the small letter does.
     words = {fold(form) for name in plain for form in (name, name.capitalize(), name.upper())}
     return dict.fromkeys(sorted(words, key=len, reverse=True))
+
+
+PASSWORD_WORDS, TOKEN_WORDS = prepare_words(PASSWORDS), prepare_words(TOKENS)
+PIN_WORDS, LOGIN_WORDS = prepare_words(PINS + DOORS), prepare_words(LOGINS)
+DESCRIBING_WORDS = (*PASSWORD_WORDS, *TOKEN_WORDS, *WEAK_WORDS, *PIN_WORDS, *LOGIN_WORDS, PAIR_SIGN)
 
 
 def find_words(view: TextView, words: dict[str, None], keys: frozenset[str]) -> Iterator[tuple[str, int]]:
