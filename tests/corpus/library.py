@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -136,19 +137,25 @@ def _hits(answer: str) -> list[tuple[str, float]]:
 
 
 def compare_prompts(url: str = IN_MEMORY) -> list[str]:
-    """Compare prompts; on PostgreSQL their lines in any order, as its vectors decide otherwise between equals."""
+    """Compare prompts; on PostgreSQL their lines in any order, as its vectors decide otherwise between equals.
+
+    So they do about the last memory that there is room for: one line may be another.
+    """
     with asking(url) as ask:
-        if url == IN_MEMORY:
-            return replay(load(PROMPTS), ask)
         recorded = load(PROMPTS)
-        for section in recorded:
-            for each in section.exchanges:
-                each.answer = _sorted(each.answer)
-        return replay(recorded, lambda title, asked: _sorted(ask(title, asked)))
+
+        def settled(title: str, asked: str) -> str:
+            now = ask(title, asked)
+            before = next(each.answer for each in by_title[title].exchanges if asked in each.asked)
+            gone, new = _lines_of(before) - _lines_of(now), _lines_of(now) - _lines_of(before)
+            return before if url != IN_MEMORY and gone.total() <= 1 and new.total() <= 1 else now
+
+        by_title = {section.title: section for section in recorded}
+        return replay(recorded, settled)
 
 
-def _sorted(prompt: str) -> str:
-    return "\n".join(sorted(prompt.splitlines()))
+def _lines_of(prompt: str) -> Counter[str]:
+    return Counter(prompt.splitlines())
 
 
 def record_export() -> int:

@@ -125,7 +125,7 @@ def undo_facts(memory: CurrentAgent, body: UndoFacts) -> UndoneFacts:
 
 
 class ProfileQuery(RequestBody):
-    """Whose profile."""
+    """Subject of a profile."""
 
     subject: Annotated[
         str | None,
@@ -144,7 +144,7 @@ class ProfileAnswer(BaseModel):
 
 
 class WhatToForget(RequestBody):
-    """What to forget, in a few words."""
+    """Words for what to forget."""
 
     about: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["my old address"])]
     user: UserName | None = None
