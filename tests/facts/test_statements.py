@@ -45,6 +45,7 @@ def test_a_fact_has_its_subject(text: str, subject: str) -> None:
         ("Thanks, that was exactly what I needed!", ExclusionReason.CHAT),
         ("The early bird catches the worm.", ExclusionReason.CHAT),
         ("Das war sehr nett, danke!", ExclusionReason.CHAT),
+        ("My wifi password is [secret removed: password].", ExclusionReason.SECRET),
         ("¿Dónde vive mi hermano?", ExclusionReason.QUESTION),
     ],
 )

@@ -50,6 +50,7 @@ NOT_WORDS = {
         "held_at",
     ),
     *("replaced_at", "decided_at", "completed_at", "at", "last_used_at", "revoked_at", "action", "folds", "trust"),
+    *("ended_as", "forgotten_at"),
 }
 """Columns that hold ids of agents, times, hashes and our own words, but nothing anybody said."""
 
@@ -223,6 +224,7 @@ def test_what_others_said_stays_and_goes_on_working(acme: TenantMemory, atlas: A
         "Bob likes coffee a lot",
         "Bob likes coffee in the morning",
         "Somebody lives in Lund",
+        *("What is new?", "And now?", "Well."),
     }
     assert acme.get_agent("atlas").system_prompt == "You help [erased]."
     assert [message.content for message in atlas.messages("s-1")] == [
@@ -288,7 +290,7 @@ def test_a_session_goes_with_what_was_remembered_of_it(acme: TenantMemory, atlas
     receipt = acme.erase("session:s-1")
 
     assert receipt.removed["chat_messages"] == 8
-    assert {memory.session_id for memory in atlas.list(limit=50)} == {None}
+    assert {memory.session_id for memory in atlas.list(limit=50)} == {None, f"chat-{HANDLE}"}
     assert [detail.session_id for detail in atlas.list_details()] == [None, None]
     assert atlas.context_calls(session_id="s-1") == []
     with pytest.raises(NotFound):
@@ -313,6 +315,35 @@ def test_a_memory_goes_with_its_history_and_what_was_made_of_it(acme: TenantMemo
     assert acme.agent("bob").list()[0].text == "Another m-1"
     with pytest.raises(NotFound):
         atlas.get("m-1")
+
+
+def test_a_turn_goes_with_the_facts_that_were_read_out_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:
+    atlas.log_turn("s-1", user="My sister Ulla lives in Ystad.", assistant="I see.")
+    atlas.log_turn("s-1", user="I am allergic to peanuts.", assistant="Noted.")
+    facts = [memory for memory in atlas.list() if memory.sources]
+    assert [fact.text for fact in facts] == ["I am allergic to peanuts.", "My sister Ulla lives in Ystad."]
+
+    receipt = acme.erase(f"memory:atlas/{facts[1].sources[0]}")
+
+    assert receipt.removed["memories"] == 2
+    assert [memory.id for memory in atlas.list() if memory.sources] == [facts[0].id]
+
+
+def test_the_parts_of_a_fact_go_with_its_words(fresh_place: Place, opened: Wellkept, alone: TenantMemory) -> None:
+    atlas = alone.agent("atlas")
+    atlas.log_turn("s-1", user="My sister Ulla lives in Ystad.", assistant="I see.")
+    (fact,) = [memory for memory in atlas.list() if memory.sources]
+    atlas.update(fact.id, text="She lives by the sea.")
+    atlas.log_turn("s-1", user="My brother Nils lives in Lund.", assistant="I see.")
+
+    for name in ("Ulla", "Nils"):
+        assert any(name in rows or name.lower() in rows for rows in dump(fresh_place).values())
+        alone.erase(name)
+        assert [table for table, rows in dump(fresh_place).items() if name in rows or name.lower() in rows] == []
+
+    gc.collect()
+    texts = [each for each in reached_from([opened]) if isinstance(each, str)]
+    assert [text for text in texts if "Ulla lives" in text or "Nils lives" in text] == []
 
 
 def test_the_receipt_can_be_checked_and_the_audit_log_tells_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:

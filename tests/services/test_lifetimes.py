@@ -240,8 +240,9 @@ def test_an_old_turn_is_remembered_as_it_would_be_now(wellkept: Wellkept, tenant
     writer.log_turn(owner, "s-1", user=MAX, assistant=LONG_ANSWER, remember=True, said_at=START - 100 * DAY)
     ann = wellkept.agent("ann", tenant_id)
 
-    answer, question = ann.list()
+    fact, answer, question = ann.list()
 
+    assert (fact.text, fact.category, fact.created_at) == (MAX, "fact", START - 100 * DAY)
     assert (answer.text[:20], answer.category, answer.expires_at) == (ANSWER[:20], "fact", None)
     assert len(answer.text) <= 300
     assert question.text == MAX

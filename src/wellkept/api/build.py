@@ -305,7 +305,10 @@ class Services:
     def erase(self) -> Erase:
         from wellkept.upkeep.erase import Erase
 
-        caches = (self.echoes, self.assemble, self.context_calls, self.keys, self._embedding, self.stats)
+        caches = (
+            *(self.echoes, self.assemble, self.context_calls, self.keys, self._embedding, self.stats),
+            self.telling.parsed,
+        )
         return Erase(
             self.store, self.consolidate, self.now, waiting=(self.retrieved, self.context_calls), caches=caches
         )

@@ -18,6 +18,7 @@ from wellkept.language.languages import LEXICONS, find_language
 from wellkept.language.text import is_question, split_words, terms
 from wellkept.memory import rules_chatter as chatter
 from wellkept.memory import rules_fact_signs as signs
+from wellkept.secrets.rules_scan import MARK_START
 
 MAX_READ_CHARS = 8_000
 """Characters of a turn that are read; more is pasted, not said."""
@@ -76,6 +77,7 @@ class ExclusionReason(StrEnum):
     GENERAL = "about nobody in particular"
     PASTED = "a pasted text"
     UNREADABLE = "in a language the rules do not know"
+    SECRET = "what is left of a removed secret"
     LONG = f"longer than {MAX_CHARS} characters"
 
 
@@ -217,6 +219,8 @@ def _read_sentence(sentence: str, code: str, known: Collection[str]) -> Statemen
     bare = _strip(sentence, words)
     if signs.UNSPACED.search(sentence) or not signs.WORD.search(sentence):
         return Excluded(sentence, ExclusionReason.UNREADABLE)
+    if MARK_START in sentence:
+        return Excluded(sentence, ExclusionReason.SECRET)
     if len(sentence) > MAX_CHARS:
         return Excluded(sentence[:80], ExclusionReason.LONG)
     if is_question(sentence) or words.find("asking").match(bare) or signs.TAG_END.search(sentence):

@@ -72,6 +72,31 @@ class TurnReading:
     is_request: bool = False  # the turn asks to forget something, so it is no memory itself
 
 
+class ParsedFacts:
+    """Statements of stored facts with their vectors, each parsed once."""
+
+    def __init__(self) -> None:
+        self._statements: OrderedDict[str, Statement] = OrderedDict()
+
+    def find(self, text: str) -> Statement:
+        """Return the statement of a stored text."""
+        known = self._statements.get(text)
+        if known is None:
+            known = self._statements[text] = read_statement(text)
+            if len(self._statements) > MAX_CACHED:
+                self._statements.popitem(last=False)
+        return known
+
+    def update(self, statement: Statement) -> None:
+        """Keep the vector of a statement, if it is that of a stored fact."""
+        if statement.text in self._statements:
+            self._statements[statement.text] = statement
+
+    def forget(self, tenant: str) -> None:
+        """Drop the statements of all tenants: they are kept by text, whoever stated it."""
+        self._statements.clear()
+
+
 class Telling:
     """Service that reads what users tell."""
 
@@ -83,7 +108,7 @@ class Telling:
         self._embed = embed
         self._now = now
         self._lifetime = lifetimes[Category.FACT]
-        self._statements: OrderedDict[str, Statement] = OrderedDict()
+        self.parsed = ParsedFacts()
 
     def read(self, owner: Owner, text: str) -> TurnReading:
         """Read a user's turn and compare it with the standing facts of exactly this user."""
@@ -176,7 +201,7 @@ class Telling:
 
     def _list_known(self, owner: Owner) -> list[tuple[int, Statement]]:
         texts = self._store.list_told_texts(owner, now=self._now(), limit=MAX_KNOWN)
-        return [(seq, self._parse(text)) for seq, text in texts]
+        return [(seq, self.parsed.find(text)) for seq, text in texts]
 
     def _take(self, reading: TurnReading, new: Statement, known: Sequence[tuple[int, Statement]]) -> None:
         """Add a statement to the reading, unless it is said again, with what it ends."""
@@ -230,15 +255,6 @@ class Telling:
         seqs = {memory_seq(id) or 0 for fact in facts for id in fact.sources}
         return list(self._store.find_memories(owner, sorted(seqs)).values()) if seqs else []
 
-    def _parse(self, text: str) -> Statement:
-        """Return the statement of a stored text, parsed once."""
-        known = self._statements.get(text)
-        if known is None:
-            known = self._statements[text] = read_statement(text)
-            if len(self._statements) > MAX_CACHED:
-                self._statements.popitem(last=False)
-        return known
-
     def _add_vectors(self, statements: Sequence[Statement]) -> Sequence[Statement]:
         missing = [each for each in statements if each.vector is None]
         vectors = dict(zip((each.text for each in missing), self._embed_all([e.text for e in missing]), strict=False))
@@ -246,8 +262,7 @@ class Telling:
         for each in statements:
             if each.vector is None and each.text in vectors:
                 each = replace(each, vector=vectors[each.text])
-                if each.text in self._statements:
-                    self._statements[each.text] = each
+                self.parsed.update(each)
             found.append(each)
         return found
 

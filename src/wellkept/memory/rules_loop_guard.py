@@ -91,9 +91,12 @@ def list_echo_hashes(text: str) -> Sequence[frozenset[str]]:
         rests = (words[place:] for place in range(min(lead, MAX_LEAD_IN_WORDS) + 1))
         found += [frozenset([_hash_words(rest)]) for rest in rests if rest]
         for border in _PARTS:
-            parts = [_words(_title(part)) for part in border.split(each)]
-            parts = [part for part in parts if not LEAD_INS.issuperset(part)]
-            if 1 < len(parts) <= MAX_PARTS and min(map(len, parts)) >= MIN_PART_WORDS:
+            titles = [_title(part) for part in border.split(each)]
+            framed = [title for title in titles if title.casefold() not in _FRAME]
+            parts = [part for part in map(_words, framed) if not LEAD_INS.issuperset(part)]
+            # One part is a quotation if a mark of ours stood beside it; otherwise it was compared as a whole.
+            is_quoted = len(parts) > 1 or (len(parts) == 1 and len(framed) < len(titles))
+            if is_quoted and len(parts) <= MAX_PARTS and min(map(len, parts)) >= MIN_PART_WORDS:
                 found.append(frozenset(map(_hash_words, parts)))
     return found
 

@@ -104,8 +104,8 @@ class PatternSet:
 
 
 _NOTHING: frozenset[str] = frozenset()
-_MARK_START = "[secret removed: "
-_MARK = re.compile(rf"{re.escape(_MARK_START)}([a-z0-9-]{{1,40}})\]")
+MARK_START = "[secret removed: "
+_MARK = re.compile(rf"{re.escape(MARK_START)}([a-z0-9-]{{1,40}})\]")
 _OTHER_RULES = ("password", "token", "pin", "login", "random-run", "secrets")
 RULE_NAMES = frozenset(rule.name for rule in RULES) | frozenset(_OTHER_RULES)
 
@@ -182,7 +182,7 @@ def _to_original(fresh: Sequence[SecretFinding], found: Sequence[SecretFinding])
 def _scan(text: str) -> list[SecretFinding]:
     """Scan `text` once."""
     masked = text
-    if _MARK_START in text:
+    if MARK_START in text:
         masked = _MARK.sub(lambda mark: REMOVED * len(mark[0]) if mark[1] in RULE_NAMES else mark[0], text)
     view = fold_view(masked)
     if RUN in (hints := _HINTS.find(view.text)):

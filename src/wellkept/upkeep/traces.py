@@ -280,6 +280,8 @@ class FindTraces:
         """Add proposals that fold removed memories, prompts that showed them and, with `is_derived`, their results."""
         for owner in iter_owners(self._store, tenant):
             gone = {memory_id(int(each.key[0])) for each in _select(owner, found.gone, "memories")}
+            if is_derived and gone:
+                gone |= self._add_facts(owner, gone, found)
             known = {each.key for each in _select(owner, found.gone, "proposals")}
             for proposal in self._iter_proposals(owner) if gone else ():
                 if gone.isdisjoint(fold.id for fold in proposal.folds):
@@ -292,6 +294,17 @@ class FindTraces:
                     trace = Trace(table="proposals", key=key, agent=owner.agent, texts=(proposal.text,), mark=mark)
                     found.gone.append(trace)
             self._add_prompts(owner, gone, found)
+
+    def _add_facts(self, owner: Owner, turns: set[str], found: SubjectTraces) -> set[str]:
+        """Add the facts that were read out of these turns; one that another turn only repeats stays with it."""
+        facts = [
+            each
+            for each in self._walk(owner.tenant, "memories", agent=owner.agent)
+            # The last text has the sources, one in a line; the first is the turn that the fact was read from.
+            if each.texts[-1].partition("\n")[0] in turns and memory_id(int(each.key[0])) not in turns
+        ]
+        found.gone += map(_shorten, facts)
+        return {memory_id(int(each.key[0])) for each in facts}
 
     def _add_result(self, owner: Owner, proposal: Proposal, found: SubjectTraces) -> set[str]:
         found.undone.append((owner, proposal.id))

@@ -50,7 +50,7 @@ TABLES: Mapping[str, ErasureTable] = {
     "memories": ErasureTable(
         (-1,),
         True,
-        json=("tags", "metadata", "told"),
+        json=("tags", "metadata", "told", "sources"),
         texts=("text", "category", "session_id", "flag", "user_id", "namespace", "item_key"),
     ),
     "memory_versions": ErasureTable((-1, -1), True, json=("tags", "metadata"), texts=("text",)),

@@ -6,7 +6,7 @@ WHERE tenant_id = :tenant AND :agent IN ('', id) AND id > :after ORDER BY id LIM
 
 -- name: traces_in_memories
 SELECT agent_id, session_id, seq, NULL, created_at, text, tags, category, session_id, flag, user_id, metadata,
-  namespace, item_key FROM memories
+  namespace, item_key, told, sources FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :after AND :session IN ('', session_id)
 ORDER BY seq LIMIT :limit
 
