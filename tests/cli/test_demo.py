@@ -48,7 +48,7 @@ def test_the_tour_shows_every_kind_and_what_became_of_it(program: Program) -> No
         "truncated by"
         in printed["context 'Shall I indent the invoice export with tabs?' --session monday --budget 170 --blocks"]
     )
-    assert [line.split("\t")[0] for line in printed["list"].splitlines()] == ["m-7", "m-5", "m-3", "m-1"]
+    assert [line.split("\t")[0] for line in printed["list"].splitlines()] == ["m-8", "m-7", "m-5", "m-3", "m-1"]
     assert "\nexpired: 1\n" in printed["maintain"]
     assert printed["audit --verify"].startswith("The log is whole: ")
 

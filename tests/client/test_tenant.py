@@ -51,6 +51,7 @@ def test_documents(client: Client, library: TenantMemory, word: str, tmp_path: P
     passages = client.list_passages(report.id)
     assert [each.text for each in passages] == [each.text for each in library.list_passages(report.id)]
     assert client.update_document(report.id, title=f"{word} two").title == f"{word} two"
+    client.search_knowledge("when is tea served?")  # which embeds what was just stored
     hits = client.search_knowledge("when is tea served?")
     assert hits == library.search_knowledge("when is tea served?")
     client.delete_document(report.id)

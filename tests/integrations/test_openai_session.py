@@ -140,8 +140,8 @@ def test_turns_are_remembered_by_choice(view: Any, library: Any) -> None:
 
     said = [each.content for each in library.messages(name)]
     assert said == ["I moved to Oslo. My password: [secret removed: password]", "Welcome there!"]
-    assert [each.text for each in library.list(kind="episode")][::-1] == said
-    assert {hit.text for hit in library.recall("unheard never said")} <= set(said)
+    assert [each.text for each in library.list(kind="episode", where="not fact.subject exists")][::-1] == said
+    assert not [hit for hit in library.recall("unheard never said") if "heard" in hit.text or "never" in hit.text]
 
 
 @pytest.mark.parametrize("mode", ["reject", "redact", "flag"])

@@ -64,7 +64,7 @@ def test_a_user_is_shown_and_erased_with_a_receipt(wellkept: Wellkept, browser: 
 
     preview = browser.send("/admin/erasure/preview", kind="user", id=user)
     assert "rows would be erased" in read(preview)
-    assert len(ann.for_user(user, shared=False).list()) == 12
+    assert len(ann.for_user(user, shared=False).list()) == 14
 
     done = browser.send("/admin/erasure", kind="user", id=user)
     assert "Erased" in read(done)

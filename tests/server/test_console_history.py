@@ -111,7 +111,7 @@ def test_somebody_chats_with_an_agent_and_sees_its_memory() -> None:
             assert "Tabs & Oslo." in said
             assert "Which indentation do I like? I am in Oslo." in said
             written = {each.id for each in ann.list(query="Oslo", state="all")}
-            assert len(written) == 3
+            assert len(written) == 4
             beside = answer.text.partition('class="beside is-written"')[2]
             assert all(f"/memories/{id}" in beside for id in written)
             assert f"/memories/{note}" in answer.text

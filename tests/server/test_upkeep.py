@@ -26,7 +26,7 @@ def test_maintenance_archives_what_has_expired(client: httpx2.Client, ann: str, 
 
     report = client.post("/api/maintenance").json()
 
-    assert list(report) == COUNTS
+    assert set(report) == set(COUNTS)
     assert report["archived"] == report["expired"] + report["faded"] + report["over_quota"] >= 1
     assert texts(client, ann, state="archived") == ["Said hello"]
 
@@ -59,7 +59,7 @@ def test_the_audit_log_tells_what_was_done_in_pages(client: httpx2.Client, ann: 
     mine = [event for event in found if event["agent_id"] == agent]
     assert [event["action"] for event in mine] == ["memory.delete", *["memory.add"] * 3]
     names = ["id", "at", "action", "agent_id", "actor", "message", "meta", "hash", "previous_hash", "is_damaged"]
-    assert list(mine[0]) == names
+    assert set(mine[0]) == set(names)
     assert "private matter" not in str(found)
     deleted = client.get("/api/audit", params={"q": "M-2 WAS DELETED", "limit": 500}).json()["items"]
     assert mine[0] in deleted

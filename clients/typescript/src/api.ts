@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:cd5de22a6f213e6d85f86b262324d0ada1b0baca8b1f5b42f73e797328547bd6
+// sha256:b56e0dd5086f58a22c09bec2bd0acdd6ce02f447c35c49937d633fa20ea44745
 
 export interface paths {
     "/agent/run": {
@@ -242,6 +242,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agent}/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["forget_about"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agent}/inject": {
         parameters: {
             query?: never;
@@ -442,6 +458,22 @@ export interface paths {
             cookie?: never;
         };
         get: operations["get_private_memory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/profile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_profile"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1132,6 +1164,8 @@ export interface components {
             text: string;
             turn: number | null;
         };
+        /** @enum {string} */
+        EndedAs: "superseded" | "wrong" | "over";
         EraseBody: {
             compact?: boolean | null;
             /** @default false */
@@ -1229,6 +1263,11 @@ export interface components {
             turn: number;
             version: number;
         };
+        FactParts: {
+            attribute: string | null;
+            subject: string;
+            value: string | null;
+        };
         FactsAnswer: {
             added: (components["schemas"]["WholeFact"] | components["schemas"]["FactBody"])[];
             dropped: components["schemas"]["DroppedBody"][];
@@ -1258,6 +1297,10 @@ export interface components {
             id: string;
             valid_to: string | null;
             version: number;
+        };
+        ForgottenAnswer: {
+            candidates: components["schemas"]["MemoryBody"][];
+            forgotten: components["schemas"]["MemoryBody"][];
         };
         FoundItems: {
             items: components["schemas"]["KeyedItem"][];
@@ -1381,8 +1424,12 @@ export interface components {
             category: string | null;
             /** Format: date-time */
             created_at: string;
+            ended_as: components["schemas"]["EndedAs"] | null;
+            ended_by: string | null;
             expires_at: string | null;
+            fact: components["schemas"]["FactParts"] | null;
             flag: string | null;
+            forgotten_at: string | null;
             held_at: string | null;
             id: string;
             importance: number;
@@ -1398,6 +1445,7 @@ export interface components {
             scope: components["schemas"]["Scope"];
             session_id: string | null;
             similar: components["schemas"]["SimilarBody"][];
+            sources: string[];
             state: components["schemas"]["State"];
             supersedes: string | null;
             tags: string[];
@@ -1524,8 +1572,12 @@ export interface components {
             category: string | null;
             /** Format: date-time */
             created_at: string;
+            ended_as: components["schemas"]["EndedAs"] | null;
+            ended_by: string | null;
             expires_at: string | null;
+            fact: components["schemas"]["FactParts"] | null;
             flag: string | null;
+            forgotten_at: string | null;
             held_at: string | null;
             id: string;
             importance: number;
@@ -1540,6 +1592,7 @@ export interface components {
             role: components["schemas"]["Role"];
             scope: components["schemas"]["Scope"];
             session_id: string | null;
+            sources: string[];
             state: components["schemas"]["State"];
             supersedes: string | null;
             tags: string[];
@@ -1742,6 +1795,10 @@ export interface components {
         };
         PrivateMemory: {
             text: string | null;
+        };
+        ProfileAnswer: {
+            facts: components["schemas"]["MemoryBody"][];
+            text: string;
         };
         PromptMessage: {
             content: string;
@@ -2038,6 +2095,10 @@ export interface components {
         VersionPage: {
             items: components["schemas"]["VersionBody"][];
             next_cursor: string | null;
+        };
+        WhatToForget: {
+            about: string;
+            user?: string | null;
         };
         WholeConversation: {
             messages: components["schemas"]["PromptMessage"][];
@@ -3058,6 +3119,48 @@ export interface operations {
             };
         };
     };
+    forget_about: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WhatToForget"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForgottenAnswer"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     inject: {
         parameters: {
             query?: never;
@@ -3751,6 +3854,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PrivateMemory"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_profile: {
+        parameters: {
+            query?: {
+                subject?: string | null;
+                user?: string | null;
+            };
+            header?: never;
+            path: {
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileAnswer"];
                 };
             };
             400: components["responses"]["Error400"];
