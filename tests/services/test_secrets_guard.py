@@ -271,7 +271,7 @@ def test_a_scan_looks_at_every_shelf(fresh_place: Place, clock: Clock) -> None:
         note = ann.remember("harmless")
         ann.update(note.id, text=LEAK)
         ann.update(note.id, text="harmless again")
-        ann.log_turn("s1", user=LEAK, assistant="I see.")
+        ann.log_turn("s1", user=LEAK, assistant="I see.", remember=False)
         detail = ann.store_detail("x " * 40_000 + LEAK)
         document = tenant.ingest_text(f"# Set-up\n\n{LEAK}").document
         tenant.record_step(workflow="deploy", step="one", output=LEAK)
