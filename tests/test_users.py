@@ -101,6 +101,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "update": lambda me, it: me.update(it.memory, text="changed"),
     "history": lambda me, it: me.history(it.memory),
     "forget": lambda me, it: me.forget(it.memory),
+    "profile": lambda me, it: me.profile(),
     "similar": lambda me, it: me.similar(it.memory),
     "review": lambda me, it: me.review(),
     "approve": lambda me, it: me.approve(it.held),
@@ -496,7 +497,7 @@ def test_an_export_of_one_user_holds_nothing_else(store: Wellkept, agent: AgentM
         view = agent if user is None else agent.for_user(user)
         view.remember(f"Likes {text}")
         view.update(view.list()[0].id, text=f"Likes many {text}")
-        view.log_turn(f"s-{text}", user=f"I like {text}", assistant="I see")
+        view.log_turn(f"s-{text}", user=f"I like {text}", assistant="I see", remember=False)
         view.store_detail(f"All about {text} " * 20, description=f"About {text}")
     boris.remember("Likes cherries", user="u-8")
     tenant.export(tmp_path / "one.jsonl", user="u-7")

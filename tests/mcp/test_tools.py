@@ -137,6 +137,13 @@ def test_each_tool_answers(store: Wellkept, mode: str) -> None:
         facts = await call("memory_add", conversation="user: I live in Oslo.", session_id="monday")
         assert [each["text"] for each in facts["added"]] == ["I live in Oslo."]
         assert await call("memory_undo_add", undo=facts["undo"]) == {"ok": True, "undone": 1}
+        kept = await call("remember", text="Keeps kosher")
+        found = await call("recall", query="Which restaurant fits her diet?", limit=1)
+        assert [hit["id"] for hit in found["results"]] == [kept["id"]]
+        assert (await call("list_memories", limit=1))["memories"][0]["id"] == kept["id"]
+        assert await call("forget", id=kept["id"]) == {"ok": True, "forgotten": [{"id": kept["id"]}]}
+        assert (await call("profile", subject="Nobody"))["facts"] == []
+        assert (await call("read_detail", key=key, limit=5))["content"] == "line\n"
         assert called == set(catalog.TOOLS)  # a new tool is called here, too
 
     with_client(store, ask, sets=catalog.SETS, mode=mode)

@@ -79,6 +79,7 @@ def test_a_key_of_one_agent_sees_its_numbers_alone(wellkept: Wellkept) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
     wellkept.agent("ann", tenant).remember("Tea")
     wellkept.agent("bob", tenant).remember_many(["Coffee", "Milk"])
+    wellkept.embed_waiting()
     with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
         browser.log_in(wellkept.tenant(tenant).add_key("read", agents=["ann"]).key)

@@ -34,6 +34,7 @@ def test_requests_are_counted_by_route_and_never_by_what_is_in_them(client: http
     client.get(f"{ann}/memories", params={"q": "a private matter"})
     client.get("/api/nothing/here")
     client.request("PROPFIND", "/api/agents")
+    eventually(lambda: numbers(client)["wellkept_waiting_vectors"] == 0)
     told = numbers(client)
 
     counted = 'wellkept_requests_total{method="POST",route="/api/agents/{agent}/memories",status="201"}'

@@ -242,7 +242,7 @@ def test_notes_in_the_file_leave_with_the_rest_and_are_not_doubled(
     atlas = wellkept.agent("atlas")
     for number, kind in enumerate((Kind.NOTE, Kind.CORE, Kind.NOTE)):
         atlas.remember(f"memory {number}", kind=kind)
-    atlas.log_turn("s-1", user="hello", assistant="good day")
+    atlas.log_turn("s-1", user="hello", assistant="good day", remember=False)
     with (folder / ".aegis" / "memory" / "memories.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"id": "m-9", "scope": "user", "text": "by hand", "tags": [], "ts": "2026-03-01T12:00:00Z"}\n')
     path = tmp_path / "export.jsonl"

@@ -109,7 +109,7 @@ def _describe(span: Any, result: object, args: Sequence[object]) -> None:
     if isinstance(result, Memory):
         span.set_attribute("gen_ai.memory.record.id", result.id)
     # The first argument of a deletion is the id.
-    elif result is None and args:
+    elif isinstance(result, Forgotten) and args:
         span.set_attribute("gen_ai.memory.record.id", str(args[0]))
     count = len(result) if isinstance(result, Sequence) else 1
     span.set_attribute("gen_ai.memory.record.count", count)
