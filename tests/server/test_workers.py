@@ -120,8 +120,10 @@ def test_a_worker_killed_under_load_loses_nothing_acknowledged(tmp_path: Path) -
             except httpx2.HTTPError:
                 # The worker was killed: try again.
                 continue
-            assert answer.status_code in (200, 201), answer.text
-            stored.append(answer.json()["id"])
+            # The worker was killed between its commit and its answer: for a minute the key counts as in use.
+            if answer.status_code != 409:
+                assert answer.status_code in (200, 201), answer.text
+                stored.append(answer.json()["id"])
             count += 1
         return stored
 
@@ -135,9 +137,12 @@ def test_a_worker_killed_under_load_loses_nothing_acknowledged(tmp_path: Path) -
         done.set()
         kept = [writer.result() for writer in writers]
     with Wellkept(f"sqlite:///{tmp_path / 'memory.db'}") as store:
-        found = [[each.id for each in store.agent(f"a{number}").list(limit=500)] for number in range(4)]
+        found = [store.agent(f"a{number}").list(limit=500) for number in range(4)]
 
-    assert [sorted(each) for each in found] == [sorted(each) for each in kept]
+    for acknowledged, memories in zip(kept, found, strict=True):
+        assert set(acknowledged) <= {each.id for each in memories}
+        texts = [each.text for each in memories]
+        assert len(texts) == len(set(texts)), "a request that was tried again was done twice"
 
 
 def test_a_hang_up_replaces_the_workers_one_by_one(tmp_path: Path) -> None:
