@@ -158,7 +158,7 @@ def _split_turn(body: str, code: str, kept: list[Statement | Excluded]) -> Itera
     if _is_pasted(body, words):
         kept.append(Excluded(body[:80], ExclusionReason.PASTED))
         return
-    for sentence in (signs.BULLET.sub("", each) for each in _split_sentences(body)):
+    for sentence in (signs.BULLET.sub("", each) for each in signs.split_sentences(body)):
         lowered = sentence.lower()
         if signs.TASK.match(lowered[:MAX_TASK_CHARS]) or _PASTED_START.match(lowered):
             kept.append(Excluded(sentence[:80], ExclusionReason.PASTED))
@@ -182,17 +182,6 @@ def _is_pasted(body: str, words: Vocabulary) -> bool:
         return False
     own = len(words.find("self").findall(body.lower()))
     return own < LEAST_OWN * len(spoken)
-
-
-def _split_sentences(text: str) -> Iterator[str]:
-    pending = ""
-    for part in signs.SENTENCE.split(text):
-        pending = f"{pending} {part}".strip() if pending else part.strip()
-        if pending and not signs.ABBREVIATION.search(pending):
-            yield pending
-            pending = ""
-    if pending:
-        yield pending
 
 
 def _find_code(text: str, usual: str = "") -> str:
@@ -547,7 +536,7 @@ def _find_inner_names(body: str, code: str) -> frozenset[str]:
     """Return the names that are written with a capital inside a sentence, in lower case."""
     lexicon = LEXICON_BY_CODE[code]
     found = set()
-    for sentence in _split_sentences(body):
+    for sentence in signs.split_sentences(body):
         spelled = _WORD.findall(sentence)
         for place in range(1, len(spelled)):
             is_object = spelled[place - 1].lower() in ("in", "to", "at", "from", "on", "nach", "à", "en", "near")

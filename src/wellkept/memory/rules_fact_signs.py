@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 _SOURCE = {
@@ -42,3 +43,15 @@ TASK = _compile("task")
 CITING = _compile("citing")
 DEMAND = _compile("demand")
 CONFIRMATION = _compile("confirmation")
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text; an abbreviation does not end one."""
+    pending = ""
+    for part in SENTENCE.split(text):
+        pending = f"{pending} {part}".strip() if pending else part.strip()
+        if pending and not ABBREVIATION.search(pending):
+            yield pending
+            pending = ""
+    if pending:
+        yield pending

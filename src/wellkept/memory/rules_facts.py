@@ -122,7 +122,7 @@ def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> It
         yield JudgedClause(turn=turn, role=role, text=f"{body[:80]}…", reason=PASTED)
         return
     is_cited = False
-    for sentence in (signs.BULLET.sub("", each) for each in _split_sentences(body)):
+    for sentence in (signs.BULLET.sub("", each) for each in signs.split_sentences(body)):
         if is_cited:
             yield JudgedClause(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
             continue
@@ -317,17 +317,6 @@ def _is_to_you(statement: JudgedClause, language: Lexicon) -> bool:
 def _is_unspaced_fact(sentence: str) -> bool:
     is_about = cues.UNSPACED_FACT.search(sentence) is not None and cues.UNSPACED_OTHER.search(sentence) is None
     return is_about and len(sentence) >= MIN_UNSPACED_CHARS
-
-
-def _split_sentences(text: str) -> Iterator[str]:
-    pending = ""
-    for part in signs.SENTENCE.split(text):
-        pending = f"{pending} {part}".strip() if pending else part.strip()
-        if pending and not signs.ABBREVIATION.search(pending):
-            yield pending
-            pending = ""
-    if pending:
-        yield pending
 
 
 def _split_clauses(sentence: str, language: Lexicon | None) -> list[str]:
