@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from wellkept.errors import RequestInProgress
 from wellkept.extension import Clock
+from wellkept.model.stored import CLAIM, Claim, KeptAnswer
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.model.stored import CLAIM, Claim, KeptAnswer
 
 KEPT_FOR = timedelta(hours=24)
 DEAD_AFTER = timedelta(minutes=1)

@@ -35,10 +35,10 @@ from wellkept.memory.drafts import check_moment
 from wellkept.memory.rules_trust import check_claim, is_within
 from wellkept.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, KeyScope, Origin
 from wellkept.model.stored import Place
+from wellkept.upkeep.writer import BackgroundWriter
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.upkeep.writer import BackgroundWriter
 
 REFUSED = "This key is not valid or has expired; ask the operator of the server for a new one."
 CACHE_TIME = timedelta(seconds=1)

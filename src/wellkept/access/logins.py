@@ -17,10 +17,10 @@ from wellkept.access.rules_keys import decode_tenant, encode_base32
 from wellkept.errors import Unauthorized
 from wellkept.extension import Clock
 from wellkept.model import ApiKey
+from wellkept.model.stored import ConsoleLogin
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.model.stored import ConsoleLogin
 
 LASTS = timedelta(hours=12)
 LINK_LASTS = timedelta(hours=1)

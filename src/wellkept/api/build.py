@@ -27,12 +27,6 @@ from wellkept.memory.rules_trust import Judge, judge_memory
 from wellkept.memory.similar import Similar
 from wellkept.model import Kind, Owner
 from wellkept.model.stored import Vector
-
-if TYPE_CHECKING:
-    from wellkept.importers import Importers
-    from wellkept.knowledge.files import Files
-    from wellkept.providers.archives import Archives
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.assemble import Assemble
 from wellkept.prompt.blocks import Inject
 from wellkept.prompt.conversation import Conversations
@@ -57,15 +51,20 @@ from wellkept.upkeep.stats import CountTenant
 
 if TYPE_CHECKING:
     from wellkept.history.workflows import RecordWorkflows
+    from wellkept.importers import Importers
+    from wellkept.knowledge.files import Files
     from wellkept.knowledge.ingest import Ingest
     from wellkept.memory.consolidate import Consolidate
     from wellkept.memory.facts import ExtractFacts
     from wellkept.memory.restoring import RestoreMemories
+    from wellkept.providers.archives import Archives
     from wellkept.secrets.stored import SecretScan
+    from wellkept.store.sqlstore import SqlStore
     from wellkept.transfer.export import Export
     from wellkept.transfer.restore import Import
     from wellkept.upkeep.checkup import Checkup, RepairIndex
     from wellkept.upkeep.erase import Erase
+
 
 PARTS = ("similarity", "recency", "importance", "source")
 """Parts of a recall score that have a weight in the settings."""

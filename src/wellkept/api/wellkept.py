@@ -35,9 +35,6 @@ from wellkept.knowledge.skill_files import SkillFolders
 from wellkept.knowledge.skills import Skills
 from wellkept.language.names import check_tenant
 from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.providers.archives import Archives
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 from wellkept.providers.models import GivenModel, open_models
@@ -48,6 +45,9 @@ from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.report import MaintenanceReport
 from wellkept.upkeep.rules_erasure import is_as_issued
 from wellkept.upkeep.walk import Progress
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 __all__ = ["AgentMemory", "TenantMemory", "Wellkept"]
 

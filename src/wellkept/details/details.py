@@ -25,11 +25,11 @@ from wellkept.extension import Clock
 from wellkept.language.text import fold
 from wellkept.memory.drafts import check_own, find_session_user
 from wellkept.model import AuditEvent, Detail, DetailPage, Owner
+from wellkept.secrets.check import SecretGuard
 from wellkept.store.content.rows import ContentDraft
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.secrets.check import SecretGuard
 
 NO_SUCH_DETAIL = "There is no such detail."
 EMPTY = "The content is empty; there is nothing to store."

@@ -14,10 +14,10 @@ from wellkept.history.rules_history import COMPLETED
 from wellkept.language.names import check_agent
 from wellkept.language.text import fold
 from wellkept.model import AuditEvent, Workflow, WorkflowStep
+from wellkept.secrets.check import SecretGuard
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.secrets.check import SecretGuard
 
 MAX_NAME_CHARS = 200
 MAX_OUTPUT_CHARS = 100_000

@@ -34,13 +34,13 @@ from wellkept.memory.rules_kinds import check_metadata
 from wellkept.memory.rules_trust import check_decision, check_document_change
 from wellkept.meter import METER
 from wellkept.model import AuditEvent, Chunk, Document
+from wellkept.secrets.check import FLAG, SecretGuard
+from wellkept.upkeep.embedding import Embedding
+from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.knowledge.files import Files
     from wellkept.store.sqlstore import SqlStore
-from wellkept.secrets.check import FLAG, SecretGuard
-from wellkept.upkeep.embedding import Embedding
-from wellkept.upkeep.walk import Progress
 
 PAGE = 500
 REDACT, REJECT = "redact", "reject"

@@ -15,14 +15,14 @@ from wellkept.memory.rules_importance import is_small_talk
 from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import Chunk, Document, HeldWord, Hit, Owner, Source
 from wellkept.model.stored import Vector
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.recall import check_limit, check_min_relevance, check_query
 from wellkept.recall.rules_purposes import is_unverified
 from wellkept.recall.rules_question import find_names
 from wellkept.recall.rules_rare_words import find_held_words, find_rare_words, nominate, raise_relevance
 from wellkept.upkeep.embedding import Embedding
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,11 +22,11 @@ from wellkept.memory.drafts import Draft, check_draft, check_own
 from wellkept.memory.remember import Remember
 from wellkept.memory.rules_consolidation import Suggestion
 from wellkept.model import AuditEvent, FoldedMemory, Kind, Memory, Owner, Proposal, ProposalState
+from wellkept.secrets.check import SecretGuard
+from wellkept.upkeep.resting import GuardedModel
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.secrets.check import SecretGuard
-from wellkept.upkeep.resting import GuardedModel
 
 MAX_EXAMINED: Mapping[Kind, int] = {Kind.NOTE: 500, Kind.JOURNAL: 200, Kind.EPISODE: 500}
 """Number of newest memories of each kind that one run examines."""

@@ -39,14 +39,13 @@ from wellkept.model import (
     Owner,
     Role,
 )
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import SecretGuard
 from wellkept.upkeep.resting import GuardedModel
 
 if TYPE_CHECKING:
     from wellkept.memory.rules_fact_answers import FactChange
+    from wellkept.store.sqlstore import SqlStore
+
 
 MAX_QUERY_CHARS = 2_000
 """Characters of the conversation by which related memories are searched; the newest."""

@@ -24,13 +24,13 @@ from wellkept.memory.rules_conditions import Condition, join_conditions
 from wellkept.memory.rules_items import IndexedFields, Namespace
 from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.question import RecallRequest
 from wellkept.recall.recall import MAX_LIMIT, Recall, check_limit, check_query
 from wellkept.upkeep.embedding import Embedding
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 MAX_NAMED = 100
 """Maximum number of items that an audit event names."""

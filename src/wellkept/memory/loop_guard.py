@@ -13,10 +13,10 @@ from wellkept.errors import ReadOnly
 from wellkept.extension import Clock
 from wellkept.memory import rules_loop_guard as loop_guard
 from wellkept.model import BackgroundStatus, Memory, Origin, Owner
+from wellkept.upkeep.writer import BackgroundWriter
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.upkeep.writer import BackgroundWriter
 
 TEXTS_PER_OWNER = 200
 OWNERS = 1_000

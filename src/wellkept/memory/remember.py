@@ -28,11 +28,11 @@ from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_lifetime import summarise_expired
 from wellkept.model import AuditEvent, Kind, Memory, Owner
 from wellkept.model.stored import Encoded
+from wellkept.secrets.check import SecretGuard
+from wellkept.upkeep.embedding import Embedding
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.secrets.check import SecretGuard
-from wellkept.upkeep.embedding import Embedding
 
 T = TypeVar("T")
 AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]

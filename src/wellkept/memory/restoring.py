@@ -19,10 +19,10 @@ from wellkept.memory.rules_conditions import EQUAL, STATE, Comparison, Condition
 from wellkept.memory.rules_items import end_of
 from wellkept.memory.rules_lifetime import renew
 from wellkept.model import AuditEvent, Kind, Memory, Owner, State
+from wellkept.upkeep.embedding import Embedding
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.upkeep.embedding import Embedding
 
 GONE = (State.ARCHIVED, State.EXPIRED)
 """States from which a memory can be restored."""

@@ -16,11 +16,11 @@ from wellkept.language.names import memory_seq
 from wellkept.memory import rules_duplicates as duplicates
 from wellkept.memory.rules_kinds import UNIQUE
 from wellkept.model import Kind, MapPoint, Match, Memory, Owner, State
+from wellkept.recall import rules_similarity as similarity
+from wellkept.upkeep.embedding import Embedding
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.recall import rules_similarity as similarity
-from wellkept.upkeep.embedding import Embedding
 
 CANDIDATES = 10
 """Candidates to compare; a near-duplicate ranks among the very nearest by its words."""

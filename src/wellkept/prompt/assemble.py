@@ -16,9 +16,6 @@ from wellkept.memory.rules_importance import is_small_talk
 from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.meter import METER
 from wellkept.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.fold import FoldTurns
 from wellkept.prompt.gather import Gather, PromptRequest, ToolResult
 from wellkept.prompt.prompt_log import ContextCalls
@@ -31,6 +28,9 @@ from wellkept.prompt.rules_window import PromptPart, Window, check_participants,
 from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.recall import check_min_relevance
 from wellkept.settings import Settings
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 REMEMBERED = (
     PromptPart.CORE,

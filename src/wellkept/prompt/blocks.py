@@ -16,15 +16,15 @@ from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.model import Kind, Memory, Owner
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.rules_escaping import break_false_references, find_keys
 from wellkept.prompt.rules_relevance import InjectMode, choose_notes, parse_mode, render_notes, select_notes
 from wellkept.recall.rules_matching import find_best
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.settings import Settings
 from wellkept.upkeep.embedding import Embedding
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 MAX_KEYS = 200
 """Maximum number of references looked up for one prompt; further ones are broken like forged ones."""

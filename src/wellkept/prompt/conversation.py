@@ -20,14 +20,14 @@ from wellkept.extension import Clock
 from wellkept.history.noting import record_event
 from wellkept.language.names import check_session
 from wellkept.model import AuditEvent, Conversation, Message, Owner, Session
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt import rules_summaries as summaries
 from wellkept.prompt.rules_transcript_digest import digest
 from wellkept.secrets.check import SecretGuard
 from wellkept.settings import Settings
 from wellkept.upkeep.resting import GuardedModel, ModelPaused
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 PAGE = 1_000
 """Messages read between two checks of the deadline."""

@@ -19,9 +19,6 @@ from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.history.noting import record_event
 from wellkept.model import AuditEvent, Owner
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt import rules_summaries as summaries
 from wellkept.prompt.rules_escaping import escape_item
 from wellkept.prompt.rules_prompt_log import digest as text_digest
@@ -29,6 +26,9 @@ from wellkept.prompt.rules_transcript_digest import digest
 from wellkept.prompt.rules_window import Piece
 from wellkept.secrets.check import SecretGuard
 from wellkept.upkeep.resting import GuardedModel, ModelPaused
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 SESSIONS = 1_000
 """Number of conversations with a cached fold."""

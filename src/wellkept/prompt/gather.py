@@ -16,9 +16,6 @@ from wellkept.memory.rules_conditions import Condition
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.meter import METER
 from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.blocks import Inject, break_forged_references, list_private_memories
 from wellkept.prompt.rules_escaping import escape_item
 from wellkept.prompt.rules_window import (
@@ -38,6 +35,9 @@ from wellkept.recall.question import RecallRequest
 from wellkept.recall.recall import MAX_LIMIT, Recall
 from wellkept.recall.rules_purposes import is_unverified
 from wellkept.settings import Settings
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 MAX_TOOL_RESULTS = 20
 """Maximum number of stored tool results in a prompt, the newest; older ones can be recalled."""

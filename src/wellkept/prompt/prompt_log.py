@@ -11,11 +11,11 @@ from wellkept.errors import NotFound
 from wellkept.knowledge.skills import Skills
 from wellkept.language.names import memory_seq
 from wellkept.model import BackgroundStatus, BlockItem, ContextCall, Message, Owner
+from wellkept.prompt.rules_prompt_log import digest
+from wellkept.upkeep.writer import BackgroundWriter
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.prompt.rules_prompt_log import digest
-from wellkept.upkeep.writer import BackgroundWriter
 
 MAX_WAITING = 1_000
 """Maximum number of queued calls, while their agent does not exist or the store fails; the oldest are dropped first."""

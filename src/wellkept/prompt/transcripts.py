@@ -20,11 +20,11 @@ from wellkept.memory.drafts import Draft, check_moment, check_own, find_session_
 from wellkept.memory.remember import Remember
 from wellkept.memory.rules_kinds import RULES, check_metadata
 from wellkept.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
+from wellkept.prompt.rules_transcript_digest import clip_middle
+from wellkept.secrets.check import SecretGuard
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.prompt.rules_transcript_digest import clip_middle
-from wellkept.secrets.check import SecretGuard
 
 MAX_MESSAGE_CHARS = 100_000
 MAX_REASON_CHARS = 500

@@ -20,14 +20,14 @@ from wellkept.language.text import terms
 from wellkept.memory.rules_conditions import is_matching
 from wellkept.memory.rules_gist import CUT, make_gist
 from wellkept.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.prompt_log import ContextCalls
 from wellkept.recall.merging import Ranking
 from wellkept.recall.question import USER_SOURCES, RecallRequest
 from wellkept.recall.recall import Recall
 from wellkept.recall.rules_question import other_forms
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 DEEPEST = 200
 """Factor on the number of candidates of a recall, to find the rank of a record that was not among them."""

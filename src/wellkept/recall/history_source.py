@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wellkept.history.rules_history import event_id, event_importance, history_terms, is_bookkeeping, step_importance
 from wellkept.model import AuditEvent, Match, Source, WorkflowStep
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.question import PAST_STEP, Candidate, Question, SourceAnswer
 from wellkept.recall.rules_calibration import rate_words
 from wellkept.recall.rules_rare_words import RareWord, find_held_words, find_rare_words
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 EVENT_CANDIDATES = 10
 STEP_CANDIDATES = 5

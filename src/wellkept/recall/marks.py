@@ -17,10 +17,10 @@ from wellkept.language.names import memory_seq
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_items import end_of
 from wellkept.model import BackgroundStatus, Kind, Memory, Owner
+from wellkept.upkeep.writer import BackgroundWriter
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.upkeep.writer import BackgroundWriter
 
 MAX_MARKS = 100_000
 """Maximum number of queued marks; beyond it, the marks of whole agents are dropped, the oldest first."""

@@ -12,14 +12,14 @@ from wellkept.language.text import is_part_of_term
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.model import HeldWord, Owner, Source, State
 from wellkept.model.stored import MemorySummary
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.question import Candidate, Question, SourceAnswer
 from wellkept.recall.rules_matching import find_best
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.recall.rules_rare_words import MAX_READ, RareWord, find_held_words, find_rare_words, nominate
 from wellkept.recall.rules_similarity import Evidence
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 LONG_AGO = datetime(1970, 1, 2, tzinfo=UTC)
 

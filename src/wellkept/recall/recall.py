@@ -27,9 +27,6 @@ from wellkept.memory.rules_trust import Judge
 from wellkept.meter import METER
 from wellkept.model import Kind, Owner, Recalled, Source, Unanswered
 from wellkept.model.stored import Vector
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall import rules_purposes as purposes
 from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.merging import Formula, Ranking, merge_candidates
@@ -37,6 +34,9 @@ from wellkept.recall.question import Question, RecallRequest, RecallSource, Sour
 from wellkept.recall.rules_question import asks_history
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.workers import Turns, Workers
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 MAX_LIMIT = 100
 MIN_RELEVANCE = "`min_relevance` is a number from 0 (everything) to 1."

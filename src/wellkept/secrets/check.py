@@ -14,11 +14,11 @@ from wellkept.extension import Clock
 from wellkept.memory.rules_kinds import check_metadata
 from wellkept.meter import METER
 from wellkept.model import Kind, Memory
+from wellkept.secrets import rules_scan as scan
+from wellkept.text_cache import cache_text
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.secrets import rules_scan as scan
-from wellkept.text_cache import cache_text
 
 REJECTED = "text appears to contain a secret — not stored"
 METADATA_REJECTED = "metadata appears to contain a secret — not stored"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from wellkept.deadline import check_deadline
 from wellkept.model import Json
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import RANDOM_RUN, SecretGuard
 from wellkept.transfer.rules import CONTENTS, KEYS
 from wellkept.upkeep.walk import Progress
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 SHELVES: Mapping[str, str] = {
     "agents": "agents",

@@ -13,14 +13,12 @@ from urllib.parse import unquote, urlsplit
 from wellkept.errors import Invalid
 from wellkept.history.rules_audit import check_key
 from wellkept.model import BackupReport
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.program import advise_install
 
 if TYPE_CHECKING:
     from wellkept.store.engine import Engine
     from wellkept.store.sqlstore import SqlStore
+
 
 MEGABYTE = 1024 * 1024
 IN_MEMORY = ":memory:"

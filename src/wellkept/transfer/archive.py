@@ -25,10 +25,10 @@ from wellkept.errors import Invalid
 from wellkept.history.rules_audit import encode_key, is_foreign, key_mark
 from wellkept.language.json_values import MAX_DEPTH, check_depth, has_too_many_values
 from wellkept.model import Json
+from wellkept.program import FORMER_NAME, PROGRAM
 
 if TYPE_CHECKING:
     from wellkept.providers.archives import Archives
-from wellkept.program import FORMER_NAME, PROGRAM
 
 VERSION = 1
 MARKS = tuple(b'{"%s":"export"' % name.encode() for name in (PROGRAM, FORMER_NAME))

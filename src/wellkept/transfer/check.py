@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from wellkept.errors import Invalid
 from wellkept.history.rules_audit import START, find_seal_problem, is_foreign, is_keyed
 from wellkept.model import AuditEvent, Json, Kind, Owner, RefusedItem
-
-if TYPE_CHECKING:
-    from wellkept.providers.archives import Archives
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.transfer.archive import ArchiveReader, Header, Line
 from wellkept.transfer.row_secrets import RowSecrets
 from wellkept.transfer.rules import CONTENTS, KEYS, OWNED, Key, key_of, owner_of, parent_of
 from wellkept.upkeep.rules_erasure import MARKED, UNMARKED, list_subject_marks, mark_cleared, mark_row
+
+if TYPE_CHECKING:
+    from wellkept.providers.archives import Archives
+    from wellkept.store.sqlstore import SqlStore
 
 BATCH = 200
 MAX_LISTED = 100

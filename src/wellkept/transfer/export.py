@@ -10,12 +10,12 @@ from wellkept.errors import Invalid
 from wellkept.extension import Clock
 from wellkept.history.noting import record_event
 from wellkept.model import AuditEvent, ExportReport, Json
+from wellkept.transfer.archive import ArchiveWriter
+from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.providers.archives import Archives
     from wellkept.store.sqlstore import SqlStore
-from wellkept.transfer.archive import ArchiveWriter
-from wellkept.upkeep.walk import Progress
 
 
 class Export:

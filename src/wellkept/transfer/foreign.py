@@ -30,15 +30,15 @@ from wellkept.model import (
     Owner,
     RefusedItem,
 )
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.transcripts import TranscriptWriter, check_turn
 from wellkept.secrets.check import SecretGuard
 from wellkept.settings import Settings
 from wellkept.transfer.check import ERASED_HERE, MAX_LISTED
 from wellkept.upkeep.rules_erasure import mark_row
 from wellkept.upkeep.walk import Progress
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 MEMORIES = "memories"
 TURNS = "turns"

@@ -27,13 +27,8 @@ from wellkept.history.rules_history import OWN_AREAS
 from wellkept.language.names import check_owner
 from wellkept.memory.rules_trust import LOW_TRUST
 from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
-from wellkept.store.content.rows import ContentDraft
-
-if TYPE_CHECKING:
-    from wellkept.importers import Importers
-    from wellkept.providers.archives import Archives
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.secrets.check import FLAG
+from wellkept.store.content.rows import ContentDraft
 from wellkept.transfer.archive import OTHER_KEY, ArchiveReader, Line, is_export
 from wellkept.transfer.check import BATCH, ArchiveFindings, CheckArchive, is_unheld_core, parse_event
 from wellkept.transfer.foreign import ForeignImport, ImportOptions
@@ -43,6 +38,11 @@ from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.rules_erasure import blank_row
 from wellkept.upkeep.rules_mentions import ERASED, ERASED_ACTION
 from wellkept.upkeep.walk import Progress
+
+if TYPE_CHECKING:
+    from wellkept.importers import Importers
+    from wellkept.providers.archives import Archives
+    from wellkept.store.sqlstore import SqlStore
 
 FORMAT = "wellkept"
 PROGRESS_BYTES = 1024

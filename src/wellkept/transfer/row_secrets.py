@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from wellkept.extension import Clock
 from wellkept.model import Json
+from wellkept.secrets.check import SecretGuard
+from wellkept.transfer.rules import TEXTS
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.secrets.check import SecretGuard
-from wellkept.transfer.rules import TEXTS
 
 
 class RowSecrets:

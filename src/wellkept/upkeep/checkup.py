@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeVar
 from wellkept.errors import NotFound, StoreDamaged, StoreError
 from wellkept.extension import Clock
 from wellkept.model import AuditEvent, CheckResult, Owner, StoreState, WrongWords
+from wellkept.upkeep.maintain import SWEEP_GRACE
+from wellkept.upkeep.walk import Progress, iter_owners
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.upkeep.maintain import SWEEP_GRACE
-from wellkept.upkeep.walk import Progress, iter_owners
 
 MAX_NAMED = 5
 """Maximum number of damaged items that a check names."""

@@ -22,13 +22,13 @@ from wellkept.errors import ModelError, SchemaMismatch, StoreError, WellkeptErro
 from wellkept.extension import Clock, Embedder
 from wellkept.model import BackgroundStatus, Owner, RefusedText
 from wellkept.model.stored import Unembedded, Vector
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.embedder_calls import MAX_AT_ONCE, SECONDS_AT_ONCE, EmbedderCalls
 from wellkept.upkeep.refusals import Key, Refusals, text_key
 from wellkept.upkeep.vector_queue import VectorQueue
 from wellkept.upkeep.walk import Progress
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 BATCH = 64
 """Number of texts per call of the embedder."""

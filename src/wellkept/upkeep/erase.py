@@ -20,14 +20,14 @@ from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.memory.consolidate import Consolidate
 from wellkept.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind, Trace
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.text_cache import clear_text_caches
 from wellkept.upkeep.rules_erasure import add_counts, parse_subject, receipt_hash, subject_hash, text_subject
 from wellkept.upkeep.rules_mentions import Needle
 from wellkept.upkeep.traces import ERASE_EVENT, OF_AGENTS, FindTraces, SubjectTraces, iter_findings
 from wellkept.upkeep.walk import iter_owners
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 ROUNDS = 5
 """Maximum number of rounds, to remove rows written in the meantime."""

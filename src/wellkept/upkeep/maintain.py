@@ -30,13 +30,13 @@ from wellkept.memory.rules_lifetime import EPISODE_QUOTA, Fate, summarise_expire
 from wellkept.memory.rules_trust import Judge
 from wellkept.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State, StoreReport
 from wellkept.model.stored import Aging
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.upkeep.aging import EpisodeQuota, decide_episode, find_end
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.report import MaintenanceReport, describe_changes, parse_run
 from wellkept.upkeep.walk import Progress, iter_owners
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 LEASE = "maintain"
 LAST_RUN = "last maintenance"

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 from wellkept.extension import Clock
 from wellkept.language.numbers import check_whole
 from wellkept.model import DayCount, TenantStats
+from wellkept.upkeep.workers import Workers
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.upkeep.workers import Workers
 
 DAYS = 30
 MAX_DAYS = 366

@@ -29,9 +29,6 @@ from wellkept.model import (
     SubjectKind,
     Trace,
 )
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.prompt.rules_escaping import strip_invisible
 from wellkept.upkeep.rules_erasure import (
     OWN_EVENTS,
@@ -44,6 +41,9 @@ from wellkept.upkeep.rules_erasure import (
 )
 from wellkept.upkeep.rules_mentions import ERASED, Needle, excerpt
 from wellkept.upkeep.walk import iter_owners
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 PAGE = 500
 OF_AGENTS = ("memories", "memory_versions", "proposals", "context_calls", "details", "notes_file")

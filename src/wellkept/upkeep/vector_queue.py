@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from wellkept.extension import Clock
+from wellkept.upkeep.refusals import Refusals
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
-from wellkept.upkeep.refusals import Refusals
 
 LEASE, LEASE_TIME = "embed", timedelta(minutes=1)
 """Right to embed the texts of a tenant, which each batch renews."""

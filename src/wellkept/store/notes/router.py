@@ -26,11 +26,8 @@ from wellkept.memory.rules_conditions import Condition, is_matching
 from wellkept.memory.rules_trust import is_low
 from wellkept.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
 from wellkept.model.stored import EmbedTexts, Encoded, MemorySummary, Vector
-from wellkept.store.content.rows import ContentDraft
-
-if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
 from wellkept.recall.rules_similarity import Evidence
+from wellkept.store.content.rows import ContentDraft
 from wellkept.store.notes.store import NotesStore, Superseded
 from wellkept.store.notes.trust import TrustRows
 from wellkept.store.search.memory_search import merge_matches
@@ -40,6 +37,9 @@ from wellkept.store.tables.erasure import NOTES_FILE
 from wellkept.store.tables.rows import memory_values, moment
 from wellkept.store.tables.transfer_tables import BY_NAME, export_row
 from wellkept.transfer.rules import KEYS
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
 
 T = TypeVar("T")
 
