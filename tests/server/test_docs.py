@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,16 @@ import pytest
 
 from tests.server.live import client_of, serving
 from tests.waiting import eventually
-from tools.reference_examples import render_examples
+from tools.reference import PAGE as REFERENCE
+from tools.reference import read_document, render_page
 from wellkept import __version__
 from wellkept.api.wellkept import Wellkept
 from wellkept.server.app import create_app
-from wellkept.server.openapi import EXAMPLES
+from wellkept.server.openapi import load_examples
 from wellkept.settings import Settings
 from wellkept.testing.fake_model import ModelHandler, ModelServer, says
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
-EXAMPLE = re.compile(r"```sh\n(curl .*?)\n```\n(?:\n```json\n(.*?)\n```)?", re.DOTALL)
-HOST = "http://127.0.0.1:8077"
 KEY_ID = "mzxw6ytb"
 DETAIL = "npm-install-x7k2m9qp"
 HASH = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
@@ -38,32 +36,37 @@ def routes(client: httpx2.Client) -> set[str]:
 
 
 def test_every_route_is_documented(client: httpx2.Client) -> None:
-    documented = set(re.findall(r"^### `([A-Z]+ \S+)`$", PAGE, re.MULTILINE))
+    page = REFERENCE.read_text("utf-8")
 
-    assert documented == routes(client)
+    assert page == render_page(read_document()), "Run python -m tools.reference"
+    assert set(re.findall(r"^### `([A-Z]+ \S+)`$", page, re.MULTILINE)) == routes(client)
 
 
 def test_the_examples_answer_as_shown() -> None:
-    shown = EXAMPLE.findall(PAGE)
-    assert len(shown) >= 15
     with (
         ModelServer(seeing) as endpoint,
         Wellkept(":memory:", settings=Settings(openai_base_url=endpoint.url)) as wellkept,
         serving(wellkept) as address,
         client_of(address) as client,
     ):
-        key_id, detail, files = KEY_ID, DETAIL, dict[str, bytes]()
-        for command, expected in shown:
-            if command.endswith("/api/maintenance"):
+        ids, files = {KEY_ID: KEY_ID, DETAIL: DETAIL}, dict[str, bytes]()
+        for example in load_examples():
+            if example["route"] == "POST /api/maintenance":
                 eventually(lambda: wellkept.count_waiting() == 0)  # it counts what it embeds itself
-            answer = asked(client, command.replace(KEY_ID, key_id).replace(DETAIL, detail), files)
-            if command.startswith("curl --json") and command.endswith("/api/keys"):
-                key_id = answer.json()["id"]
-            if command.startswith("curl --json") and command.endswith("/details"):
-                detail = answer.json()["memory_key"]
-            expected = expected.replace(KEY_ID, key_id).replace(DETAIL, detail)
-            assert answer.is_success, (command, answer.text)
-            assert (json.loads(expected) if expected else "") == approximately(answer, expected), command
+            text = json.dumps(example, ensure_ascii=False)
+            for shown, real in ids.items():
+                text = text.replace(shown, real)
+            example = json.loads(text)
+            answer = send(client, example, files)
+            assert answer.is_success, (example["route"], answer.text)
+            if example["route"] == "POST /api/keys":
+                ids[KEY_ID] = answer.json()["id"]
+                example["answer"]["id"] = ids[KEY_ID]
+            if example["route"] == "POST /api/agents/{agent}/details":
+                ids[DETAIL] = answer.json()["memory_key"]
+                example = json.loads(text.replace(DETAIL, ids[DETAIL]))
+            if "answer" in example:
+                assert example["answer"] == _like(example["answer"], answer.json()), example["route"]
 
 
 class LosingAnswers(httpx2.HTTPTransport):
@@ -97,38 +100,18 @@ def seeing(handler: ModelHandler, body: Any) -> None:
     says("A single pixel." if is_image else "Tabs, if you ask me.")(handler, body)
 
 
-def asked(client: httpx2.Client, command: str, files: dict[str, bytes]) -> httpx2.Response:
-    """Send what `curl` would send; what it would leave in a file is left in `files`."""
-    words = iter(shlex.split(command)[1:])
-    method, content, url, kept = "", None, "", ""
-    headers: dict[str, str] = {}
-    for word in words:
-        if word == "-X":
-            method = next(words)
-        elif word == "--json":
-            content = next(words).encode()
-            headers |= {"Content-Type": "application/json", "Accept": "application/json"}
-        elif word == "-H":
-            name, _, value = next(words).partition(": ")
-            headers[name] = value
-        elif word == "-o":
-            kept = next(words)
-        elif word == "--data-binary":
-            content = files[next(words).removeprefix("@")]
-        else:
-            url = word.removeprefix(HOST)
-    answer = client.request(method or ("POST" if content else "GET"), url, content=content, headers=headers)
-    if kept:
-        files[kept] = answer.content
-        answer = httpx2.Response(answer.status_code)
+def send(client: httpx2.Client, example: Any, files: dict[str, bytes]) -> httpx2.Response:
+    """Send an example; what an answer would leave in a file is left in `files`."""
+    method, headers, content = example["route"].split()[0], dict(example.get("headers", {})), None
+    if "body" in example:
+        content = json.dumps(example["body"]).encode()
+        headers |= {"Content-Type": "application/json", "Accept": "application/json"}
+    elif "sends" in example:
+        content = files[example["sends"]]
+    answer = client.request(method, example["path"], content=content, headers=headers)
+    if "saves" in example:
+        files[example["saves"]] = answer.content
     return answer
-
-
-def approximately(answer: httpx2.Response, expected: str) -> Any:
-    """The answer, with times and rounded numbers as they are shown."""
-    if not answer.content:
-        return ""
-    return _like(json.loads(expected), answer.json())
 
 
 def _like(shown: Any, real: Any) -> Any:
@@ -196,16 +179,6 @@ def test_scopes_are_in_the_text_of_each_route(tmp_path: Path, no_auth: bool) -> 
         for operation in methods.values():
             scope = operation["x-scope"]
             assert operation["description"].endswith("Needs no key." if scope == "none" else f"`{scope}`.")
-
-
-def test_examples_of_the_document_are_those_of_the_page(client: httpx2.Client) -> None:
-    """Those of the page are compared with real answers above."""
-    assert EXAMPLES.read_text(encoding="utf-8") == render_examples(PAGE), "Run python -m tools.reference_examples"
-    document = client.get("/openapi.json").json()
-    recall = document["paths"]["/api/agents/{agent}/recall"]["post"]
-
-    assert recall["requestBody"]["content"]["application/json"]["example"]["query"] == "two spaces or tabs?"
-    assert recall["responses"]["200"]["content"]["application/json"]["example"]["hits"][0]["id"] == "m-1"
 
 
 def test_examples_of_the_document_fit_their_schemas(client: httpx2.Client) -> None:

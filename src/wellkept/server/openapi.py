@@ -1,13 +1,13 @@
 """The OpenAPI document: what the framework derives from the routes, completed by scopes, errors, tags and examples.
 
-`examples.json` holds a request and an answer of each route. `tools/reference_examples.py` takes them from docs/rest.md,
-where tests compare them with what the server answers.
+`examples.json` holds requests in an order in which they can be sent, with the answers; tests send them. The document
+shows the first of each route, and `tools/reference.py` writes all of them to docs/reference/rest.md.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -103,7 +103,7 @@ def _complete(document: Json, scopes: Mapping[str, KeyScope | None], *, no_auth:
                 operation["responses"].setdefault(str(status), {"$ref": f"#/components/responses/Error{status}"})
             # Also where the answer itself is not JSON.
             operation["responses"]["default"] = OTHER_ERROR
-            _add_examples(operation, load_examples().get(name, {}))
+            _add_example(operation, name)
 
 
 def _list_errors(method: str, path: str, operation: Json, *, has_key: bool) -> Iterator[int]:
@@ -129,17 +129,18 @@ def _describe_error(status: int) -> Json:
     return {"description": f"{description}", "content": {JSON_TYPE: {"schema": schema, "example": example}}}
 
 
-def _add_examples(operation: Json, shown: Json) -> None:
-    """Add the example of a request and of its answer where the route has JSON."""
+def _add_example(operation: Json, route: str) -> None:
+    """Add the first example of the route, and of its answer, where these are JSON."""
+    example: Json = next((each for each in load_examples() if each["route"] == route), {})
     answer: Json = next(iter(operation["responses"].values()))
-    for part, content in (("request", operation.get("requestBody", {})), ("answer", answer)):
+    for part, content in (("body", operation.get("requestBody", {})), ("answer", answer)):
         media = content.get("content", {}).get(JSON_TYPE)
-        if media is not None and part in shown:
-            media["example"] = shown[part]
+        if media is not None and part in example:
+            media["example"] = example[part]
 
 
 @cache
-def load_examples() -> Mapping[str, Json]:
-    """Return a request and an answer of each route that has an example, by method and path."""
-    examples: Mapping[str, Json] = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+def load_examples() -> Sequence[Json]:
+    """Return requests and their answers, in an order in which they can be sent."""
+    examples: Sequence[Json] = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     return examples
