@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.program import TIMEOUT, Program
 from wellkept import Settings, Wellkept
-from wellkept.details.rules_references import find_references
+from wellkept.details.rules_keys import find_references
 
 LONG = "seq 1 3000"
 NUMBERS = "".join(f"{number}\n" for number in range(1, 3001))

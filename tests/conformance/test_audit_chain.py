@@ -16,7 +16,7 @@ from wellkept.history.rules_audit import START, canonical_json, event_hash, is_k
 from wellkept.model import AuditHead, Owner, Trace
 from wellkept.store import open_store
 from wellkept.store.sqlstore import SqlStore
-from wellkept.upkeep.rules_mentions import ERASED
+from wellkept.upkeep.rules_erasure import ERASED
 
 KEY = "correct horse battery staple"
 OTHER_KEY = "another key of good length"

@@ -17,7 +17,7 @@ from wellkept import Settings, Wellkept
 from wellkept.api.agent import AgentMemory
 from wellkept.model import Hit
 from wellkept.store.search import index_cache
-from wellkept.store.search.loader import MIN_ASKED
+from wellkept.store.search.index_cache import MIN_ASKED
 
 pytestmark = pytest.mark.only_on("postgres")
 
@@ -115,7 +115,7 @@ def assert_same(left: Sequence[Hit], right: Sequence[Hit]) -> None:
 def test_database_and_index_give_the_same_answers(
     both_ways: tuple[Wellkept, Wellkept], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wellkept.store.search.loader.MIN_ASKED", 10**9)
+    monkeypatch.setattr("wellkept.store.search.index_cache.MIN_ASKED", 10**9)
     rng = random.Random(seed)
     cold, warm = (each.agent(f"agent{seed}") for each in both_ways)
     cold.remember_many([write_draft(rng) for _ in range(rng.choice((1, 30, 400)))])
@@ -228,7 +228,7 @@ def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
 
 
 def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellkept.store.search.loader.MIN_ASKED", 1)
+    monkeypatch.setattr("wellkept.store.search.index_cache.MIN_ASKED", 1)
     with Wellkept(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as wellkept:
         agents = [wellkept.agent(f"limited{number}") for number in range(5)]
         rng = random.Random(1)

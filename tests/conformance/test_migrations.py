@@ -25,7 +25,7 @@ from wellkept.errors import SchemaMismatch, StoreBusy, StoreError
 from wellkept.model import Kind, Owner, Role
 from wellkept.store.migrations import Migration, load_migrations
 from wellkept.store.postgres import schema as postgres
-from wellkept.store.postgres.migrate import migrate_database
+from wellkept.store.postgres.schema import migrate_database
 from wellkept.store.sqlite import engine as schema
 from wellkept.store.sqlstore import SqlStore
 

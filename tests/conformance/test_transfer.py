@@ -34,7 +34,7 @@ from wellkept.model import Kind, Owner
 from wellkept.store import open_store
 from wellkept.store.migrations import load_migrations
 from wellkept.store.sqlstore import SqlStore
-from wellkept.store.tables.transfer_tables import BY_NAME, TABLES
+from wellkept.store.tables.transfer import BY_NAME, TABLES
 from wellkept.transfer.rules import CONTENTS, KEYS, PARENTS, TEXTS
 
 MADE_AGAIN = {

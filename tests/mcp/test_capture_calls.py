@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
 from wellkept import AsyncWellkept, Settings, Wellkept, capture_calls, captured
-from wellkept.details.rules_references import find_references
+from wellkept.details.rules_keys import find_references
 from wellkept.server.mcp.protocol import build_server
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(500))

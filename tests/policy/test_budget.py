@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.details.rules_references import REFERENCE, find_references
+from wellkept.details.rules_keys import REFERENCE, find_references
 from wellkept.errors import Invalid, OverBudget
 from wellkept.model import Json, Kind, Memory, Owner, Truncation
 from wellkept.prompt.rules_budget import KEPT_TURNS, check_budget, fit_window

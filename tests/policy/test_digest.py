@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.details.rules_content_kinds import ContentKind
 from wellkept.details.rules_digest import (
     MAX_BRIEF_CHARS,
     MAX_JSON_CHARS,
     MAX_TEXT_CHARS,
     PIECE_CHARS,
+    ContentKind,
     TextDigest,
     TextDigester,
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.details.rules_references import (
+from wellkept.details.rules_keys import (
     PREFIX,
     find_references,
     format_replacement,

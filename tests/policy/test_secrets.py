@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, password, plain_notes
 from wellkept.secrets import rules_context as context
 from wellkept.secrets import rules_scan as scan
-from wellkept.secrets import rules_split as split
 from wellkept.secrets.rules import RULES
 from wellkept.secrets.rules_scan import SecretFinding, find_secrets, redact
 from wellkept.secrets.rules_shapes import SecretRule
 from wellkept.secrets.rules_text import _FOLD, MAX_KEPT_CHARS, fold
-from wellkept.secrets.rules_words import DESCRIBING_WORDS
+from wellkept.secrets.rules_values import DESCRIBING_WORDS
 
 CORPUS = Path(__file__).parent / "secret_corpus"
 SEED = 20_260
@@ -280,7 +279,7 @@ def test_work_grows_with_the_length_only(piece: str, monkeypatch: pytest.MonkeyP
 
 def judged(piece: str, size: int, monkeypatch: pytest.MonkeyPatch) -> int:
     count = 0
-    for module, name in ((context, "_value_in"), (split, "_key_end"), (scan, "_credential_range")):
+    for module, name in ((context, "_value_in"), (scan, "_key_end"), (scan, "_credential_range")):
         judge = getattr(module, name)
 
         def counted(*args: object, judge: object = judge) -> object:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.details.rules_references import find_references
+from wellkept.details.rules_keys import find_references
 from wellkept.prompt.rules_summaries import (
     ALWAYS_SHORT,
     MAX_CHARS,

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from wellkept.api.wellkept import Wellkept
-from wellkept.details.rules_references import find_references
+from wellkept.details.rules_keys import find_references
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(500))
 

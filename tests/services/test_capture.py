@@ -18,8 +18,8 @@ import pytest
 from tests.services.conftest import Clock, Place
 from wellkept import AsyncWellkept, Invalid, Settings, StoreBusy, Wellkept, capture_calls, captured
 from wellkept.api.wellkept import AgentMemory, TenantMemory
-from wellkept.details.describe import MAX_SENTENCE_CHARS
-from wellkept.details.rules_references import find_references
+from wellkept.details.details import MAX_SENTENCE_CHARS
+from wellkept.details.rules_keys import find_references
 from wellkept.errors import ModelError
 from wellkept.tools.catalog import TOOLS
 

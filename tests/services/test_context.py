@@ -14,7 +14,7 @@ import pytest
 from tests.services.conftest import Clock, Place
 from wellkept import AsyncWellkept, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
-from wellkept.details.rules_references import find_references
+from wellkept.details.rules_keys import find_references
 from wellkept.errors import Invalid, NotFound, OverBudget
 from wellkept.knowledge import search
 from wellkept.model import WorkingMemory

@@ -16,8 +16,7 @@ from wellkept import ModelError, SchemaMismatch, Settings, StoreError, Wellkept
 from wellkept.program import FORMER_NAME
 from wellkept.providers.openai_embedder import OpenAIEmbedder
 from wellkept.testing.fake_model import ModelHandler
-from wellkept.upkeep import embedder_calls, embedding, refusals, resting
-from wellkept.upkeep import vector_queue as embedding_queue
+from wellkept.upkeep import embedding, resting
 
 
 class Moody:
@@ -290,7 +289,7 @@ def test_refused_text_is_skipped_named_and_tried_again(
         cursed = store.agent("eve", tenant="evil").remember("a cursed puppy")
         store.agent("eve", tenant="evil").remember("a truck")
         store.agent("ann", tenant="good").remember_many([f"puppy number {number}" for number in range(5)])
-    monkeypatch.setattr(refusals, "FIRST_REST", 0.2)
+    monkeypatch.setattr(embedding, "FIRST_REST", 0.2)
     endpoint.usual = refuses("cursed")
 
     with Wellkept(url, embedder=remote(endpoint)) as store:
@@ -417,7 +416,7 @@ def test_neither_a_write_nor_its_hint_embeds_and_each_text_is_embedded_once(
         found(store, "which indentation?")
         assert counting.texts == ["The user prefers tabs over spaces", "Prefers tabs over spaces", "which indentation?"]
         assert store.count_waiting() == 0
-        assert store._store.list_waiting_tenants(embedding_queue.EVER) == []
+        assert store._store.list_waiting_tenants(embedding.EVER) == []
 
 
 def test_what_one_program_stores_another_finds_by_its_meaning_at_once(
@@ -476,7 +475,7 @@ def test_programs_that_store_and_recall_together_embed_every_text(url: str) -> N
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, range(4)))
     eventually(lambda: stores[0].count_waiting() == 0)
-    eventually(lambda: stores[0]._store.list_waiting_tenants(embedding_queue.EVER) == [])
+    eventually(lambda: stores[0]._store.list_waiting_tenants(embedding.EVER) == [])
     for store in stores:
         assert len(store.agent("atlas").recall("car", limit=50)) == 40
         store.close()
@@ -494,7 +493,7 @@ def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> N
         assert [each.id for each in atlas.similar("m-2")] == ["m-1"]
         counting.may_answer.set()
         eventually(lambda: store.count_waiting() == 0)
-        assert sorted(text for text in counting.texts if text != embedder_calls.PROBE) == [
+        assert sorted(text for text in counting.texts if text != embedding.PROBE) == [
             "Prefers tabs over spaces",
             "The user prefers tabs over spaces",
         ]

@@ -13,10 +13,9 @@ from tests.services.conftest import Clock, Place
 from tests.services.test_erasure import HANDLE, NAME, fill
 from wellkept import Settings, Wellkept, acting_as
 from wellkept.api.wellkept import AgentMemory, TenantMemory
-from wellkept.store.tables.transfer_tables import TABLES
+from wellkept.store.tables.transfer import TABLES
 from wellkept.transfer.rules import KEYS
-from wellkept.upkeep.rules_erasure import MARKED, UNMARKED
-from wellkept.upkeep.rules_mentions import ERASED, Needle
+from wellkept.upkeep.rules_erasure import ERASED, MARKED, UNMARKED, Needle
 
 pytestmark = pytest.mark.proves("X5")
 

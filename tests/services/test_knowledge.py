@@ -19,7 +19,7 @@ from wellkept import AsyncWellkept, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.errors import Cancelled, Conflict, Invalid, ModelError, NotFound, SecretRejected
-from wellkept.knowledge.report import Change
+from wellkept.knowledge.ingest import Change
 from wellkept.model import Hit, Source
 
 pytestmark = pytest.mark.proves("E5")

@@ -13,7 +13,7 @@ from tests.providers.test_openai_embedder import DIMENSIONS, vector_of
 from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
 from wellkept import Wellkept
-from wellkept.upkeep import maintain, vector_queue
+from wellkept.upkeep import embedding, maintain
 
 WEEK = timedelta(days=7)
 
@@ -164,7 +164,7 @@ def test_only_tenants_with_waiting_texts_are_asked(fresh_place: Place, clock: Cl
 def test_another_process_leaves_alone_what_one_embeds(
     fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_queue, "SHARED_RETRY", 0.05)
+    monkeypatch.setattr(embedding, "SHARED_RETRY", 0.05)
     far, near = Far(), Far()
     far.go_on.clear()
     with fresh_place.open(clock, own_embedder=far) as one, fresh_place.open(clock, own_embedder=near) as other:

@@ -11,9 +11,8 @@ import pytest
 
 from wellkept import AsyncWellkept, Settings, Wellkept
 from wellkept.errors import Invalid
-from wellkept.knowledge import skill_files
-from wellkept.knowledge.skill_files import SkillFolders
-from wellkept.knowledge.skills import Skills
+from wellkept.knowledge import skills as skill_module
+from wellkept.knowledge.skills import SkillFolders, Skills
 from wellkept.model import Owner
 
 pytestmark = pytest.mark.proves("E6")
@@ -123,7 +122,7 @@ def test_a_file_that_is_no_text_is_refused(folder: Path, write: Write, monkeypat
     with pytest.raises(Invalid, match=r"SKILL\.md:6: not UTF-8 text"):
         opened(folder)
 
-    monkeypatch.setattr(skill_files, "MAX_BYTES", 10)
+    monkeypatch.setattr(skill_module, "MAX_BYTES", 10)
     with pytest.raises(Invalid, match="larger than 10 bytes"):
         opened(folder)
 

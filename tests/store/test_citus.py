@@ -11,9 +11,9 @@ import pytest
 from tests.postgres_server import PostgresServer
 from wellkept import Settings, Wellkept
 from wellkept.errors import Invalid, StoreBusy, StoreError
-from wellkept.store.postgres import citus, migrate, nodes
-from wellkept.store.postgres.failures import translate_admin_errors
-from wellkept.store.postgres.roles import unforce_statements
+from wellkept.store.postgres import citus, schema
+from wellkept.store.postgres.link import translate_admin_errors
+from wellkept.store.postgres.schema import unforce_statements
 
 # The catalogue and the functions of Citus that are called, as far as statements can tell.
 STAND_IN = """
@@ -117,7 +117,7 @@ def test_a_migration_distributes_what_it_creates(url: str, monkeypatch: pytest.M
         connection.execute("DELETE FROM schema_migrations WHERE name = 'console_logins'")
         before = len(read_calls(connection))
 
-        migrate.migrate_and_distribute(connection)
+        schema.migrate_and_distribute(connection)
 
         assert read_calls(connection)[before:] == ["distributed console_logins tenant_id with agents"]
 
@@ -134,7 +134,7 @@ def test_a_migration_whose_tables_cannot_be_distributed_names_the_command_that_d
         connection.execute("ALTER FUNCTION create_distributed_table RENAME TO away")
 
         with pytest.raises(StoreError, match=r"42883.* migrations are applied.*`wellkept db distribute --url"):
-            migrate.migrate_and_distribute(connection)
+            schema.migrate_and_distribute(connection)
 
         connection.execute("ALTER FUNCTION away RENAME TO create_distributed_table")
     assert citus.distribute(url) == ["console_logins"]
@@ -184,7 +184,7 @@ CREATE FUNCTION run_command_on_workers(command text)
 
 
 def test_every_node_is_seen(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(citus, "CHECK_SECONDS", 0.0)
     away = "UPDATE answers SET success = FALSE, result = 'connection refused' WHERE nodename = 'west'"
     with (
         psycopg.connect(url, autocommit=True) as connection,

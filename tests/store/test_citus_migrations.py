@@ -12,7 +12,7 @@ from wellkept.store import open_store
 from wellkept.store.migrations import CONCURRENTLY, load_migrations
 from wellkept.store.postgres import schema
 from wellkept.store.postgres.citus import split_checked_column
-from wellkept.store.postgres.migrate import migrate_database
+from wellkept.store.postgres.schema import migrate_database
 
 SHARED = {"tenants", "embedders", "leases", "vector_queue", "token_buckets"}
 """Tables without rows of tenants, or with no more than their ids."""

@@ -15,7 +15,7 @@ from tests.postgres_server import PostgresServer
 from wellkept.deadline import limit_reads
 from wellkept.errors import StoreError
 from wellkept.store import open_store
-from wellkept.store.postgres_unit import send_together
+from wellkept.store.postgres.engine import send_together
 from wellkept.store.sqlstore import SqlStore
 
 SENT = re.compile(r"LOG:  (?:statement|execute [^:]*): (.*)")

@@ -17,9 +17,8 @@ from wellkept import Settings, Wellkept
 from wellkept.errors import Invalid, SchemaMismatch, StoreError, WellkeptError
 from wellkept.store.migrations import TENANT_SETTING, load_migrations
 from wellkept.store.postgres import engine, schema
-from wellkept.store.postgres.failures import translate_admin_errors, translate_errors
-from wellkept.store.postgres.initialize import initialize
-from wellkept.store.postgres.migrate import migrate_database
+from wellkept.store.postgres.link import translate_admin_errors, translate_errors
+from wellkept.store.postgres.schema import initialize, migrate_database
 
 OWNER, SERVING = "roles_owner", "roles_app"
 PASSWORDS = {OWNER: "owner-pass-7", SERVING: "serving-pass-8"}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellkept.api.wellkept import AgentMemory
-from wellkept.details.rules_references import reference
+from wellkept.details.rules_keys import reference
 from wellkept.errors import NotFound, OverBudget, WellkeptError
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from wellkept.access.idempotency import Idempotency
 from wellkept.access.keys import ApiKeys
 from wellkept.details.capture import Capture
-from wellkept.details.describe import Describe
-from wellkept.details.details import Details
+from wellkept.details.details import Describe, Details
 from wellkept.extension import Clock, Models, TokenCounter
 from wellkept.facts.profile import Profiles
 from wellkept.facts.telling import Telling

@@ -38,7 +38,7 @@ from wellkept.model import (
 )
 from wellkept.model.stored import Place, place_of
 from wellkept.recall.recall import check_limit
-from wellkept.upkeep.report import MaintenanceReport
+from wellkept.upkeep.maintain import MaintenanceReport
 from wellkept.upkeep.stats import DAYS, keep_agents
 from wellkept.upkeep.walk import Progress
 

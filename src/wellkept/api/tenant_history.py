@@ -16,7 +16,7 @@ from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.history.rules_history import COMPLETED, OWN_AREAS
 from wellkept.knowledge import ingest as filing
-from wellkept.knowledge.report import IngestReport
+from wellkept.knowledge.ingest import IngestReport
 from wellkept.knowledge.rules_documents import check_category
 from wellkept.knowledge.search import KnowledgeOptions
 from wellkept.language.json_values import check_storable

@@ -31,8 +31,7 @@ from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.extension import Clock, Embedder, TokenCounter
 from wellkept.knowledge.files import Files
-from wellkept.knowledge.skill_files import SkillFolders
-from wellkept.knowledge.skills import Skills
+from wellkept.knowledge.skills import SkillFolders, Skills
 from wellkept.language.names import check_tenant
 from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
 from wellkept.providers.archives import Archives
@@ -42,7 +41,7 @@ from wellkept.providers.tokenizers import open_tokenizer
 from wellkept.settings import Settings, masked
 from wellkept.settings.former import warn_of_former_store
 from wellkept.upkeep.embedding import Embedding
-from wellkept.upkeep.report import MaintenanceReport
+from wellkept.upkeep.maintain import MaintenanceReport
 from wellkept.upkeep.rules_erasure import is_as_issued
 from wellkept.upkeep.walk import Progress
 

@@ -32,7 +32,7 @@ def init(
     superuser, or as a role that owns the database and may create roles; again is harmless."""
     files = {owner: owner_password_file, application: application_password_file}
     passwords = {role: _read_password(file) for role, file in files.items() if file is not None}
-    report = _open_module("initialize").initialize(
+    report = _open_module("schema").initialize(
         _postgres_url(run), owner=owner, application=application, passwords=passwords, dry_run=dry_run
     )
     run.show(_render_init(report))
@@ -42,7 +42,7 @@ def migrate(run: Run) -> None:
     """Upgrade the tables of a PostgreSQL database, as the role that owns them.
 
     Servers may go on meanwhile. On a Citus cluster, new tables are distributed."""
-    run.show(_render_migrated(_open_module("migrate").migrate_database(_owner_url(run))))
+    run.show(_render_migrated(_open_module("schema").migrate_database(_owner_url(run))))
 
 
 def distribute(run: Run) -> None:
@@ -51,7 +51,7 @@ def distribute(run: Run) -> None:
     Run it as the role that owns the tables; again continues where it stopped."""
     url = _owner_url(run)
     # Create the tables, and fail early if the database cannot be reached.
-    _open_module("migrate").migrate_database(url)
+    _open_module("schema").migrate_database(url)
     run.show(_render_distributed(_open_module("citus").distribute(url)))
 
 

@@ -17,7 +17,7 @@ from wellkept.client.decoding import decode_hits, decode_ingested, decode_issued
 from wellkept.client.verbs import AsyncView, ClientView, PlainView, Verb, call, format_value, pages, send
 from wellkept.errors import Forbidden, Invalid
 from wellkept.knowledge.files import Files
-from wellkept.knowledge.report import IngestReport
+from wellkept.knowledge.ingest import IngestReport
 from wellkept.language.names import check_agent
 from wellkept.model import (
     Agent,
@@ -38,7 +38,7 @@ from wellkept.model import (
 )
 from wellkept.secrets.stored import Sighting
 from wellkept.settings import Settings
-from wellkept.upkeep.report import MaintenanceReport
+from wellkept.upkeep.maintain import MaintenanceReport
 
 DOCUMENTS = "/api/kb/documents"
 WORKFLOWS = "/api/workflows"

@@ -25,7 +25,7 @@ from wellkept.errors import (
     WellkeptError,
     error_class,
 )
-from wellkept.knowledge.report import IngestedDocument, IngestReport
+from wellkept.knowledge.ingest import IngestedDocument, IngestReport
 from wellkept.model import (
     Agent,
     ApiKey,

@@ -8,8 +8,7 @@ from typing import IO, Any, TypedDict, Unpack
 
 from wellkept.arguments import RawText
 from wellkept.details.details import Details
-from wellkept.details.rules_keys import MAX_METADATA_CHARS
-from wellkept.details.rules_references import format_replacement, is_reference, reference
+from wellkept.details.rules_keys import MAX_METADATA_CHARS, format_replacement, is_reference, reference
 from wellkept.extension import TokenCounter
 from wellkept.language.numbers import check_seconds
 from wellkept.language.text import replace_half_pairs

@@ -2,19 +2,272 @@
 
 A text is read once, piece by piece, so that a log of 100 MB needs only a few hundred kilobytes of memory. Quoted lines
 are free of credentials, because a digest is meant for prompts.
+
+Find lines that report errors or warnings in streamed output.
+
+Each piece is searched as a whole for the few words that make a line interesting; only lines that contain one are
+examined further.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from wellkept.details.rules_content_kinds import ANSI, ContentKind, detect_kind, find_columns
-from wellkept.details.rules_error_lines import ErrorLines, LineSample
 from wellkept.prompt.rules_tokens import byte_size
 from wellkept.secrets import rules_scan as scan
+
+MAX_NAME_CHARS = 40
+SAMPLE_LINES = 60
+
+
+class ContentKind(StrEnum):
+    """Kind of a text, named as in summaries."""
+
+    JSON = "JSON"
+    JSON_LINES = "JSON lines"
+    TABLE = "table"
+    DIFF = "diff"
+    STACK_TRACE = "stack trace"
+    LOG = "log"
+    HTML = "HTML"
+    XML = "XML"
+    CODE = "source code"
+    TEXT = "text"
+
+
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""ANSI escape sequences."""
+
+STAMP = re.compile(
+    r"[\[(<\"']{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T_ ,]|\d\d[-/.]\d\d[-/.]\d{4} |\d\d:\d\d:\d\d"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:|\d{10}[.\d ]|[\d.]{7,15} \S+ \S+ \[\d\d/)"
+)
+LEVEL = re.compile(
+    r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE|VERBOSE)\b"
+    r"|^(?:npm|yarn|pip|cargo|info|warn|warning|error|debug)(?:[:!\]]| (?:ERR!|WARN|warn|error|notice)\b)"
+    r"|\blevel=\w+|\"level\":"
+)
+_DIFF_START = re.compile(r"diff --git |diff -|Index: |--- \S|From [0-9a-f]{40} |commit [0-9a-f]{40}")
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
+_TRACE_HEAD = re.compile(
+    r"\s*(?:Traceback \(most recent call last\):|Exception in thread |panic: |goroutine \d+ \["
+    r"|thread '.*' panicked at|(?:Uncaught )?[\w.$]+(?:Error|Exception)\b(?::|$))"
+)
+_FRAME = re.compile(r"\s+(?:at \S|File \".*\", line \d+|from \S+:\d+:in |\d+: +0x|in \S+ \()")
+_MARKUP = re.compile(r"<[A-Za-z_][\w:.-]*[\s/>]|<\?xml |<!--|<!doctype ", re.IGNORECASE)
+_HTML = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
+_CODE = re.compile(
+    r"(?:import \w|from [\w.]+ import |def \w+\(|class \w+[:({ ]|async def |#include [<\"]|#!/|package [\w.]+;?$"
+    r"|func \w*\(|fn \w+[<(]|(?:pub |use |impl |struct |enum |interface |namespace |using )\w"
+    r"|(?:export )?(?:const|let|var|function) \w|(?:public|private|protected|static) \w|<\?php)"
+)
+_ALIGNED = re.compile(r"\s{2,}")
+_DELIMITERS = (",", "\t", ";", "|")
+
+
+def detect_kind(lines: Sequence[str]) -> ContentKind:
+    """Detect the kind of a text from its first lines; whole JSON documents are detected by `JsonShape`.
+
+    >>> detect_kind(["2026-01-31T12:00:00Z INFO started", "2026-01-31T12:00:01Z ERROR no disk"]).value
+    'log'
+    """
+    sample = [line for line in lines if line.strip()][:SAMPLE_LINES]
+    if not sample:
+        return ContentKind.TEXT
+    if _is_diff(sample):
+        return ContentKind.DIFF
+    if _is_json_lines(sample):
+        return ContentKind.JSON_LINES
+    if _is_trace(sample):
+        return ContentKind.STACK_TRACE
+    if _MARKUP.match(sample[0].lstrip()):
+        is_html = any(_HTML.search(line) for line in sample[:5])
+        return ContentKind.HTML if is_html else ContentKind.XML
+    # A timestamp or a level in 30 % of the lines marks a log.
+    if _share(sample, lambda line: bool(STAMP.match(line) or LEVEL.search(line[:120]))) >= 0.3:
+        return ContentKind.LOG
+    if find_columns(sample):
+        return ContentKind.TABLE
+    if sum(_CODE.match(line) is not None for line in sample) >= max(2, len(sample) // 20):
+        return ContentKind.CODE
+    return ContentKind.TEXT
+
+
+def find_columns(lines: Sequence[str]) -> list[str]:
+    """Return the column names if these lines are a table: separated values, Markdown, or aligned capital headers.
+
+    >>> find_columns(["id,name", '1,"Ann, the first"', "2,Bob"])
+    ['id', 'name']
+    >>> find_columns(["NAME   READY   STATUS", "web-1  1/1     Running"])
+    ['NAME', 'READY', 'STATUS']
+    """
+    sample = [line for line in lines if line.strip()][:SAMPLE_LINES]
+    if len(sample) < 2:
+        return []
+    aligned = _ALIGNED.split(sample[0].strip())
+    if len(aligned) >= 3 and all(name == name.upper() and name[0].isalpha() for name in aligned):
+        return _clip_names(aligned)
+    if len(sample) < 3:
+        return []
+    for delimiter in _DELIMITERS:
+        if delimiter not in sample[0]:
+            continue
+        try:
+            rows = list(csv.reader(sample, delimiter=delimiter))
+        except csv.Error:
+            continue
+        names = [name.strip() for name in rows[0]]
+        if delimiter == "|" and sample[0].strip().startswith("|"):
+            names = names[1:-1]
+        is_header = all(name and len(name) <= MAX_NAME_CHARS for name in names) and len(set(names)) == len(names)
+        if len(names) >= 2 and is_header and all(len(row) == len(rows[0]) for row in rows):
+            return _clip_names(names)
+    return []
+
+
+def _clip_names(names: Sequence[str]) -> list[str]:
+    return [name[:MAX_NAME_CHARS] for name in names]
+
+
+def _is_diff(lines: Sequence[str]) -> bool:
+    return any(_DIFF_START.match(line) for line in lines[:30]) and any(_HUNK.match(line) for line in lines)
+
+
+def _is_json_lines(lines: Sequence[str]) -> bool:
+    if len(lines) < 2 or not all(line.lstrip().startswith(("{", "[")) for line in lines[:3]):
+        return False
+    try:
+        return all(isinstance(json.loads(line), dict | list) for line in lines[:3])
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_trace(lines: Sequence[str]) -> bool:
+    frames = sum(_FRAME.match(line) is not None for line in lines)
+    return any(_TRACE_HEAD.match(line) for line in lines[:5]) and frames >= 1 and frames >= len(lines) // 4
+
+
+def _share(lines: Sequence[str], predicate: Callable[[str], bool]) -> float:
+    return sum(predicate(line) for line in lines) / len(lines)
+
+
+KEPT_FIRST = 3
+KEPT_LAST = 2
+MAX_EXAMINED_CHARS = 1000
+"""Characters of a line that are examined; anything further in a very long line is content."""
+
+WORDS = ("error", "fail", "exception", "fatal", "panic", "critical", "err!", "warn", "deprecat")
+
+_ERROR = re.compile(
+    r"(?:errors?|exceptions?|err!)(?![a-z_])|(?<![a-z])(?:fatal|panic(?:ked)?|critical|fail(?:ed|ures?|s)?)(?![a-z_])"
+)
+_WARNING = re.compile(r"(?:warn(?:ings?)?|deprecat(?:ed|ion))(?![a-z_])")
+_NEGATED_BEFORE = re.compile(r"\b(?:0|no|zero|without|without any) (?:[a-z]+ )?$")
+_NEGATED_AFTER = re.compile(r"[\"']?\s*[:=]\s*[\"']?(?:0\b|none|null|false|\[\])")
+_CALM = re.compile(
+    r"(?:^|[\s\[<(|])(?:TRACE|DEBUG|INFO|NOTICE|VERBOSE)(?=[\s\]>):|]|$)|[\[<](?:trace|debug|info|notice)[\]>]"
+    r"|\blevel[\"']?\s*[=:]\s*[\"']?(?:trace|debug|info|notice)\b"
+)
+_SOURCE_LINE = re.compile(r"\s+(?:raise |throw |at |File \"|except |catch )|\s*\"?(?:error|fail)\w*\"?: *\w*[\[{]")
+_EXCEPTION = re.compile(
+    r"(?:Exception in thread \"[^\"]*\" |Caused by: |Uncaught )?"
+    r"[A-Za-z_][\w.$]*(?:Error|Exception|Interrupt)\b(?:: .*)?$"
+    r"|panic: .*|thread '.*' panicked at .*"
+)
+CALM_CHARS = 120
+CALM_WORDS = ("info", "debug", "trace", "notice", "verbose")
+BEFORE_CHARS = 24
+
+
+class LineSample:
+    """Number of reported lines, with the first and last few of them and their line numbers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[tuple[int, str]] = []
+        self._last: deque[tuple[int, str]] = deque(maxlen=KEPT_LAST)
+
+    def add(self, number: int, line: str) -> None:
+        self.count += 1
+        (self._first if len(self._first) < KEPT_FIRST else self._last).append((number, line))
+
+    @property
+    def lines(self) -> list[tuple[int, str]]:
+        return [*self._first, *self._last]
+
+
+class ErrorLines:
+    """Streaming collector of reporting lines; it is fed whole lines."""
+
+    def __init__(self) -> None:
+        self.errors = LineSample()
+        self.warnings = LineSample()
+        self.exception = ""  # the last line that names an exception
+        self._breaks = 0  # line breaks in earlier pieces
+        self._last_recorded = 0  # number of the last recorded line
+
+    def feed(self, text: str) -> None:
+        """Read the next piece, which starts at a line start or inside a line longer than a piece."""
+        # "İ" is the only letter whose lower case has another length.
+        folded = text.replace("İ", "I").lower()
+        number, at = self._breaks + 1, 0
+        for start in _interesting_lines(folded):
+            number += text.count("\n", at, start)
+            at = start
+            if number != self._last_recorded:
+                self._examine(number, text, folded, start)
+        self._breaks += text.count("\n")
+
+    def _examine(self, number: int, text: str, folded: str, start: int) -> None:
+        end = text.find("\n", start, start + MAX_EXAMINED_CHARS)
+        end = start + MAX_EXAMINED_CHARS if end < 0 else end
+        line = folded[start:end]
+        error = _find_report(_ERROR, line)
+        warning = _find_report(_WARNING, line) if "warn" in line or "deprecat" in line else -1
+        if max(error, warning) < 0:
+            return
+        original, beginning = text[start:end], line[:CALM_CHARS]
+        if any(word in beginning for word in CALM_WORDS) and _CALM.search(original[:CALM_CHARS]):
+            return
+        if _SOURCE_LINE.match(original):
+            return
+        self._last_recorded = number
+        if error < 0 or 0 <= warning < error:
+            self.warnings.add(number, original)
+        else:
+            self.errors.add(number, original)
+            if _EXCEPTION.match(original):
+                self.exception = original
+
+
+def _find_report(pattern: re.Pattern[str], line: str) -> int:
+    """Return the position where the line reports a match, unless it says "0 errors" and the like; -1 if none."""
+    for found in pattern.finditer(line):
+        start, end = found.span()
+        if not _NEGATED_AFTER.match(line, end) and not _NEGATED_BEFORE.search(
+            line[max(0, start - BEFORE_CHARS) : start]
+        ):
+            return start
+    return -1
+
+
+def _interesting_lines(folded: str) -> Iterator[int]:
+    """Return the start of each line that contains one of the words, in order."""
+    starts = set()
+    for word in WORDS:
+        at = folded.find(word)
+        while at >= 0:
+            starts.add(folded.rfind("\n", 0, at) + 1)
+            end = folded.find("\n", at)
+            at = folded.find(word, end) if end >= 0 else -1
+    return iter(sorted(starts))
+
 
 PIECE_CHARS = 128 * 1024
 HEAD_CHARS = 32 * 1024

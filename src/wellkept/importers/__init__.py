@@ -8,7 +8,7 @@ from pathlib import Path
 from wellkept.errors import Invalid
 from wellkept.importers.chatgpt import ChatGpt
 from wellkept.importers.claude import Claude
-from wellkept.importers.format import ForeignFormat
+from wellkept.importers.files import ForeignFormat
 from wellkept.importers.langgraph import LangGraph
 from wellkept.importers.mcp_memory import McpMemory
 from wellkept.importers.mem0 import Mem0

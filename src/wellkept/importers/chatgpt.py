@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wellkept.importers import files
-from wellkept.importers.turns import ChatMessage, pair_turns
+from wellkept.importers.files import ChatMessage, pair_turns
 from wellkept.model import ForeignItem, RefusedItem
 
 SHOWN_TYPES = ("text", "multimodal_text")

@@ -7,18 +7,77 @@ import json
 import re
 import zipfile as _zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
 from wellkept.language.json_values import count_json_parts
 from wellkept.language.names import is_session_id
 from wellkept.memory.rules_kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
-from wellkept.model import ForeignItem, Kind, RefusedItem
+from wellkept.model import ForeignItem, ForeignTurn, Kind, RefusedItem
+
+
+class ForeignFormat(Protocol):
+    """File format of another memory program."""
+
+    name: str  # the value of `--from`, such as "mem0"
+
+    def recognises(self, path: Path) -> bool:
+        """Return True if the file looks like this format. Reads as little as possible and never raises Invalid.
+
+        Raises: OSError.
+        """
+
+    def read(self, path: Path) -> Iterator[ForeignItem]:
+        """Yield every item of the file; invalid ones as `RefusedItem`, so that the rest is still imported.
+
+        Raises: Invalid when the file as a whole is not of this format; OSError.
+        """
+
+
+NO_ANSWER = "It has no answer; only answered prompts are imported."
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message that a person saw."""
+
+    is_user: bool
+    text: str
+    at: datetime | None
+
+
+def pair_turns(place: str, session_id: str, messages: Iterable[ChatMessage]) -> Iterator[ForeignItem]:
+    """Pair messages into turns: consecutive prompts are joined, and the last of several answers counts."""
+    prompts: list[ChatMessage] = []
+    answer = ""
+    number = 0
+    for message in messages:
+        if message.is_user and answer:
+            number += 1
+            yield _make_turn(place, session_id, number, prompts, answer)
+            prompts, answer = [], ""
+        if message.is_user:
+            prompts.append(message)
+        elif prompts:
+            answer = message.text
+    if prompts:
+        number += 1
+        yield _make_turn(place, session_id, number, prompts, answer)
+
+
+def _make_turn(place: str, session_id: str, number: int, prompts: list[ChatMessage], answer: str) -> ForeignItem:
+    where = f"{place}, turn {number}"
+    if not answer:
+        return RefusedItem(place=where, reason=NO_ANSWER)
+    prompt = "\n\n".join(each.text for each in prompts)
+    return ForeignTurn(place=where, session_id=session_id, user=prompt, assistant=answer, created_at=prompts[0].at)
+
 
 HEAD_CHARS = 64 * 1024
 CHUNK_CHARS = 256 * 1024

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict
 
@@ -17,7 +18,6 @@ from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Conflict, Invalid
 from wellkept.extension import Clock
-from wellkept.knowledge.report import Change, IngestedDocument, IngestFailure, IngestReport, RemovedSecret
 from wellkept.knowledge.rules_chunking import DocumentPart, Reading, retitle_passage, split_passages
 from wellkept.knowledge.rules_documents import (
     MAX_PASSAGES,
@@ -41,6 +41,60 @@ from wellkept.upkeep.walk import Progress
 if TYPE_CHECKING:
     from wellkept.knowledge.files import Files
     from wellkept.store.sqlstore import SqlStore
+
+
+class Change(StrEnum):
+    """Effect of ingesting a document."""
+
+    ADDED = "added"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedSecret:
+    """Secret that was removed from a document: its place, such as `line 6`, and the rule that matched."""
+
+    place: str = field(metadata={"examples": ["line 6"]})
+    rule: str = field(metadata={"examples": ["aws-access-key"]})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestedDocument:
+    """Result for one ingested document."""
+
+    document: Document
+    change: Change
+    passages: int
+    removed_secrets: tuple[RemovedSecret, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestFailure:
+    """File that could not be ingested, with the reason."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestReport:
+    """Result of ingesting a text, a file or a folder."""
+
+    documents: tuple[IngestedDocument, ...] = ()
+    failures: tuple[IngestFailure, ...] = ()
+    removed: tuple[str, ...] = ()  # ids of documents with a deleted file
+
+    @property
+    def document(self) -> Document:
+        """Document of a text or a file; of a folder, the first."""
+        return self.documents[0].document
+
+    @property
+    def id(self) -> str:
+        """Id of `document`."""
+        return self.document.id
+
 
 PAGE = 500
 REDACT, REJECT = "redact", "reject"

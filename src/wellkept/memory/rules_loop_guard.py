@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from wellkept.details.rules_references import REFERENCE
+from wellkept.details.rules_keys import REFERENCE
 from wellkept.language.text import fold
 from wellkept.prompt.rules_escaping import END_MARKS, INFORMATION, strip_joiners, to_one_line
 from wellkept.prompt.rules_relevance import HEADING

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from wellkept.details.details import Details
-from wellkept.details.rules_references import reference
+from wellkept.details.rules_keys import reference
 from wellkept.errors import NotFound, ReadOnly
 from wellkept.model import Owner, Role
 from wellkept.prompt.rules_prompt_log import digest

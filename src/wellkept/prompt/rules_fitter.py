@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, takewhile
 
-from wellkept.details.rules_references import reference
+from wellkept.details.rules_keys import reference
 from wellkept.model import Truncation
 from wellkept.prompt.rules_rendering import Renderer, find_all_mentions, find_mentions
 from wellkept.prompt.rules_window import MOVED_HEADING, NO_ROOM, Form, Layout, Piece, PromptPart, Window

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wellkept.details.rules_references import PREFIX, find_references
+from wellkept.details.rules_keys import PREFIX, find_references
 from wellkept.model import Json
 from wellkept.prompt.rules_tokens import REPLY_TOKENS, CountText, count_message
 from wellkept.prompt.rules_window import BLOCKS, Piece, PromptPart, Window, render_block

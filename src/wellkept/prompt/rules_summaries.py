@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from wellkept.details.rules_references import REFERENCE, left_out
+from wellkept.details.rules_keys import REFERENCE, left_out
 from wellkept.model import Json
 from wellkept.prompt.rules_transcript_digest import clip_middle, cut_at_sentence
 

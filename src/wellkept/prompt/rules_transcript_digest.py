@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from wellkept.details.rules_references import REFERENCE, safe_cut
+from wellkept.details.rules_keys import REFERENCE, safe_cut
 
 MAX_CHARS = 4_000
 MAX_SENTENCE_CHARS = 300

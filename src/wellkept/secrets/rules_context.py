@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 
 from wellkept.secrets.rules_text import TextView, fold
-from wellkept.secrets.rules_values import Certainty, is_name, is_uuid, is_value, trim_value
-from wellkept.secrets.rules_words import (
+from wellkept.secrets.rules_values import (
     BETWEEN,
     CHANGED,
     DOORS,
@@ -31,8 +30,13 @@ from wellkept.secrets.rules_words import (
     TOKEN_WORDS,
     TOKENS,
     WEAK_WORDS,
+    Certainty,
     find_words,
+    is_name,
+    is_uuid,
+    is_value,
     prepare_words,
+    trim_value,
 )
 
 _VALUE = r"""(?P<value>"[^"\n\ufffc]{1,80}"|'[^'\n\ufffc]{1,80}'|`[^`\n\ufffc]{1,80}`|[^\s\ufffc]{1,200})"""

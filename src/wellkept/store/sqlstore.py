@@ -11,10 +11,9 @@ from wellkept.store.tables.context import ContextRows
 from wellkept.store.tables.details import DetailRows
 from wellkept.store.tables.embeddings import EmbeddingRows
 from wellkept.store.tables.erasure import ErasureRows
-from wellkept.store.tables.items import ItemRows
 from wellkept.store.tables.knowledge import KnowledgeRows
 from wellkept.store.tables.maintenance import MaintenanceRows
-from wellkept.store.tables.memories import MemoryRows
+from wellkept.store.tables.memories import ItemRows, MemoryRows
 from wellkept.store.tables.proposals import ProposalRows
 from wellkept.store.tables.transcripts import TranscriptRows
 from wellkept.store.tables.transfer import TransferRows

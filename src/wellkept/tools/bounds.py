@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wellkept.details.rules_references import safe_cut
+from wellkept.details.rules_keys import safe_cut
 from wellkept.errors import SecretRejected
 from wellkept.memory.rules_trust import is_low, is_suspicious
 from wellkept.model import Json, Memory

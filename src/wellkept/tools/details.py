@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wellkept.details.rules_references import REFERENCE, reference
+from wellkept.details.rules_keys import REFERENCE, reference
 from wellkept.errors import Invalid, NotFound
 from wellkept.model import Detail, Json
 

@@ -12,16 +12,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wellkept.errors import Invalid
+from wellkept.extension import Clock
 from wellkept.history.rules_audit import START, find_seal_problem, is_foreign, is_keyed
 from wellkept.model import AuditEvent, Json, Kind, Owner, RefusedItem
+from wellkept.secrets.check import SecretGuard
 from wellkept.transfer.archive import ArchiveReader, Header, Line
-from wellkept.transfer.row_secrets import RowSecrets
-from wellkept.transfer.rules import CONTENTS, KEYS, OWNED, Key, key_of, owner_of, parent_of
+from wellkept.transfer.rules import CONTENTS, KEYS, OWNED, TEXTS, Key, key_of, owner_of, parent_of
 from wellkept.upkeep.rules_erasure import MARKED, UNMARKED, list_subject_marks, mark_cleared, mark_row
 
 if TYPE_CHECKING:
     from wellkept.providers.archives import Archives
     from wellkept.store.sqlstore import SqlStore
+
+
+class RowSecrets:
+    """Secret check for the rows of one file. Allowances in the file count as if they were stored."""
+
+    def __init__(self, store: SqlStore, now: Clock) -> None:
+        self._allowed: set[str] = set()
+        self._guard = SecretGuard(store, now, mode="flag", also_allowed=self._allowed)
+
+    def allow(self, hash: str) -> None:
+        """Count a text with this hash as no secret."""
+        self._allowed.add(hash)
+
+    def find_rule(self, tenant: str, table: str, row: Json) -> str:
+        """Return the rule that finds a secret in a text of the row; empty if none does."""
+        for column in TEXTS.get(table, ()):
+            for text in [row[column]] if isinstance(row[column], str) else row[column]:
+                for found in self._guard.findings(tenant, text):
+                    return found.rule
+        return ""
+
 
 BATCH = 200
 MAX_LISTED = 100

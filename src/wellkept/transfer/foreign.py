@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.extension import Clock
-from wellkept.importers.format import ForeignFormat
+from wellkept.importers.files import ForeignFormat
 from wellkept.language.names import check_owner, check_session, memory_seq
 from wellkept.language.text import content_hash, fold
 from wellkept.memory.drafts import Draft, check_draft

@@ -30,13 +30,11 @@ from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
 from wellkept.secrets.check import FLAG
 from wellkept.store.content.rows import ContentDraft
 from wellkept.transfer.archive import OTHER_KEY, ArchiveReader, Line, is_export
-from wellkept.transfer.check import BATCH, ArchiveFindings, CheckArchive, is_unheld_core, parse_event
+from wellkept.transfer.check import BATCH, ArchiveFindings, CheckArchive, RowSecrets, is_unheld_core, parse_event
 from wellkept.transfer.foreign import ForeignImport, ImportOptions
-from wellkept.transfer.row_secrets import RowSecrets
 from wellkept.transfer.rules import CONTENTS, key_of
 from wellkept.upkeep.embedding import Embedding
-from wellkept.upkeep.rules_erasure import blank_row
-from wellkept.upkeep.rules_mentions import ERASED, ERASED_ACTION
+from wellkept.upkeep.rules_erasure import ERASED, ERASED_ACTION, blank_row
 from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:

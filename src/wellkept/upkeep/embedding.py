@@ -7,6 +7,12 @@ unreachable when the store is opened.
 
 When a batch fails, a short probe distinguishes a failing embedder, which is paused, from a text it refuses. A refused
 text is located by bisection and skipped; all others get their vectors.
+
+Queue of the tenants with texts that wait for a vector, shared by all processes on one store.
+
+A process embeds the texts of a tenant under a lease, so that no other asks the embedder for the same. If it dies,
+another one takes over when the lease ends. A row of the queue is removed by who read it before the texts, so a text
+that is stored meanwhile stays in the queue.
 """
 
 from __future__ import annotations
@@ -15,20 +21,318 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
-from wellkept.errors import ModelError, SchemaMismatch, StoreError, WellkeptError
+from wellkept.errors import ModelError, ModelRefused, SchemaMismatch, StoreError, WellkeptError
 from wellkept.extension import Clock, Embedder
+from wellkept.language.names import memory_id
 from wellkept.model import BackgroundStatus, Owner, RefusedText
 from wellkept.model.stored import Unembedded, Vector
-from wellkept.upkeep.embedder_calls import MAX_AT_ONCE, SECONDS_AT_ONCE, EmbedderCalls
-from wellkept.upkeep.refusals import Key, Refusals, text_key
-from wellkept.upkeep.vector_queue import VectorQueue
+from wellkept.upkeep.resting import CircuitBreaker
 from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
+
+
+MAX_AT_ONCE, STEP = 64, 8
+"""Texts that a recall embeds first, at most, and how many of them together."""
+
+SECONDS_AT_ONCE = 0.3
+"""Seconds after which no more of them are begun."""
+
+MAX_RECENT = 64
+PROBE = "wellkept"
+"""Text that no embedder has a reason to refuse."""
+
+log = logging.getLogger("wellkept")
+
+
+class EmbedderCalls:
+    """Calls of the embedder of one store, if any."""
+
+    def __init__(self, embedder: Embedder | None, now: Clock, *, on_answer: Callable[[], None]) -> None:
+        """Set up; `on_answer` is called after a question got its vector."""
+        self._embedder = embedder
+        self.is_remote = bool(getattr(embedder, "is_remote", False))
+        # Searches skip a remote embedder that failed recently.
+        self.breaker = CircuitBreaker(now)
+        # Sentence that describes the failure of the last call; empty after a success.
+        self.problem = ""
+        self._on_answer = on_answer
+        # Vectors of the latest questions: a prompt asks for the same one several times.
+        self._recent: OrderedDict[str, Vector] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of_query(self, text: str) -> Vector | None:
+        """Return the vector of a query; None, for a search by words alone, without an embedder or when it fails.
+
+        Raises: SchemaMismatch when a remote embedder turns out not to be the one the stored vectors come from.
+        """
+        if (known := self._recent.get(text)) is not None:
+            return known
+        if self._embedder is None or not self.breaker.allows():
+            return None
+        embed_query: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
+        try:
+            vector = self.embed([text])[0] if embed_query is None else self._track(lambda: embed_query(text))
+            self._on_answer()
+        except ModelRefused as error:
+            log.warning("Searched by words alone: %s", error)
+            self.breaker.reset()
+            return None
+        except ModelError as error:
+            log.warning("Searched by words alone: %s", error)
+            if self.is_remote:
+                self.breaker.trip(str(error))
+            return None
+        self.breaker.reset()
+        if not self.is_remote:
+            with self._lock:
+                self._recent[text] = vector
+                if len(self._recent) > MAX_RECENT:
+                    self._recent.popitem(last=False)
+        return cast("Vector", vector)
+
+    def of_local(self, text: str) -> Vector | None:
+        """Return the vector of a text; None if only a remote embedder could compute it."""
+        return None if self.is_remote else self.of_query(text)
+
+    def of_notes(self, texts: Sequence[str]) -> Sequence[Vector | None]:
+        """Return the vectors of the first texts, as many as a recall may compute, and None for the others.
+
+        For texts that are not in the database.
+        """
+        vectors: list[Vector | None] = []
+        if self._embedder is not None and not self.is_remote:
+            try:
+                vectors += self.embed_within(texts[:MAX_AT_ONCE], SECONDS_AT_ONCE)
+            except ModelError as error:
+                log.warning("Notes are found by their words: %s", error)
+        return vectors + [None] * (len(texts) - len(vectors))
+
+    def embed_within(self, texts: Sequence[str], seconds: float) -> list[Vector]:
+        """Return the vectors of the first texts, as many as are begun within the seconds. Raises: ModelError."""
+        until, vectors = time.monotonic() + seconds, list[Vector]()
+        while len(vectors) < len(texts) and time.monotonic() < until:
+            vectors.extend(self.embed(texts[len(vectors) : len(vectors) + STEP]))
+        return vectors
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        """Return the vectors of texts. Raises: ModelError."""
+        embed = cast("Embedder", self._embedder).embed
+        return self._track(lambda: embed(texts))
+
+    def probe(self) -> None:
+        """Probe the embedder with a short text. Raises: ModelError when it fails."""
+        embedder = self._embedder
+        assert embedder is not None
+        embed_query: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)
+        try:
+            self._track(lambda: embedder.embed([PROBE]) if embed_query is None else embed_query(PROBE))
+        except ModelError as error:
+            if self.is_remote:
+                self.breaker.trip(str(error))
+            raise
+
+    def load(self) -> None:
+        """Have the embedder load what it needs."""
+        try:
+            self.embed([PROBE])
+        except ModelError as error:
+            log.warning("Recall works by words alone: %s", error)
+
+    def forget(self) -> None:
+        """Drop the latest questions and their vectors."""
+        with self._lock:
+            self._recent.clear()
+
+    def _track(self, call: Callable[[], Vector]) -> Vector:
+        """Call the embedder and update `problem`."""
+        try:
+            vectors = call()
+        except ModelError as error:
+            self.problem = str(error)
+            raise
+        self.problem = ""
+        return vectors
+
+
+FIRST_REST = 60.0
+LONGEST_REST = 3600.0
+"""Seconds until the first retry of a refused text, and the longest delay between retries."""
+
+MAX_KNOWN = 10_000
+"""Maximum number of remembered refusals; the oldest is dropped first and will be refused again."""
+
+Key = tuple[str, str, int, int]
+"""Tenant, agent, sequence number and version; an edited text has another key."""
+
+
+@dataclass(slots=True)
+class _Refusal:
+    tries: int
+    due_at: float
+    problem: str
+
+
+class Refusals:
+    """Refused texts of this process, by id. The texts themselves are not kept."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[Key, _Refusal] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, text: Unembedded, problem: str) -> int:
+        """Record a refusal and return the number of refusals of this text."""
+        with self._lock:
+            before = self._known.pop(text_key(text), None)
+            tries = 1 if before is None else before.tries + 1
+            # The delay doubles with each refusal; the cap on the exponent avoids huge numbers after many tries.
+            rest = min(FIRST_REST * 2 ** min(tries - 1, 10), LONGEST_REST)
+            self._known[text_key(text)] = _Refusal(tries, time.monotonic() + rest, problem)
+            if len(self._known) > MAX_KNOWN:
+                del self._known[next(iter(self._known))]
+            return tries
+
+    def remove(self, keys: Iterable[Key]) -> None:
+        """Forget texts that were embedded, edited or deleted."""
+        with self._lock:
+            for key in keys:
+                self._known.pop(key, None)
+
+    def list_due_tenants(self) -> set[str]:
+        """Return the tenants with texts that are due for a retry."""
+        now = time.monotonic()
+        with self._lock:
+            return {key[0] for key, each in self._known.items() if each.due_at <= now}
+
+    def keep_tenants(self, tenants: Collection[str]) -> None:
+        """Drop the refusals of all other tenants, which were erased."""
+        with self._lock:
+            self._known = {key: each for key, each in self._known.items() if key[0] in tenants}
+
+    def keys(self, tenant: str) -> set[Key]:
+        """Return the keys of a tenant's refused texts."""
+        with self._lock:
+            return {key for key in self._known if key[0] == tenant}
+
+    def is_resting(self, text: Unembedded) -> bool:
+        """Return True if the text is not yet due for a retry."""
+        known = self._known.get(text_key(text))
+        return known is not None and time.monotonic() < known.due_at
+
+    def seconds_to_next(self) -> float | None:
+        """Return the seconds until the next retry is due; None if there is none."""
+        with self._lock:
+            due = min((each.due_at for each in self._known.values()), default=None)
+        return None if due is None else max(0.0, due - time.monotonic())
+
+    def list(self, tenant: str | None = None) -> Sequence[RefusedText]:
+        """Return the refused texts of a tenant, or of all tenants."""
+        with self._lock:
+            known = [(key, each) for key, each in self._known.items() if tenant in (None, key[0])]
+        return [
+            RefusedText(
+                tenant=tenant_id,
+                agent=agent,
+                id=memory_id(seq) if agent else f"passage {seq}",
+                tries=each.tries,
+                problem=each.problem,
+            )
+            for (tenant_id, agent, seq, _), each in known
+        ]
+
+
+def text_key(text: Unembedded) -> Key:
+    """Return the key of a text."""
+    return (text.owner.tenant, text.owner.agent, text.seq, text.version)
+
+
+LEASE, LEASE_TIME = "embed", timedelta(minutes=1)
+"""Right to embed the texts of a tenant, which each batch renews."""
+
+SHARED_RETRY = 2.0
+"""Seconds after which texts are looked for again that another process was about to embed."""
+
+EVER = datetime.max.replace(tzinfo=UTC)
+
+
+class VectorQueue:
+    """Queue of one store, as one process sees it."""
+
+    def __init__(self, store: SqlStore, refusals: Refusals, now: Clock) -> None:
+        self._store = store
+        self._refusals = refusals
+        self._now = now
+        self._holder = uuid.uuid4().hex
+        # Tenant whose lease this process has.
+        self._held = ""
+        # True if another process was embedding texts of a tenant in the last pass.
+        self._is_shared = False
+
+    def begin_pass(self, *, is_eager: bool) -> Sequence[str]:
+        """Begin a pass of the background thread; return the tenants to embed the texts of."""
+        # Not in `list_tenants`: somebody who only counts must not make the thread forget to look again.
+        self._is_shared = False
+        return self.list_tenants(is_eager=is_eager)
+
+    def list_tenants(self, *, is_eager: bool = True) -> Sequence[str]:
+        """List the tenants with waiting texts; unless `is_eager`, only those with some that are due."""
+        waiting = self._store.list_waiting_tenants(EVER if is_eager else self._now())
+        if not len(self._refusals):
+            return waiting
+        # Texts of tenants that have left the queue were deleted.
+        self._refusals.keep_tenants(waiting if is_eager else self._store.list_waiting_tenants(EVER))
+        return sorted({*waiting, *self._refusals.list_due_tenants()})
+
+    def seconds_to_next(self) -> float | None:
+        """Return the seconds until texts are looked for again; None: when some are stored."""
+        return SHARED_RETRY if self._is_shared else self._refusals.seconds_to_next()
+
+    def count(self, tenant: str | None = None) -> int:
+        """Return the number of texts without a vector, of one tenant or of all."""
+        return sum(map(self._store.count_unembedded, [tenant] if tenant else self.list_tenants()))
+
+    @contextmanager
+    def hold(self, tenant: str, *, is_eager: bool) -> Iterator[bool]:
+        """Take a tenant's texts off the queue after the block, if it embeds them without an error.
+
+        Yields False while another process embeds them; with `is_eager` this one does so, too.
+        """
+        if not is_eager and not self.renew(tenant):
+            self._is_shared = True
+            yield False
+            return
+        self._held = "" if is_eager else tenant
+        try:
+            queued = self._store.list_queue(tenant)
+            yield True
+            due_at = self._now() + timedelta(seconds=self._refusals.seconds_to_next() or 0.0)
+            self._store.settle_queue(tenant, queued, due_at=due_at)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """End the lease, if this process has one; otherwise others would wait for its end."""
+        held, self._held = self._held, ""
+        if held:
+            self._store.end_lease(f"{LEASE} {held}", self._holder)
+
+    def renew(self, tenant: str) -> bool:
+        """Take or renew the lease; return False while another process has it."""
+        now = self._now()
+        return self._store.take_lease(f"{LEASE} {tenant}", self._holder, now=now, until=now + LEASE_TIME)
+
 
 BATCH = 64
 """Number of texts per call of the embedder."""
@@ -54,8 +358,6 @@ EMBEDDER_HANGS = "The embedder has not answered for a while; waiting texts are e
 
 CLOSE_PATIENCE = 1.0
 """Seconds that `close` waits for a running batch; unfinished texts are embedded in the next run."""
-
-log = logging.getLogger("wellkept")
 
 
 class Embedding:

@@ -21,8 +21,7 @@ from wellkept.language.names import memory_seq
 from wellkept.memory.consolidate import Consolidate
 from wellkept.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind, Trace
 from wellkept.text_cache import clear_text_caches
-from wellkept.upkeep.rules_erasure import add_counts, parse_subject, receipt_hash, subject_hash, text_subject
-from wellkept.upkeep.rules_mentions import Needle
+from wellkept.upkeep.rules_erasure import Needle, add_counts, parse_subject, receipt_hash, subject_hash, text_subject
 from wellkept.upkeep.traces import ERASE_EVENT, OF_AGENTS, FindTraces, SubjectTraces, iter_findings
 from wellkept.upkeep.walk import iter_owners
 

@@ -12,13 +12,14 @@ continues with the remaining episodes. The store keeps the counts of the last ru
 
 from __future__ import annotations
 
+import heapq
 import json
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,17 +27,132 @@ from wellkept.access.idempotency import KEPT_FOR, prune_answers
 from wellkept.errors import Cancelled, Conflict, ModelError, NotFound, StoreError, WellkeptError
 from wellkept.extension import Clock
 from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
-from wellkept.memory.rules_lifetime import EPISODE_QUOTA, Fate, summarise_expired
+from wellkept.memory.rules_lifetime import EPISODE_QUOTA, Fate, decide_fate, find_fading, quota_rank, summarise_expired
 from wellkept.memory.rules_trust import Judge
 from wellkept.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State, StoreReport
 from wellkept.model.stored import Aging
-from wellkept.upkeep.aging import EpisodeQuota, decide_episode, find_end
 from wellkept.upkeep.embedding import Embedding
-from wellkept.upkeep.report import MaintenanceReport, describe_changes, parse_run
 from wellkept.upkeep.walk import Progress, iter_owners
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
+
+
+class EpisodeQuota:
+    """Live episodes of an agent by user, to find those beyond the quota.
+
+    Each user has a quota of its own, and so have the episodes of no user.
+    """
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self._evictable: dict[str, list[tuple[tuple[int, float], int]]] = {}
+        self.live = Counter[str]()
+
+    def add(self, kept: Iterable[Aging]) -> None:
+        # Corrected episodes are no longer live and do not count towards the quota.
+        for episode in (each for each in kept if not _is_corrected(each, self._now)):
+            self.live[episode.user] += 1
+            if (rank := _rank(episode, self._now)) is not None:
+                self._evictable.setdefault(episode.user, []).append((rank, episode.seq))
+
+    def find_excess(self, quota_of: Callable[[str], int]) -> list[int]:
+        """Return the numbers of the episodes that are archived first, as many as there are too many."""
+        return [
+            seq
+            for user, ranked in self._evictable.items()
+            for _, seq in heapq.nsmallest(max(0, self.live[user] - quota_of(user)), ranked)
+        ]
+
+
+def decide_episode(episode: Aging, now: datetime) -> Fate:
+    """Decide what maintenance does with an episode."""
+    # A corrected episode decays like any other, also if it was a fact.
+    category = None if _is_corrected(episode, now) else episode.category
+    return decide_fate(
+        episode.importance,
+        episode.created_at,
+        episode.last_retrieved_at,
+        episode.expires_at,
+        now=now,
+        category=category,
+    )
+
+
+def find_end(episode: Aging, now: datetime) -> datetime | None:
+    """Return when the fate of an episode that is kept will have to be decided again."""
+    is_corrected = _is_corrected(episode, now)
+    used_at, category = episode.last_retrieved_at or episode.created_at, None if is_corrected else episode.category
+    fades_at = find_fading(episode.importance, used_at, category=category)
+    ends = (episode.expires_at, fades_at, None if is_corrected else episode.valid_to)
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _rank(episode: Aging, now: datetime) -> tuple[int, float] | None:
+    return quota_rank(
+        episode.importance, episode.created_at, episode.last_retrieved_at, now=now, category=episode.category
+    )
+
+
+def _is_corrected(episode: Aging, now: datetime) -> bool:
+    return episode.has_ended or (episode.valid_to is not None and episode.valid_to <= now)
+
+
+@dataclass(slots=True, kw_only=True)
+class MaintenanceReport:
+    """Counts of one maintenance run."""
+
+    agents: int = 0
+    examined: int = 0
+    expired: int = 0
+    faded: int = 0
+    over_quota: int = 0
+    gisted: int = field(default=0, metadata={"description": "Expired memories of which the gist was kept."})
+    items: int = field(default=0, metadata={"description": "Expired items that were archived."})
+    deleted: int = field(
+        default=0, metadata={"description": "Expired items that were archived a week ago, and deleted now."}
+    )
+    swept: int = field(default=0, metadata={"description": "Unused texts of details that were removed."})
+    embedded: int = 0
+    embedding_problem: str = field(default="", metadata={"description": "Reason for missing vectors, if any."})
+
+    @property
+    def archived(self) -> int:
+        """Number of archived episodes."""
+        return self.expired + self.faded + self.over_quota
+
+    def changes(self) -> dict[str, int]:
+        """Return the counts of what was changed."""
+        names = ("archived", "gisted", "items", "deleted", "swept")
+        return {name: getattr(self, name) for name in names}
+
+
+def describe_changes(changes: Mapping[str, int]) -> str:
+    """Return the sentence of the event about a run.
+
+    >>> describe_changes({"archived": 1, "gisted": 2, "items": 0, "deleted": 0, "swept": 1})
+    'Maintenance archived 1 episode, kept the gist of 2 more and removed 1 text no detail has.'
+    """
+    archived, gisted, items, deleted, swept = changes.values()
+    message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}"
+    if gisted:
+        message += f", kept the gist of {gisted:,} more"
+    if items:
+        message += f", archived {items:,} expired item{'' if items == 1 else 's'}"
+    if deleted:
+        message += f", deleted {deleted:,} item{'' if deleted == 1 else 's'} archived before"
+    if swept:
+        message += f" and removed {swept:,} text{'' if swept == 1 else 's'} no detail has"
+    return f"{message}."
+
+
+def parse_run(found: tuple[str, datetime] | None) -> MaintenanceRun | None:
+    """Return the last run from its record: the counts, and when it was."""
+    if found is None:
+        return None
+    counts = json.loads(found[0])
+    return MaintenanceRun(at=found[1], error=counts.pop("error", ""), counts=counts)
+
 
 LEASE = "maintain"
 LAST_RUN = "last maintenance"

@@ -31,15 +31,17 @@ from wellkept.model import (
 )
 from wellkept.prompt.rules_escaping import strip_invisible
 from wellkept.upkeep.rules_erasure import (
+    ERASED,
     OWN_EVENTS,
     OWN_WORDS,
+    Needle,
+    excerpt,
     foreign_words,
     has_name_line,
     mark_cleared,
     mark_row,
     mark_subject,
 )
-from wellkept.upkeep.rules_mentions import ERASED, Needle, excerpt
 from wellkept.upkeep.walk import iter_owners
 
 if TYPE_CHECKING:

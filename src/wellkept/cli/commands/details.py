@@ -13,7 +13,7 @@ from wellkept.cli.output import Column, Indented, Line, Output, OutputNote, Styl
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Command, Run
 from wellkept.cli.text import json_record, one_line, plain_time, safe
-from wellkept.details.rules_references import reference
+from wellkept.details.rules_keys import reference
 from wellkept.errors import Invalid
 from wellkept.model import Detail, DetailPage, Json
 

@@ -98,7 +98,7 @@ def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[CheckResul
         return
     yield _check("settings", "all of them can be read")
     if settings.skills:
-        files = import_module("wellkept.knowledge.skill_files").SkillFolders(settings.skills)
+        files = import_module("wellkept.knowledge.skills").SkillFolders(settings.skills)
         try:
             count = len(import_module("wellkept.knowledge.skills").Skills(files)())
             yield _check("skills", f"{count:,} {'skill' if count == 1 else 'skills'} can be read")

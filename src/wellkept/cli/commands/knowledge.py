@@ -34,8 +34,7 @@ from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import REFUSED, Command, Run
 from wellkept.cli.text import EMPTY, json_record, one_line, plain_time, safe
 from wellkept.errors import Invalid, NotFound
-from wellkept.knowledge.ingest import DocumentFields
-from wellkept.knowledge.report import Change, IngestFailure, IngestReport
+from wellkept.knowledge.ingest import Change, DocumentFields, IngestFailure, IngestReport
 from wellkept.model import Chunk, Document, Json, Recalled, Skill
 
 STANDARD_INPUT = Path("-")

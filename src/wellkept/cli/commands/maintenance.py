@@ -19,7 +19,7 @@ from wellkept.settings import Settings
 if TYPE_CHECKING:
     from wellkept.extension import Embedder
     from wellkept.secrets.stored import Sighting
-    from wellkept.upkeep.report import MaintenanceReport
+    from wellkept.upkeep.maintain import MaintenanceReport
 
 NO_EMBEDDER = "off"
 

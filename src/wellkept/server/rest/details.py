@@ -11,8 +11,14 @@ from pydantic import BaseModel, Field, Strict
 
 from wellkept.api.wellkept import AgentMemory
 from wellkept.details.capture import COMMAND_OUTPUT
-from wellkept.details.rules_keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
-from wellkept.details.rules_references import reference
+from wellkept.details.rules_keys import (
+    MAX_CHARS,
+    MAX_CONTEXT_LINES,
+    MAX_DESCRIPTION_CHARS,
+    PAGE_CHARS,
+    PART_CHARS,
+    reference,
+)
 from wellkept.language.numbers import MAX_SECONDS
 from wellkept.model import Detail, DetailPage
 from wellkept.model.stored import Place

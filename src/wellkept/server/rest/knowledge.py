@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
 from wellkept.errors import Invalid
-from wellkept.knowledge.report import Change, IngestReport, RemovedSecret
+from wellkept.knowledge.ingest import Change, IngestReport, RemovedSecret
 from wellkept.knowledge.rules_documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
 from wellkept.model import Chunk, Document, Hit, Skill, Source
 from wellkept.recall.recall import MAX_LIMIT

@@ -10,7 +10,7 @@ from wellkept.secrets.stored import Sighting
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import ADMIN, OPERATOR, Router
 from wellkept.server.rest.shapes import RecordBody, RequestBody, describes
-from wellkept.upkeep.report import MaintenanceReport
+from wellkept.upkeep.maintain import MaintenanceReport
 
 
 class AllowSecretBody(RequestBody):

@@ -35,7 +35,7 @@ from wellkept.store.sqlstore import SqlStore
 from wellkept.store.tables.audit import refuse_foreign
 from wellkept.store.tables.erasure import NOTES_FILE
 from wellkept.store.tables.rows import memory_values, moment
-from wellkept.store.tables.transfer_tables import BY_NAME, export_row
+from wellkept.store.tables.transfer import BY_NAME, export_row
 from wellkept.transfer.rules import KEYS
 
 if TYPE_CHECKING:

@@ -3,47 +3,321 @@
 Row-level security backs up the `tenant_id = …` of every statement. Each transaction starts by setting its tenant with
 `SET LOCAL` (a plain literal, because Citus forwards nothing else to its workers), which lasts until the transaction
 ends; without it no row is visible. Roles that bypass row-level security (superusers, BYPASSRLS) are refused at start.
+
+Transactions on PostgreSQL: a time limit for reads, and writes in pipeline mode.
+
+In pipeline mode a statement is sent at once, and the server answers when somebody asks for a result. A transaction that
+asks once takes two round trips: to that result, and to the end of the commit.
+
+Removal of the bytes of deleted rows from PostgreSQL's files, as far as an ordinary role can.
+
+A plain VACUUM makes the space of removed rows reusable, but their bytes stay on the pages until then. VACUUM FULL
+rewrites the tables and locks each of them for all tenants meanwhile.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
+from psycopg.abc import PQGen
+from psycopg.generators import fetch
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
 
+from wellkept.deadline import check_read_limit, read_seconds_left
 from wellkept.errors import Invalid, StoreAway, StoreError
 from wellkept.language.names import check_tenant
 from wellkept.model import BackupReport, ClusterNode
-from wellkept.store.engine import (
-    FORKED,
-    Progress,
-    RegisteredEmbedder,
-    Snapshots,
-    Unit,
-)
+from wellkept.store.conditions import PLACE, Clause
+from wellkept.store.engine import FORKED, Progress, RegisteredEmbedder, Row, Snapshots, Unit
 from wellkept.store.migrations import TENANT_SETTING
-from wellkept.store.postgres.failures import (
+from wellkept.store.postgres.citus import ClusterNodes
+from wellkept.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
+from wellkept.store.postgres.link import (
+    Connection,
+    PostgresLink,
     build_outage,
+    check_alive,
+    connect_once,
     is_from_node,
     is_shutdown,
     translate_admin_errors,
     translate_errors,
 )
-from wellkept.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
-from wellkept.store.postgres.link import Connection, PostgresLink, check_alive, connect_once
-from wellkept.store.postgres.migrate import prepare_schema
-from wellkept.store.postgres.nodes import ClusterNodes
-from wellkept.store.postgres.roles import check_role, check_tables
-from wellkept.store.postgres.scrub import scrub_tables
-from wellkept.store.postgres_unit import PostgresUnit, open_pipeline
-from wellkept.store.queries import as_pyformat, load_queries
+from wellkept.store.postgres.schema import check_role, check_tables, prepare_schema
+from wellkept.store.queries import as_pyformat, load_queries, peek, select
+
+TIMEOUT_SLACK = 0.1
+"""Seconds by which a statement timeout may be too long before a new one is set, which costs a round trip."""
+
+SENT_AS_BYTES = frozenset(
+    {"weigh_entries", "entries_where", "sample_entries", "memory_index_after", "memory_index_rows"}
+    | {"memory_index_versions", "chunk_index_after", "chunk_index_rows", "chunk_index_versions"}
+)
+"""Statements that return bytes, which are twice as long in the text format."""
+
+
+FAILED = "A statement failed and nobody said so; nothing was written."
+
+
+@contextmanager
+def open_pipeline(connection: Connection) -> Iterator[psycopg.Pipeline]:
+    """Put a connection into pipeline mode. Its end waits for all answers.
+
+    Raises: the error of a statement that nobody waited for.
+    """
+    try:
+        with connection.pipeline() as pipeline:
+            is_done = False
+            try:
+                yield pipeline
+                is_done = True
+            finally:
+                if not is_done:
+                    # Read the other answers, whose errors the end of the pipeline would log.
+                    with suppress(psycopg.Error):
+                        pipeline.sync()
+    except errors.PipelineAborted as error:
+        # The statements behind a failed one are answered with this; the error of the failed one came before.
+        first: BaseException | None = error
+        while isinstance(first, errors.PipelineAborted):
+            first = first.__context__
+        raise (first or error) from None
+
+
+def send_together(connection: Connection, statements: Sequence[str]) -> None:
+    """Run statements without parameters in one round trip, each as a message of its own.
+
+    In one message Citus would send the whole of it to its workers again with each SET LOCAL. This is what
+    `Connection.pipeline` does, at a quarter of its cost. Raises: psycopg.Error.
+    """
+    pgconn = connection.pgconn
+    pgconn.enter_pipeline_mode()
+    try:
+        for statement in statements:
+            pgconn.send_query_params(statement.encode(), None)
+        pgconn.pipeline_sync()
+        failed = connection.wait(_read_answers(pgconn))
+    finally:
+        # It cannot leave the mode before all answers are read; whoever gets the connection back then closes it.
+        with suppress(psycopg.OperationalError):
+            pgconn.exit_pipeline_mode()
+    if failed is not None:
+        raise errors.error_from_result(failed)
+
+
+def _read_answers(pgconn: PGconn) -> PQGen[PGresult | None]:
+    """Read the answers up to the end of the pipeline; return the first failed one."""
+    failed: PGresult | None = None
+    while True:
+        answer = yield from fetch(pgconn)
+        if answer is None:
+            continue
+        if answer.status == ExecStatus.PIPELINE_SYNC:
+            return failed
+        if answer.status == ExecStatus.FATAL_ERROR and failed is None:
+            failed = answer
+
+
+class PostgresUnit:
+    """One transaction."""
+
+    __slots__ = (
+        *("_begin", "_connection", "_ended", "_link", "_pipeline", "_queries", "_timeout"),
+        *("began", "is_cut_off", "is_ending", "memo", "tenant"),
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        queries: Mapping[str, str],
+        tenant: str,
+        *,
+        link: PostgresLink,
+        begin: Sequence[str] = (),
+        pipeline: psycopg.Pipeline | None = None,
+    ) -> None:
+        self._connection = connection
+        self._pipeline = pipeline
+        self._link = link
+        self._queries = queries
+        self._begin = begin
+        self._ended: psycopg.Cursor[tuple[Any, ...]] | None = None  # COMMIT in a pipeline
+        self._timeout: float | None = None  # the statement timeout in force, in seconds
+        self.tenant = tenant
+        self.began = time.monotonic()
+        self.memo: dict[Any, Any] = {}
+        self.is_cut_off = False  # a node of the cluster did not answer
+        self.is_ending = False  # COMMIT was sent
+
+    def begin(self) -> None:
+        """Begin the transaction, in one round trip."""
+        check_read_limit()
+        self.began = time.monotonic()
+        self._timeout = read_seconds_left()
+        if self._pipeline is not None:
+            for statement in self._begin:
+                self._connection.execute(statement, prepare=False)
+        else:
+            limit = () if self._timeout is None else (_timeout_statement(self._timeout),)
+            with self._awaiting():
+                send_together(self._connection, (*self._begin, *limit))
+
+    def commit(self) -> None:
+        """Commit. In a pipeline, call `check_committed` after its end, which waits for the answer."""
+        if self._pipeline is None:
+            if self._connection.pgconn.transaction_status == TransactionStatus.INERROR:
+                raise StoreError(FAILED)
+            self._connection.commit()
+            return
+        self.is_ending = True
+        self._ended = self._connection.execute("COMMIT", prepare=False)
+
+    def check_committed(self) -> None:
+        """Check the answer to COMMIT: after a failed statement it rolls back. Raises: StoreError."""
+        if self._ended is not None and self._ended.statusmessage != "COMMIT":
+            raise StoreError(FAILED)
+
+    def begin_again_if_failed(self) -> None:
+        """Replace a transaction that a failed statement has ended."""
+        if self._connection.pgconn.transaction_status == TransactionStatus.INERROR:
+            self._connection.rollback()
+            self.begin()
+
+    def end_if_failed(self) -> None:
+        """Roll back a transaction that a failed statement has ended."""
+        if self._connection.pgconn.transaction_status == TransactionStatus.INERROR:
+            self._connection.rollback()
+
+    def _update_timeout(self) -> None:
+        """Set the statement timeout to the time left for reading, if it is not close to it already.
+
+        Raises: StoreTimeout when no time is left.
+        """
+        check_read_limit()
+        left = read_seconds_left()
+        # Keep a timeout of at least half the time left: setting another costs a round trip.
+        if left is not None and not (self._timeout and left / 2 <= self._timeout <= left + TIMEOUT_SLACK):
+            self._timeout = left
+            self._send(_timeout_statement(left))
+
+    def _send(
+        self, sql: str, values: Mapping[str, Any] | None = None, *, binary: bool = False
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
+        with self._awaiting():
+            return self._connection.execute(sql, values, prepare=None if values is not None else False, binary=binary)
+
+    def _awaiting(self) -> AbstractContextManager[None]:
+        left = read_seconds_left()
+        return nullcontext() if left is None else self._link.awaiting(self._connection, within=left)
+
+    def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
+        self._update_timeout()
+        sql = select(self._queries, name, values)
+        if where is not None:
+            sql, values = sql.replace(PLACE, as_pyformat(where.sql)), values | where.values
+        return self._send(sql, values, binary=name in SENT_AS_BYTES).fetchall()
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        self._update_timeout()
+        return self._send(select(self._queries, name, values), values).fetchone()
+
+    def run(self, name: str, /, **values: Any) -> int:
+        cursor = self._connection.execute(select(self._queries, name, values), values)
+        if self._pipeline is not None:
+            self._pipeline.sync()
+        return cursor.rowcount
+
+    def put(self, name: str, /, **values: Any) -> None:
+        self._connection.execute(select(self._queries, name, values), values)
+
+    def ask(self, name: str, /, **values: Any) -> Callable[[], Row | None]:
+        if self._pipeline is None:
+            row = self.one(name, **values)
+            return lambda: row
+        return self._connection.execute(select(self._queries, name, values), values).fetchone
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        for first, all_rows in peek(rows):
+            with self._connection.cursor() as cursor:
+                cursor.executemany(select(self._queries, name, first), all_rows)
+
+
+def _timeout_statement(seconds: float) -> str:
+    # 0 would mean that there is no limit.
+    return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}"
+
+
+FREE_SPACE = (
+    "PostgreSQL keeps the bytes of removed rows on the pages of its tables until it reuses that space; compact "
+    "rewrites the tables."
+)
+LOG = (
+    "PostgreSQL's write-ahead log, replicas and backups keep what they hold until they are recycled or removed, and "
+    "its planner's statistics (pg_statistic) parts of texts until the tables are analysed again."
+)
+NOT_DONE = (
+    "{} could not be vacuumed: the table was locked for too long, the disk is full, or this role may not do it. "
+    "Erase again, or have the owner of the tables run VACUUM FULL."
+)
+PATIENCE = "30s"
+"""Maximum wait for the lock on a table."""
+
+STILL_SEEN = (
+    "A transaction that began before the erasure still sees removed rows of {}; they stay until it ends and the tables "
+    "are vacuumed again."
+)
+REFUSAL = "not vacuumed"
+_REFUSED = re.compile(f"{REFUSAL}|permission denied to|only .* can vacuum")
+_UNREMOVABLE = re.compile(r"(\d+) (?:are dead but not yet removable|dead row versions cannot be removed yet)")
+
+
+def scrub_tables(connection: psycopg.Connection[Any], tables: Sequence[str], *, compact: bool) -> Sequence[str]:
+    """Vacuum the tables; return where removed bytes may remain. Must run outside a transaction."""
+    refused, seen = [], []
+    connection.execute(sql.SQL("SET lock_timeout = {}").format(PATIENCE))
+    try:
+        for table in tables:
+            notices = _vacuum(connection, table, compact=compact)
+            if any(_REFUSED.search(each) for each in notices):
+                refused.append(table)
+            if any(int(count) for each in notices for count in _UNREMOVABLE.findall(each)):
+                seen.append(table)
+    finally:
+        connection.execute("RESET lock_timeout")
+    left = [NOT_DONE.format(", ".join(refused))] if refused else []
+    left += [STILL_SEEN.format(", ".join(seen))] if seen else []
+    return [*left, *(() if compact and not refused else (FREE_SPACE,)), LOG]
+
+
+def _vacuum(connection: psycopg.Connection[Any], table: str, *, compact: bool) -> Sequence[str]:
+    """Vacuum one table; return the server's notices, or `REFUSAL`."""
+    notices: list[str] = []
+
+    def collect(diagnostic: psycopg.errors.Diagnostic) -> None:
+        notices.extend(each for each in (diagnostic.message_primary, diagnostic.message_detail) if each)
+
+    connection.add_notice_handler(collect)
+    try:
+        statement = sql.SQL("VACUUM (FULL, VERBOSE) {}" if compact else "VACUUM (VERBOSE) {}")
+        connection.execute(statement.format(sql.Identifier(table)))
+    except (errors.LockNotAvailable, errors.QueryCanceled, errors.DiskFull, errors.InsufficientPrivilege):
+        # Not an error: the rows are erased, and the receipt reports that bytes may remain.
+        return [REFUSAL]
+    finally:
+        connection.remove_notice_handler(collect)
+    return notices
+
 
 T = TypeVar("T")
 

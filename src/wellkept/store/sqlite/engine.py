@@ -23,9 +23,16 @@ from wellkept.deadline import check_deadline, is_read_overdue
 from wellkept.errors import StoreError
 from wellkept.model import BackupReport, ClusterNode
 from wellkept.model.stored import Vector
-from wellkept.store import adopt_chat_tables
 from wellkept.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
-from wellkept.store.migrations import Migration, check_applied, load_migrations
+from wellkept.store.migrations import (
+    MESSAGES,
+    SESSIONS,
+    Migration,
+    adoption_statements,
+    check_applied,
+    lacks_summary,
+    load_migrations,
+)
 from wellkept.store.queries import load_queries
 from wellkept.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
 from wellkept.store.search.index_cache import Read
@@ -270,7 +277,7 @@ class SqliteIndex(MemorySearch):
 def migrate(connection: apsw.Connection) -> None:
     """Apply pending migrations, all or none, under the write lock; other processes wait and find them applied."""
     migrations = load_migrations("sqlite")
-    if check_applied(migrations, read_applied(connection)) or adopt_chat_tables.lacks_summary(_columns_of(connection)):
+    if check_applied(migrations, read_applied(connection)) or lacks_summary(_columns_of(connection)):
         connection.execute("BEGIN IMMEDIATE")
         try:
             _apply_pending(connection, migrations)
@@ -287,15 +294,13 @@ def read_applied(connection: apsw.Connection) -> Mapping[int, str]:
     return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
 
 
-def _columns_of(connection: apsw.Connection, table: str = adopt_chat_tables.SESSIONS) -> set[str]:
+def _columns_of(connection: apsw.Connection, table: str = SESSIONS) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
 def _apply_pending(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
     applied = read_applied(connection)
-    before, after = adopt_chat_tables.adoption_statements(
-        "sqlite", applied, _columns_of(connection), _columns_of(connection, adopt_chat_tables.MESSAGES)
-    )
+    before, after = adoption_statements("sqlite", applied, _columns_of(connection), _columns_of(connection, MESSAGES))
     connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations "
         "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"

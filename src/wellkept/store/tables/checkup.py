@@ -17,7 +17,7 @@ from wellkept.store.tables.agents import renew_index
 from wellkept.store.tables.embeddings import NO_OWNER
 from wellkept.store.tables.knowledge import SHELF
 from wellkept.store.tables.rows import memory_from, memory_values, note_entries, step_from
-from wellkept.store.tables.transfer_tables import TABLES
+from wellkept.store.tables.transfer import TABLES
 
 SOUND = "ok"
 """Answer of a check that found no damage."""

@@ -19,12 +19,10 @@ from wellkept.model import ACTOR, Erased, Key, Trace
 from wellkept.store.engine import Row, Unit
 from wellkept.store.tables.agents import renew_index
 from wellkept.store.tables.audit import SHELF as AUDIT
-from wellkept.store.tables.audit import AuditRows, read_head, refuse_foreign
+from wellkept.store.tables.audit import AuditRows, Sealing, read_head, refuse_foreign
 from wellkept.store.tables.knowledge import SHELF as KNOWLEDGE
 from wellkept.store.tables.rows import is_searchable, memory_from, memory_values, moment, note_entries, stamp
-from wellkept.store.tables.sealing import Sealing
-from wellkept.upkeep.rules_erasure import BY_ID, MARKED, SALT_CHARS, hash_mark, mark_row
-from wellkept.upkeep.rules_mentions import ERASED, ERASED_ACTION
+from wellkept.upkeep.rules_erasure import BY_ID, ERASED, ERASED_ACTION, MARKED, SALT_CHARS, hash_mark, mark_row
 
 NOTES_FILE = "notes_file"
 """Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""

@@ -20,7 +20,7 @@ from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import ADMIN, OPERATOR
 from wellkept.settings.origins import describe_settings
 from wellkept.store import is_postgres
-from wellkept.upkeep.report import MaintenanceReport
+from wellkept.upkeep.maintain import MaintenanceReport
 
 LISTED = 100
 """Memories that a preview of maintenance lists."""

@@ -103,7 +103,7 @@ role, since
 SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries}
 
--- Weigh all entries of an owner: numbers of fixed length, unordered, as `store.postgres.weighing` reads them. The place
+-- Weigh all entries of an owner: numbers of fixed length, unordered, as `store.postgres.index` reads them. The place
 -- of a filter holds the expression for the bits of traits and words.
 -- name: weigh_entries
 SELECT string_agg(
