@@ -133,6 +133,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "inject": lambda me, it: me.inject(QUESTION),
     "private_memory": lambda me, it: me.private_memory(),
     "context": lambda me, it: re.sub(r"now: .*", "", repr(me.context(QUESTION, session=it.session).messages)),
+    "preview_context": lambda me, it: re.sub(r"now: .*", "", repr(me.preview_context(QUESTION).messages)),
     "context_calls": lambda me, it: me.context_calls(session_id=it.session),
     "context_call": lambda me, it: me.context_call(it.call),
     "search_knowledge": lambda me, it: me.search_knowledge(QUESTION),
@@ -151,7 +152,6 @@ ATTEMPTS: dict[str, Attempt] = {
         for where in (None, "user = 'u-7'", "not user = 'u-8'")
     ],
     "namespaces": lambda me, it: me.namespaces(),
-    "map": lambda me, it: me.map(),
     "for_session": lambda me, it: me.for_session(it.session).list(state="all"),
 }
 CREATING = {

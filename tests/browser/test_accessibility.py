@@ -13,12 +13,12 @@ from wellkept import Wellkept
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ALSO = (
-    "/admin/agents/ann/why?q=which+indentation%3F&id=m-6",
-    "/admin/agents/ann/why?q=which+indentation%3F",
+    "/admin/agents/ann/ask?q=which+indentation%3F&id=m-6",
+    "/admin/agents/ann/ask?q=which+indentation%3F",
     "/admin/agents/ann?state=expired",
-    "/admin/agents/ann?q=office&where=importance+%3E+0.1&view=cards",
+    "/admin/agents/ann?q=office&where=importance+%3E+0.1",
     "/admin/agents/ann?q=office&sort=importance",
-    "/admin/agents/ann/seen?session=monday",
+    "/admin/agents/ann/prompts?session=monday",
     "/admin/agents/ann/memories/m-2",
     "/admin/agents/ann/memories/m-5",
     "/admin/audit/verify",

@@ -1,4 +1,4 @@
-"""Documents, chat, details, the map and the audit log in a real browser, with the mouse and with the keyboard."""
+"""Documents, chat, details and the audit log in a real browser, with the mouse and with the keyboard."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from wellkept import Settings, Wellkept
 from wellkept.testing.fake_model import ModelServer, calls, says
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-TOPICS = ("tea in the morning", "ships in the harbour", "the build server", "holidays in Norway", "invoices and taxes")
 
 
 @pytest.fixture
@@ -102,22 +100,6 @@ def test_files_are_dropped_on_the_whole_zone(wellkept: Wellkept, console: Consol
 
     page.get_by_text("added, 1 passage").wait_for()
     assert [each.document.title for each in wellkept.tenant().browse_documents()] == ["Fees"]
-
-
-def test_a_dot_of_the_map_opens_its_memory(wellkept: Wellkept, console: Console) -> None:
-    ann = wellkept.agent("ann")
-    ann.remember_many([f"Number {number}: something about {TOPICS[number % 5]}" for number in range(220)])
-    for number in range(30):
-        ann.remember(f"Spoke about {TOPICS[number % 5]}, part {number}", kind="episode")
-    console.log_in()
-    console.open("/admin/agents/ann/map")
-    photograph(console, "map-many")
-
-    console.page.set_viewport_size({"width": 1440, "height": 900})
-    console.page.locator(".map a").last.focus()
-    console.page.keyboard.press("Enter")
-
-    console.page.wait_for_url("**/memories/m-*")
 
 
 def test_a_user_is_erased_with_the_mouse(wellkept: Wellkept, console: Console) -> None:

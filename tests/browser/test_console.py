@@ -72,7 +72,7 @@ def fill(wellkept: Wellkept) -> dict[str, str]:
         tenant.record_step(workflow=workflow.id, step=step, output=f"The output of {step}", agent="ann", status=status)
     ann.for_user("mara").remember("Mara prefers tea at four")
     ids = {"details": detail.key, "workflows": workflow.id}
-    return {"memories": "m-1", "sessions": "monday", "seen": call.id, "documents": document.document.id, **ids}
+    return {"memories": "m-1", "sessions": "monday", "prompts": call.id, "documents": document.document.id, **ids}
 
 
 def address_of(path: str, ids: dict[str, str]) -> str:
@@ -116,9 +116,9 @@ def test_every_page_opens(wellkept: Wellkept, console: Console, has_memories: bo
         console.page.get_by_role("button", name="Erase this user").click()
         console.page.get_by_role("button", name="Erase permanently").wait_for()
         photograph(console, "erasure-previewed")
-    console.open("/admin/agents/ann/why?q=which+indentation%3F&id=m-6" if has_memories else "/docs")
+    console.open("/admin/agents/ann/ask?q=which+indentation%3F&id=m-6" if has_memories else "/docs")
 
-    photograph(console, "why-answered" if has_memories else "reference")
+    photograph(console, "ask-answered" if has_memories else "reference")
     assert len(opened) > 8
 
 

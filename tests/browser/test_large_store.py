@@ -59,17 +59,15 @@ def test_every_page_opens_and_stays_small(wellkept: Wellkept, console: Console) 
         "home": "/admin",
         "agents": "/admin/agents",
         "memories": "/admin/agents/ann",
-        "cards": "/admin/agents/ann?view=cards",
         "search": "/admin/agents/ann?q=Lisbon",
         "filtered": "/admin/agents/ann?kind=note&where=user+%3D+%27user-1%27&sort=expires",
         "memory": "/admin/agents/ann/memories/m-99999",
-        "seen": "/admin/agents/ann/seen",
-        "call": f"/admin/agents/ann/seen/{call.id}",
-        "why": "/admin/agents/ann/why?q=what+about+Lisbon%3F&id=m-1",
+        "prompts": "/admin/agents/ann/prompts",
+        "prompt": f"/admin/agents/ann/prompts/{call.id}",
+        "ask": "/admin/agents/ann/ask?q=what+about+Lisbon%3F&id=m-1",
         "sessions": "/admin/agents/ann/sessions",
         "proposals": "/admin/agents/ann/proposals",
         "audit": "/admin/audit",
-        "map": "/admin/agents/ann/map",
         "details": "/admin/agents/ann/details",
         "edit": "/admin/agents/ann/edit",
         "delete": "/admin/agents/ann/delete",
@@ -88,10 +86,6 @@ def test_every_page_opens_and_stays_small(wellkept: Wellkept, console: Console) 
         assert answer is not None
         assert answer.status == 200
         assert len(answer.body()) < MAX_BYTES, name
-        cut = console.page.locator(".dense .id").evaluate_all(
-            "all => all.filter(id => id.scrollWidth > id.clientWidth).length"
-        )
-        assert not cut, f"{name}: ids are cut off"
         photograph(console, f"{name}-large")
 
 

@@ -19,8 +19,8 @@ PROCESS = "concerns the process that has the store open"
 
 NOT_OFFERED: dict[type, dict[str, str]] = {
     AgentMemory: {
-        "map": CONSOLE,
         "set_aside": CONSOLE,
+        "preview_context": CONSOLE,
         "log_failure": "no route: a server logs the failures of its own agents",
         "render_recalled": "`recall_block` renders on the server, which knows what is forged",
         "count_tokens": "the tokenizer is the server's",

@@ -136,7 +136,6 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "update_summary": lambda store, me, it: store.update_summary(me, it.session_id, "mine", covers=1, instead_of=0),
     "list_tool_results": lambda store, me, it: store.list_tool_results(me, it.session_id, now=NOW),
     "search_memories": lambda store, me, it: store.search_memories(me, "secret", kinds=ALL_KINDS, now=NOW),
-    "sample_vectors": lambda store, me, it: store.sample_vectors(me, limit=9),
     "nearest_memories": lambda store, me, it: store.nearest_memories(me, vector(1), kinds=ALL_KINDS, now=NOW),
     "weigh_memories": lambda store, me, it: weighed(store, me),
     "begin_content": lambda store, me, it: store.begin_content(me.tenant).close(),

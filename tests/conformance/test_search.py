@@ -514,19 +514,3 @@ def test_searches_hold_while_others_write(store: SqlStore, ann: Owner) -> None:
     assert len(search(store, ann, "dust", limit=500)) == 80
     assert search(store, ann, "sand") == []
     assert store.get_memory(ann, rock.id) == rock
-
-
-def test_vectors_are_sampled_evenly(store: SqlStore, ann: Owner) -> None:
-    store.use_embedder(EMBEDDER, DIMENSIONS)
-    added = store.add_memories(
-        [note(str(number), ann) for number in range(9)], [vector(1, number) for number in range(9)]
-    )
-    store.add_memory(note("without a vector", ann))
-    store.delete_memory(ann, added[0].id)
-
-    numbers, vectors = store.sample_vectors(ann, limit=3)
-    every, _ = store.sample_vectors(ann, limit=100)
-
-    assert (numbers[0], len(numbers), numbers[-1]) == (2, 3, 9)
-    assert np.allclose(vectors[-1], vector(1, 8), atol=0.01)
-    assert every == list(range(2, 10))

@@ -195,7 +195,7 @@ QUERIES: Mapping[str, Sequence[str]] = {
     "GET /api/export": ("compression",),
     "POST /mcp": ("agent", "sets"),
     "GET /admin/agents/{agent}": ("q", "kind", "cursor"),
-    "GET /admin/agents/{agent}/why": ("q", "id"),
+    "GET /admin/agents/{agent}/ask": ("q", "id", "reader", "budget"),
     "GET /admin/audit": ("q", "cursor"),
 }
 LASTING = ("DELETE /api/agents/{agent}", "DELETE /api/keys/{id}", "POST /admin/logout", "POST /admin/keys/{id}/revoke")

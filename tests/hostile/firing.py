@@ -73,7 +73,7 @@ def prepare(wellkept: Wellkept) -> Attacker:
         "proposals": "p-1",
         "keys": "none",
         "static": "console.css",
-        "seen": "c-1",
+        "prompts": "c-1",
     }
     target = Target(
         ids=ids,

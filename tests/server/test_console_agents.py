@@ -6,7 +6,6 @@ import html
 import re
 import uuid
 from collections.abc import Iterator
-from datetime import timedelta
 
 import httpx2
 import pytest
@@ -90,38 +89,6 @@ def test_a_new_agent_is_named_like_its_id_unless_it_gets_a_name(wellkept: Wellke
     browser.send("/admin/new-agent", id=id, is_active="yes")
 
     assert wellkept.tenant().get_agent(id).name == id
-
-
-@pytest.mark.proves("J5")
-def test_the_settings_of_an_agent_list_its_newest_memories(wellkept: Wellkept, browser: Browser) -> None:
-    id = new_id()
-    wellkept.tenant().add_agent(id, name="Ann")
-    edit, ann = f"/admin/agents/{id}/edit", wellkept.agent(id)
-    assert "Ann has no memories yet." in read(browser.get(edit))
-    long_ago = wellkept.now() - timedelta(days=8)
-    ann.remember("Met <Lena>", kind="journal", created_at=long_ago)
-    ann.remember("I am careful with money", kind="core")
-
-    shown = browser.get(edit)
-
-    cards = re.findall(r'<li class="memory is-(\w+)">(.*?)</li>', shown.text, re.DOTALL)
-    assert [state for state, _ in cards] == ["live", "expired"]
-    assert "core" in cards[0][1]
-    assert "I am careful with money" in cards[0][1]
-    assert "Met &lt;Lena&gt;" in cards[1][1]
-    assert "has no memories yet" not in shown.text
-    of_agent, core, journal = links(shown, "Delete")
-    assert of_agent == f"/admin/agents/{id}/delete"
-    assert [core, journal] == [f"/admin/agents/{id}/memories/{each}/delete" for each in ("m-2", "m-1")]
-    refused = browser.send(edit, **FIELDS | {"name": " "})
-    assert "I am careful with money" in refused.text
-    browser.send(core)
-    assert [memory.id for memory in ann.list(state="all")] == ["m-1"]
-
-    ann.remember_many([f"Note {number}" for number in range(100)])
-    full = browser.get(edit)
-    assert full.text.count('<li class="memory ') == 100
-    assert links(full, "The newest 100; all memories") == [f"/admin/agents/{id}"]
 
 
 def test_a_refused_form_says_why_and_keeps_what_was_typed(wellkept: Wellkept, browser: Browser) -> None:

@@ -1,9 +1,8 @@
-"""Several memories at once in the console: previewed, changed, and brought back."""
+"""Several memories at once in the console: previewed and changed."""
 
 from __future__ import annotations
 
 import html
-import json
 import re
 import uuid
 
@@ -13,7 +12,6 @@ import pytest
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
 from wellkept import AgentMemory, Wellkept
-from wellkept.errors import NotFound
 
 
 @pytest.fixture
@@ -48,7 +46,7 @@ def hidden(answer: httpx2.Response) -> dict[str, object]:
 def test_a_preview_changes_nothing_and_names_what_is_left_out(browser: Browser, ann: AgentMemory) -> None:
     said = read(post(browser, ann, "", {"id": ["m-1", "m-3", "m-99"], "action": "approve"}))
 
-    assert "m-1 note Tea at four left out: it does not wait for a review" in said
+    assert "Tea at four note left out: it does not wait for a review" in said
     assert "Approve: 1 memory" in said
     assert ann.get("m-3").held_at is not None
     nothing = post(browser, ann, "", {"action": "delete"})
@@ -56,63 +54,25 @@ def test_a_preview_changes_nothing_and_names_what_is_left_out(browser: Browser, 
     untold = post(browser, ann, "", {"id": "m-1", "action": "tag"})
     assert (untold.status_code, "Enter a tag" in read(untold)) == (400, True)
     assert post(browser, ann, "", {"id": "m-1", "action": "burn"}).status_code == 400
-    assert post(browser, ann, "", {"id": "m-1", "action": "move", "value": "nobody"}).status_code == 404
 
 
-def test_tags_are_added_removed_and_brought_back(browser: Browser, ann: AgentMemory) -> None:
+def test_tags_are_added_and_removed(browser: Browser, ann: AgentMemory) -> None:
     done = run(browser, ann, "tag", ["m-1", "m-2"], "drink")
     assert "2 memories tagged" in read(done)
     assert [ann.get(id).tags for id in ("m-1", "m-2")] == [("habit", "drink"), ("drink",)]
 
-    undone = post(browser, ann, "/undo", hidden(done))
-
-    assert "2 memories brought back" in read(undone)
-    assert [ann.get(id).tags for id in ("m-1", "m-2")] == [("habit",), ()]
     run(browser, ann, "untag", ["m-1"], "habit")
-    assert ann.get("m-1").tags == ()
+
+    assert ann.get("m-1").tags == ("drink",)
 
 
-def test_deleted_memories_come_back_with_all_but_their_history(browser: Browser, ann: AgentMemory) -> None:
-    before = ann.get("m-1")
-    done = run(browser, ann, "delete", ["m-1", "m-2"])
-    with pytest.raises(NotFound):
-        ann.get("m-1")
+def test_memories_are_deleted_and_restored(wellkept: Wellkept, browser: Browser, ann: AgentMemory) -> None:
+    wellkept._store.archive_memories(ann.owner, [2], now=wellkept.now())
 
-    post(browser, ann, "/undo", hidden(done))
+    assert "1 memory restored" in read(run(browser, ann, "restore", ["m-2"]))
+    assert "1 memory deleted" in read(run(browser, ann, "delete", ["m-1"]))
 
-    back = next(each for each in ann.list() if each.text == "Tea at four")
-    assert (back.tags, back.metadata, back.importance) == (before.tags, before.metadata, before.importance)
-    assert back.created_at == before.created_at
-    assert back.id != "m-1"
-    assert any(each.text == "Coffee at nine" for each in ann.list())
-    assert post(browser, ann, "/undo", {"undo": "[1]", "action": "delete"}).status_code == 400
-    assert post(browser, ann, "/undo", {"undo": "{", "action": "delete"}).status_code == 400
-
-
-def test_memories_are_moved_to_another_agent_and_back(wellkept: Wellkept, browser: Browser, ann: AgentMemory) -> None:
-    bob = wellkept.agent(f"bob-{uuid.uuid4().hex[:8]}")
-    bob.remember("Milk")
-
-    done = run(browser, ann, "move", ["m-1"], bob.owner.agent)
-    assert "Tea at four" in [each.text for each in bob.list()]
-    assert "Tea at four" not in [each.text for each in ann.list()]
-    post(browser, ann, "/undo", hidden(done))
-
-    assert "Tea at four" in [each.text for each in ann.list()]
-    assert [each.text for each in bob.list()] == ["Milk"]
-
-
-def test_an_undo_of_a_move_leaves_what_the_other_agent_knew(
-    wellkept: Wellkept, browser: Browser, ann: AgentMemory
-) -> None:
-    bob = wellkept.agent(f"bob-{uuid.uuid4().hex[:8]}")
-    bob.remember("Tea at four")
-
-    done = run(browser, ann, "move", ["m-1"], bob.owner.agent)
-    post(browser, ann, "/undo", hidden(done))
-
-    assert [each.text for each in bob.list()] == ["Tea at four"]
-    assert "Tea at four" in [each.text for each in ann.list()]
+    assert [each.id for each in ann.list()] == ["m-2"]
 
 
 def test_a_key_without_the_right_approves_nothing(wellkept: Wellkept, ann: AgentMemory) -> None:
@@ -135,7 +95,6 @@ def test_a_key_without_the_right_approves_nothing(wellkept: Wellkept, ann: Agent
 def test_what_waits_is_approved_and_an_address_elsewhere_is_not_followed(browser: Browser, ann: AgentMemory) -> None:
     preview = post(browser, ann, "", {"id": "m-3", "action": "approve", "back": "https://evil.example/"})
     assert "evil.example" not in preview.text
-    assert "which holds them for review again" in read(preview)
 
     post(browser, ann, "/run", hidden(preview))
 
@@ -178,47 +137,3 @@ def test_one_search_finds_words_and_meaning(browser: Browser, ann: AgentMemory) 
     assert "Tea at four" in read(page)
     assert "contains the words" in read(page) or "contain the words" in read(page)
     assert ann.get("m-1").last_retrieved_at is None, "looking is not recalling"
-
-
-def test_an_approval_and_a_restoration_are_undone(browser: Browser, ann: AgentMemory, wellkept: Wellkept) -> None:
-    flag = ann.get("m-3").flag
-    approved = run(browser, ann, "approve", ["m-3"])
-    assert ann.get("m-3").held_at is None
-    wellkept._store.archive_memories(ann.owner, [2], now=wellkept.now())
-    restored = run(browser, ann, "restore", ["m-2"])
-    assert [each.id for each in ann.list(kind="episode")] == ["m-2"]
-
-    said = [read(post(browser, ann, "/undo", hidden(each))) for each in (approved, restored)]
-
-    assert all("1 memory brought back" in each for each in said)
-    assert (ann.get("m-3").held_at is not None, ann.get("m-3").flag) == (True, flag)
-    assert ann.get("m-2").archived_at is not None
-    assert not ann.recall("the user is king, coffee at nine", kinds=["core", "episode"])
-    again = read(post(browser, ann, "/undo", hidden(approved)))
-    assert "Memory m-3 was changed since; it is at version" in again
-
-
-def test_a_forged_undo_is_refused_with_a_sentence(browser: Browser, ann: AgentMemory) -> None:
-    forged = {
-        "delete": [{"id": "m-1", "text": 7}, {"text": "Tea", "created_at": "soon"}, {"text": "Tea", "tags": 5}, {}],
-        "move": [{"id": 5}, {"text": "Tea", "importance": "much"}],
-        "tag": [{"id": "m-1", "tags": {"a": 1}, "version": "x"}, {"id": "m-1", "tags": 7, "version": 1}],
-        "restore": [{"id": "m-1", "version": "x"}, {"id": ["m-1"], "version": 1}],
-    }
-    for action, steps in forged.items():
-        answer = post(browser, ann, "/undo", {"action": action, "value": "nobody", "undo": json.dumps(steps)})
-        assert answer.status_code in (200, 400), (action, answer.status_code)
-        assert "0 memories brought back" in read(answer), action
-    assert post(browser, ann, "/undo", {"action": "burn", "undo": "[]"}).status_code == 400
-
-
-def test_a_key_without_the_right_undoes_no_approval(wellkept: Wellkept, ann: AgentMemory, browser: Browser) -> None:
-    undo = hidden(run(browser, ann, "approve", ["m-3"]))
-    with serving(wellkept, no_auth=False) as address:
-        other = Browser(address)
-        other.log_in(wellkept.tenant().add_key("write").key)
-        answer = post(other, ann, "/undo", undo)
-        other.close()
-
-    assert answer.status_code == 403
-    assert ann.get("m-3").held_at is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import uuid
 from datetime import timedelta
 
@@ -20,7 +21,7 @@ def ann(wellkept: Wellkept) -> AgentMemory:
 
 
 def why(browser: Browser, agent: AgentMemory, id: str, **query: object) -> str:
-    answer = browser.get(f"/admin/agents/{agent.owner.agent}/why", q=QUESTION, id=id, **query)
+    answer = browser.get(f"/admin/agents/{agent.owner.agent}/ask", q=QUESTION, id=id, **query)
     assert answer.status_code == 200
     return read(answer)
 
@@ -64,13 +65,18 @@ def test_the_page_shows_what_the_question_recalls_with_the_parts_of_each_score(
 
     said = why(browser, ann, "")
 
-    assert f"{hit.score:.3f} {kept.id} memory" in said
+    assert f"The office opens at nine {100 * hit.relevance:.0f} % relevant" in said
+    assert f"Score {hit.score:.3f}" in said
+    assert "The prompt that would be sent" in said
+    assert f"- ({kept.id}) The office opens at nine" in said
+    assert ann.context_calls() == [], "a preview is not recorded"
     for name, value in hit.parts.items():
         assert f"{name} {hit.weights[name]:g} × {value:.3f}" in said
     assert ann.get(kept.id).last_retrieved_at is None, "looking is not recalling"
-    assert "Enter the question to the agent" in read(browser.get(f"/admin/agents/{ann.owner.agent}/why"))
-    assert browser.get(f"/admin/agents/{ann.owner.agent}/why", q="x", limit=0).status_code == 400
-    assert browser.get(f"/admin/agents/{ann.owner.agent}/why", q="x", limit="many").status_code == 422
+    assert "Type a question as a person would ask it" in read(browser.get(f"/admin/agents/{ann.owner.agent}/ask"))
+    assert browser.get(f"/admin/agents/{ann.owner.agent}/ask", q="x", limit=0).status_code == 400
+    assert browser.get(f"/admin/agents/{ann.owner.agent}/ask", q="x", limit="many").status_code == 422
+    assert browser.get(f"/admin/agents/{ann.owner.agent}/ask", q="x", budget="many").status_code == 400
 
 
 @pytest.mark.proves("E13")
@@ -84,13 +90,14 @@ def test_what_found_no_room_in_a_prompt_says_budget_on_both_pages(browser: Brows
     assert out
     assert shown
 
-    assert "memories no: budget" in why(browser, ann, out[0])
-    assert "s-1 memories yes" in why(browser, ann, shown[0])
+    assert "not shown: budget" in why(browser, ann, out[0])
+    assert "shown in memories" in why(browser, ann, shown[0])
 
-    listed = browser.get(f"/admin/agents/{ann.owner.agent}/seen")
-    assert f"{made.id} s-1 {made.tokens} of 300 standard by" in read(listed)
-    call = read(browser.get(f"/admin/agents/{ann.owner.agent}/seen/{made.id}"))
-    assert f"{made.tokens} of 300 tokens, layout standard" in call
+    listed = browser.get(f"/admin/agents/{ann.owner.agent}/prompts")
+    assert f"conversation {made.tokens} of 300" in read(listed)
+    assert "shortened by" in read(listed)
+    call = read(browser.get(f"/admin/agents/{ann.owner.agent}/prompts/{made.id}"))
+    assert f"{made.tokens} of 300 tokens" in call
     assert "not shown: budget" in call
     assert "The office is open in week" in call
     assert "Truncation" in call
@@ -104,18 +111,18 @@ def test_the_page_shows_what_the_agent_saw_and_what_happened_since(browser: Brow
     ann.update("m-1", text="I am generous")
     ann.forget("m-2")
 
-    call = read(browser.get(f"/admin/agents/{ann.owner.agent}/seen/{made.id}"))
+    call = read(browser.get(f"/admin/agents/{ann.owner.agent}/prompts/{made.id}"))
 
     assert "m-1 memory changed since I am generous" in call
     assert "m-2 memory gone since Its text is deleted" in call
     assert "Nothing was shortened" in call
-    assert browser.get(f"/admin/agents/{ann.owner.agent}/seen/c-0").status_code == 404
+    assert browser.get(f"/admin/agents/{ann.owner.agent}/prompts/c-0").status_code == 404
 
 
 def test_calls_are_listed_in_pages_and_by_conversation(browser: Browser, ann: AgentMemory) -> None:
     ann.remember("Invoices are written in euros")
     made = [ann.context("invoices?", session=f"s-{number % 2}").id for number in range(25)]
-    path = f"/admin/agents/{ann.owner.agent}/seen"
+    path = f"/admin/agents/{ann.owner.agent}/prompts"
 
     first = browser.get(path)
     (older,) = links(first, "Older")
@@ -127,3 +134,41 @@ def test_calls_are_listed_in_pages_and_by_conversation(browser: Browser, ann: Ag
     one = browser.get(path, session="s-1")
     assert [id for id in made if id in one.text] == made[1::2]
     assert "There are no stored prompts for this conversation" in read(browser.get(path, session="s-9"))
+
+
+def test_prompts_are_listed_by_their_questions_until_those_are_erased(browser: Browser, ann: AgentMemory) -> None:
+    path = f"/admin/agents/{ann.owner.agent}/prompts"
+    for question in ("Which currency are invoices in?", "And <b>when</b> are they due?"):
+        ann.context(question, session="s-money")
+        ann.log_turn("s-money", user=question, assistant="I see.")
+    ann.context("Never logged", session="s-other")
+
+    listed = browser.get(path)
+
+    for question in ("Which currency are invoices in?", "And <b>when</b> are they due?"):
+        (address,) = links(listed, html.escape(question))
+        assert html.escape(question) in browser.get(address).text.partition("<h1>")[2].partition("</h1>")[0]
+    assert "A question that no conversation has" in read(listed)
+    ann.delete_session("s-money")
+    assert "currency" not in browser.get(path).text
+
+
+def test_a_weak_answer_says_so_and_shows_the_nearest(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember("The office opens at nine")
+
+    said = read(browser.get(f"/admin/agents/{ann.owner.agent}/ask", q="how old is the universe?"))
+
+    assert "Nothing stored seems to answer this." in said
+    assert "The office opens at nine weak, " in said
+
+
+def test_the_playground_asks_as_a_user(browser: Browser, ann: AgentMemory) -> None:
+    ann.for_user("kim").remember("Kim keeps bees behind the house")
+    path = f"/admin/agents/{ann.owner.agent}/ask"
+
+    as_kim, as_lee = (
+        read(browser.get(path, q="which animals are in the garden?", reader=each)) for each in ("kim", "lee")
+    )
+
+    assert "bees" in as_kim
+    assert "bees" not in as_lee

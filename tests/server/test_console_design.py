@@ -13,7 +13,6 @@ from wellkept import AgentMemory, Wellkept
 
 FOLDER = files("wellkept.server.console")
 STYLE = FOLDER.joinpath("static", "console.css").read_text("utf-8")
-ALL_STYLES = STYLE + FOLDER.joinpath("static", "pages.css").read_text("utf-8")
 COLOURS = {
     name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\(#(\w{6}), #(\w{6})\)", STYLE)
 }
@@ -63,7 +62,7 @@ def test_every_icon_and_colour_that_is_used_exists() -> None:
 
     assert used - known == set()
     assert len(used) > 20
-    assert set(re.findall(r"var\(--([\w-]+)\)", ALL_STYLES)) <= set(re.findall(r"--([\w-]+):", STYLE))
+    assert set(re.findall(r"var\(--([\w-]+)\)", STYLE)) <= set(re.findall(r"--([\w-]+):", STYLE))
 
 
 def test_no_page_has_an_inline_style_or_script(wellkept: Wellkept, browser: Browser) -> None:
@@ -72,9 +71,9 @@ def test_no_page_has_an_inline_style_or_script(wellkept: Wellkept, browser: Brow
     path = f"/admin/agents/{ann.owner.agent}"
     (call,) = ann.context_calls()
 
-    for each in ("/admin", "/admin/agents", path, f"{path}?view=cards", f"{path}?q=tea", f"{path}/memories/m-1"):
+    for each in ("/admin", "/admin/agents", path, f"{path}?q=tea", f"{path}/memories/m-1"):
         check(browser, each)
-    for each in (f"{path}/seen", f"{path}/seen/{call.id}", f"{path}/why?q=tea", f"{path}/why?q=tea&id=m-2"):
+    for each in (f"{path}/prompts", f"{path}/prompts/{call.id}", f"{path}/ask?q=tea", f"{path}/ask?q=tea&id=m-2"):
         check(browser, each)
 
 

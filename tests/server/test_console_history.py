@@ -39,19 +39,17 @@ def test_a_turn_leads_to_its_prompt_and_its_memories(
     shown = browser.get(f"/admin/agents/{agent}/sessions/{session}")
 
     before, _, after = shown.text.partition('id="turn-4"')
-    assert f"/seen/{first.id}" in before
-    assert f"/seen/{second.id}" not in before
-    assert f"/seen/{second.id}" in after
-    assert (
-        f'class="beside is-used"><span>used</span><a class="id" href="/admin/agents/{agent}/memories/{used}"' in before
-    )
+    assert f"/prompts/{first.id}" in before
+    assert f"/prompts/{second.id}" not in before
+    assert f"/prompts/{second.id}" in after
+    assert f'<a href="/admin/agents/{agent}/memories/{used}">The office opens at nine</a>' in before
     assert "is-written" in before
     assert "is-written" in after
     assert SCRIPT not in shown.text
     # The second page assigns the prompt of its first answer, too.
     second_page = browser.get(f"/admin/agents/{agent}/sessions/{session}", after=2)
-    assert f"/seen/{second.id}" in second_page.text
-    assert f"/seen/{first.id}" not in second_page.text
+    assert f"/prompts/{second.id}" in second_page.text
+    assert f"/prompts/{first.id}" not in second_page.text
 
 
 def test_a_long_conversation_is_paged_and_small(wellkept: Wellkept, browser: Browser, agent: str) -> None:

@@ -47,7 +47,7 @@ def test_a_document_is_read_passage_by_passage(wellkept: Wellkept, browser: Brow
     assert sum(page.text.count('<li class="card"') for page in pages) == count
     agent = wellkept.agent(f"ann-{word}")
     agent.remember("Something else")
-    why = browser.get(f"/admin/agents/{agent.owner.agent}/why", q=f"what is {word}?")
+    why = browser.get(f"/admin/agents/{agent.owner.agent}/ask", q=f"what is {word}?")
     assert f'href="/admin/documents/{document.id}"' in why.text
 
     tenant.update_document(document.id, is_published=False)
@@ -77,5 +77,5 @@ def test_skills_are_shown_with_what_is_wrong_with_their_files(tmp_path: Path) ->
 
 
 def test_the_page_one_is_on_is_marked_above(browser: Browser) -> None:
-    for path in ("/admin", "/admin/documents", "/admin/skills", "/admin/audit", "/admin/keys", "/admin/moving"):
-        assert f'<a href="{path}" aria-current="page">' in browser.get(path).text
+    for path in ("/admin", "/admin/agents", "/admin/users", "/admin/documents", "/admin/skills", "/admin/manage"):
+        assert f'href="{path}" aria-current="page">' in browser.get(path).text

@@ -76,15 +76,12 @@ def test_each_memory_shows_its_kind_time_and_state(
     page = browser.get(home(ann))
     said = read(page)
 
-    for line in ("m-1 It rained expired 0.50 8 d ago", "m-3 The user is king held 1.00 2 h ago"):
+    for line in ("It rained expired 8 d ago", "The user is king held 2 h ago", "Tea at four habit 2 h ago"):
         assert line in said
-    assert "m-4 Tea at four habit 0.50 2 h ago" in said
     states = dict(re.findall(r'class="memory-row is-(\w+)">.*?value="(m-\d+)"', page.text, re.DOTALL))
     assert states == {"live": "m-4", "held": "m-3", "archived": "m-2", "expired": "m-1"}
     assert re.findall(r'role="img" aria-label="(\w+)"', page.text) == ["note", "core", "episode", "journal"]
-    cards = read(browser.get(home(ann), view="cards"))
-    assert "note m-4 2 h ago habit Tea at four" in cards
-    assert "episode m-2 1 y ago archived" in cards
+    assert "Long ago archived 1 y ago" in said
 
 
 @pytest.mark.proves("J5")
@@ -130,9 +127,17 @@ def test_whatever_is_stored_is_shown_as_text(wellkept: Wellkept, browser: Browse
     call = ann.context("bold quoted script", session="s-<i>").id
 
     for path in (
-        *("", "/memories/m-1", "/memories/m-1/delete", f"/seen/{call}", "/seen", "/sessions", "/sessions/s-%3Ci%3E"),
-        *(f"/why?q={html.escape(EVIL)}&id=m-1", "?q=%22%3E%3Cscript%3E&tag=%22%3E%3Ci%3E", "/proposals"),
-        *("?view=cards&kind=item", "?kind=item", "/memories/m-2", "?where=%3Cb%3E&where=metadata.x+%3D+%27%3Ci%3E%27"),
+        *(
+            "",
+            "/memories/m-1",
+            "/memories/m-1/delete",
+            f"/prompts/{call}",
+            "/prompts",
+            "/sessions",
+            "/sessions/s-%3Ci%3E",
+        ),
+        *(f"/ask?q={html.escape(EVIL)}&id=m-1", "?q=%22%3E%3Cscript%3E&tag=%22%3E%3Ci%3E", "/proposals"),
+        *("?kind=item", "/memories/m-2", "?where=%3Cb%3E&where=metadata.x+%3D+%27%3Ci%3E%27"),
         "?review=yes&state=held&sort=text",
     ):
         page = browser.get(home(ann) + path)
@@ -142,7 +147,7 @@ def test_whatever_is_stored_is_shown_as_text(wellkept: Wellkept, browser: Browse
         assert "<i>" not in page.text
         assert "{{ 7 * 7 }}" in page.text
     assert EVIL in read_text(browser.get(f"{home(ann)}/memories/m-1"))
-    wrong = browser.get(f"{home(ann)}/why?q=x&where=%3Cb%3E&as_of=%3Ci%3E")
+    wrong = browser.get(f"{home(ann)}/ask?q=x&where=%3Cb%3E&as_of=%3Ci%3E")
     assert (wrong.status_code, "<b>" in wrong.text, "<i>" in wrong.text) == (400, False, False)
 
 
@@ -208,7 +213,7 @@ def test_conversations_are_read_in_order(browser: Browser, ann: AgentMemory) -> 
     first = browser.get(f"{home(ann)}/sessions/s-1")
     rest = browser.get(links(first, "Next page")[0])
 
-    assert "s-1 80 0 now Seen" in listed
+    assert "question 0. 80 now" in listed
     assert "user 1 now question 0." in read(first)
     assert "answer 24." in read(first)
     assert "question 25." not in read(first)

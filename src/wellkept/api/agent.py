@@ -267,6 +267,23 @@ class AgentContexts(AgentView):
             where=where,
         )
 
+    def preview_context(
+        self,
+        message: str,
+        *,
+        budget: int | None = None,
+        min_relevance: float | None = None,
+        where: Where = None,
+        user: str | None = None,
+    ) -> WorkingMemory:
+        """Assemble what `context` would, outside a conversation, without recording it or marking memories as retrieved.
+
+        Raises: Invalid, Forbidden; OverBudget as `context`.
+        """
+        return self._services.assemble(
+            self._narrow(user), message, budget=budget, min_relevance=min_relevance, where=where, is_preview=True
+        )
+
     def context_calls(
         self, *, session_id: str = "", before: str = "", limit: int = CALLS_PAGE, item: str | None = None
     ) -> Sequence[ContextCall]:

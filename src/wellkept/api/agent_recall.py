@@ -6,19 +6,15 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Unpack
 
-from wellkept.api.agent_records import MAX_PAGE, AgentView, trace_operation
+from wellkept.api.agent_records import AgentView, trace_operation
 from wellkept.errors import Invalid
 from wellkept.memory.drafts import check_moment
 from wellkept.memory.filters import MemoryFilters, check_filters
 from wellkept.memory.rules_kinds import check_kind
-from wellkept.model import Explanation, KindName, MapPoint, Recalled, Source, SourceName
+from wellkept.model import Explanation, KindName, Recalled, Source, SourceName
 from wellkept.recall.explain import Explain
 from wellkept.recall.question import RecallRequest
-from wellkept.recall.recall import check_limit
 from wellkept.recall.rules_purposes import check_purpose
-
-MAP_POINTS = 400
-"""Default number of memories on a map."""
 
 
 class RecallOptions(MemoryFilters, total=False):
@@ -51,16 +47,6 @@ class AgentRecall(AgentView):
         Raises: Invalid, Forbidden; StoreError when no source answered.
         """
         return self._services.recall(self._narrow(user), _build_request(query, **options))
-
-    def map(self, *, limit: int = MAP_POINTS) -> Sequence[MapPoint]:
-        """Return live memories with places in the unit square, near each other for similar meanings.
-
-        If there are more than `limit`, they are evenly spread from the oldest to the newest. Memories without a vector,
-        and notes of a workspace's file, are left out.
-
-        Raises: Invalid.
-        """
-        return self._services.similar.project(self.owner, limit=check_limit(limit, most=MAX_PAGE))
 
     def explain(
         self, query: str, id: str | None = None, *, user: str | None = None, **options: Unpack[RecallOptions]

@@ -15,8 +15,7 @@ from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.memory import rules_duplicates as duplicates
 from wellkept.memory.rules_kinds import UNIQUE
-from wellkept.model import Kind, MapPoint, Match, Memory, Owner, State
-from wellkept.recall import rules_similarity as similarity
+from wellkept.model import Kind, Match, Memory, Owner
 from wellkept.upkeep.embedding import Embedding
 
 if TYPE_CHECKING:
@@ -53,15 +52,6 @@ class Similar:
         others = self._store.find_memories(owner, sorted(seqs)).values()
         alike = [other for other in others if duplicates.is_near_duplicate(fingerprint, other.text)]
         return sorted(alike, key=lambda other: -duplicates.compute_similarity(fingerprint, other.text))
-
-    def project(self, owner: Owner, *, limit: int) -> Sequence[MapPoint]:
-        """Return places for live memories, near each other for similar meanings; evenly spread ones if there are more
-        than `limit`."""
-        seqs, vectors = self._store.sample_vectors(owner, limit=limit)
-        places = dict(zip(seqs, similarity.project_vectors(vectors), strict=True))
-        found = self._store.find_memories(owner, seqs)
-        live = ((seq, memory) for seq, memory in found.items() if memory.state(self._now()) is State.LIVE)
-        return [MapPoint(memory=memory, x=places[seq][0], y=places[seq][1]) for seq, memory in sorted(live)]
 
     def find_related(self, owner: Owner, text: str, *, kinds: Collection[Kind], limit: int) -> Sequence[Memory]:
         """Return live memories that share words with a text or are near to it in meaning, oldest first."""

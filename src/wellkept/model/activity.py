@@ -234,6 +234,7 @@ class UserCount:
     agents: int  # agents with any of them
     memories: int  # archived ones, too
     sessions: int
+    last_at: datetime  # of the newest memory or turn
 
 
 @dataclass(slots=True, kw_only=True)

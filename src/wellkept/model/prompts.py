@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from wellkept.model.hits import Hit
-from wellkept.model.records import INSIDE, Json, Memory, Owner, Source
+from wellkept.model.records import INSIDE, Json, Owner, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +50,6 @@ class Outcome(StrEnum):
     NOT_EMBEDDED = "not_embedded"
     NO_MATCH = "no_match"
     UNANSWERED = "unanswered"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapPoint:
-    """Place of a memory on a map: near those of similar meaning. Both coordinates are from 0 to 1."""
-
-    memory: Memory
-    x: float
-    y: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

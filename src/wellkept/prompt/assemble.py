@@ -77,8 +77,9 @@ class Assemble:
         tool_results: Sequence[ToolResult] | None = None,
         min_relevance: float | None = None,
         where: Where = None,
+        is_preview: bool = False,
     ) -> WorkingMemory:
-        """Assemble working memory for a message, the next one of a session if it is given.
+        """Assemble working memory for a message, the next one of a session if it is given; a preview records nothing.
 
         Raises: Invalid; OverBudget when the parts that are never cut do not fit.
         """
@@ -102,19 +103,20 @@ class Assemble:
             min_relevance=min_relevance,
             where=parse_filter(where),
         )
-        return self._assemble(request)
+        return self._assemble(request, is_preview=is_preview)
 
     def forget(self, tenant: str) -> None:
         """Drop cached folds and references of a tenant's prompts."""
         self._fold.forget(tenant)
         self._move.forget(tenant)
 
-    def _assemble(self, request: PromptRequest) -> WorkingMemory:
+    def _assemble(self, request: PromptRequest, *, is_preview: bool) -> WorkingMemory:
         drawing, budget = Renderer(self._tokens.count), request.budget
         ways = FitCallbacks(
             drawing=drawing,
             fold=partial(self._fold, request.owner, request.session_id, budget),
-            refer=partial(self._move, request.owner, request.session_id),
+            # A placeholder of its own stores a text, which a preview does not.
+            refer=(lambda pieces, what: "") if is_preview else partial(self._move, request.owner, request.session_id),
             rate=partial(self._gather.rate, request),
         )
         window, truncations = fit_window(self._gather(request), budget, ways)
@@ -128,11 +130,16 @@ class Assemble:
             truncations=tuple(truncations),
             stable_messages=stable_messages(window, drawing),
         )
+        if not is_preview:
+            self._record(request, window, made)
+        return made
+
+    def _record(self, request: PromptRequest, window: Window, made: WorkingMemory) -> None:
         self._register_shown(request, window)
-        METER.get().count_prompt(made.tokens, sum(each.tokens_removed for each in truncations))
-        for each in truncations:
+        METER.get().count_prompt(made.tokens, sum(each.tokens_removed for each in made.truncations))
+        for each in made.truncations:
             METER.get().count_truncation(each.step)
-        if truncations:
+        if made.truncations:
             self._record_truncation(request, made)
         self._calls.add(
             ContextCall(
@@ -142,13 +149,12 @@ class Assemble:
                 session_id=request.session_id,
                 at=request.now,
                 layout=made.layout,
-                budget=budget,
+                budget=made.budget,
                 tokens=made.tokens,
                 blocks=made.blocks,
                 truncations=made.truncations,
             )
         )
-        return made
 
     def _register_shown(self, request: PromptRequest, window: Window) -> None:
         """Register the shown texts with the loop guard and mark recalled memories as retrieved."""

@@ -27,9 +27,6 @@ PAUSE = 1800
 SPARSE = 32
 """Places for each occurrence of a word above which only the neighbours of occurrences are read, not all places."""
 
-FLAT = 1e-6
-"""Spread below which all vectors count as alike along an axis."""
-
 SPEAKERS: Sequence[Role | None] = (None, Role.USER, Role.ASSISTANT, Role.SYSTEM, Role.TOOL_RESULT)
 """Speakers by number. None marks records that are no turns and match questions about any speaker."""
 
@@ -245,27 +242,3 @@ class Frame:
         weights = sum(int(each.nbytes) for each in self.beside.marks.values())
         arrays = (self.norms, self.talk, self.talk_starts, self.talk_norms, self.log_lengths)
         return weights + sum(int(each.nbytes) for each in arrays)
-
-
-def project_vectors(vectors: Sequence[NDArray[np.float32]]) -> list[tuple[float, float]]:
-    """Return a place in the unit square for each vector, so that similar ones are near each other.
-
-    The axes are the two directions in which the vectors differ most. The same vectors always get the same places.
-
-    >>> spots = project_vectors(np.eye(3, dtype=np.float32))
-    >>> len(spots), min(map(min, spots)), max(map(max, spots)), project_vectors([])
-    (3, 0.0, 1.0, [])
-    """
-    if not len(vectors):
-        return []
-    matrix = np.asarray(vectors, np.float64)
-    centred = matrix - matrix.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    # The sign of an axis is arbitrary; its largest component decides.
-    axes = axes[:2] * np.sign(axes[:2][np.arange(len(axes[:2])), np.abs(axes[:2]).argmax(axis=1)])[:, None]
-    places = np.zeros((len(matrix), 2))
-    places[:, : len(axes)] = centred @ axes.T
-    spread = np.ptp(places, axis=0)
-    # Vectors that are all alike are in the middle.
-    scaled = np.where(spread > FLAT, (places - places.min(axis=0)) / np.where(spread > FLAT, spread, 1), 0.5)
-    return [(float(x), float(y)) for x, y in np.round(scaled, 4)]

@@ -22,20 +22,19 @@ from wellkept.api.wellkept import Wellkept
 from wellkept.server import reference
 from wellkept.server.console import (
     agent_forms,
+    ask,
     bulk,
     conversations,
     home,
     login_pages,
     memory,
+    prompts,
     proposals,
-    seen,
     tenant,
-    why,
 )
+from wellkept.server.console import details as detail_pages
 from wellkept.server.console import knowledge as knowledge_pages
 from wellkept.server.console import memories as memory_pages
-from wellkept.server.console.agent_pages import details as detail_pages
-from wellkept.server.console.agent_pages import memory_map
 from wellkept.server.console.guard import ConsoleGuard
 from wellkept.server.console.pages import compile_frame
 from wellkept.server.console.tenant_pages import documents, history, users
@@ -111,12 +110,11 @@ PAGES = (
     bulk,
     memory,
     agent_forms,
-    why,
-    seen,
+    ask,
+    prompts,
     conversations,
     proposals,
     detail_pages,
-    memory_map,
     documents,
     knowledge_pages,
     history,

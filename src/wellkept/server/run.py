@@ -18,6 +18,7 @@ from wellkept.errors import Invalid, StoreError
 from wellkept.program import advise_install
 from wellkept.providers.otlp import export_spans
 from wellkept.server.app import create_app
+from wellkept.server.console import sample
 from wellkept.server.console.logins import PATH
 from wellkept.server.first_key import create_first_key
 from wellkept.server.http.addresses import raise_open_file_limit
@@ -41,8 +42,10 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _say) -> None:
+def serve(settings: Settings, *, no_auth: bool, has_sample: bool = False, say: Callable[[str], None] = _say) -> None:
     """Serve the store of these settings until SIGINT or SIGTERM, then finish running requests.
+
+    With `has_sample`, sample data is added first, unless it is there.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
@@ -54,6 +57,9 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
     raise_open_file_limit()
     count = count_workers(settings)
     with closing(listening(settings.host, settings.port)) as listener:
+        if has_sample:
+            with Wellkept(settings=settings) as wellkept:
+                sample.add(wellkept.tenant(), wellkept.now())
         if count > 1:
             # Workers open the store themselves: this creates or upgrades it, and the first key, once.
             with Wellkept(settings=settings) as wellkept:

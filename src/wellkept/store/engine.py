@@ -116,8 +116,6 @@ class SearchIndex(Protocol):
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]: ...
 
-    def sample_vectors(self, owner: Owner, limit: int) -> tuple[Sequence[int], Sequence[Vector]]: ...
-
     def weigh_memories(
         self,
         owner: Owner,

@@ -32,7 +32,7 @@ EXPIRING = 6
 QUICK = 0.02
 """Seconds below which a result is not kept."""
 
-PATIENCE = 0.04
+PATIENCE = 0.25
 """Seconds that a page waits for a count."""
 
 REST = 50

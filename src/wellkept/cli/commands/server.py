@@ -34,6 +34,7 @@ def serve(
         int | None, Option(metavar="N", help="Processes that serve; by default one per processor, up to 4.")
     ] = None,
     no_auth: Annotated[bool, Option("--no-auth", help="Require no key; only on a loopback address.")] = False,
+    demo: Annotated[bool, Option("--demo", help="Add sample data; the console removes it by one button.")] = False,
     **options: Unpack[SummaryOptions],
 ) -> None:
     """Serve REST, MCP and the console over HTTP until Ctrl-C.
@@ -44,7 +45,7 @@ def serve(
     # Before the next line loads NumPy.
     use_one_thread_each()
     server = optional_module("wellkept.server.run", needs="The server", extra="server")
-    server.serve(run.settings, no_auth=no_auth)
+    server.serve(run.settings, no_auth=no_auth, has_sample=demo)
 
 
 NO_HOST = """This waits for an agent host to speak MCP. A host starts it by itself, for instance after:

@@ -8,7 +8,6 @@ from typing import Annotated, cast
 from fastapi import Depends, Form, Path, Request
 from fastapi.responses import RedirectResponse, Response
 
-from wellkept.api.agent import PAGE
 from wellkept.errors import Conflict, Forbidden, Invalid
 from wellkept.memory.rules_agents import MAX_CHARS, AgentFields
 from wellkept.model import Agent
@@ -86,9 +85,9 @@ def create_agent(request: Request, tenant: CurrentTenant, form: SentForm, id: An
 
 @router.get("/agents/{agent}/edit", scope=WRITE)
 def show_agent(request: Request, tenant: CurrentTenant, agent: AgentId) -> Response:
-    """Show the fields of an agent and its newest memories."""
+    """Show the fields of an agent."""
     found = tenant.get_agent(agent)
-    return _edit_page(request, tenant, found, AgentForm.of(found))
+    return _edit_page(request, found, AgentForm.of(found))
 
 
 @router.post("/agents/{agent}/edit", scope=WRITE)
@@ -100,7 +99,7 @@ def edit_agent(request: Request, tenant: CurrentTenant, agent: AgentId, form: Se
     try:
         tenant.update_agent(agent, **cast(AgentFields, changed))
     except (Invalid, Forbidden) as error:
-        return _edit_page(request, tenant, found, form, problem=str(error))
+        return _edit_page(request, found, form, problem=str(error))
     return RedirectResponse(place("agents", agent), status_code=303)
 
 
@@ -121,12 +120,8 @@ def delete_agent(
     return RedirectResponse(place(), status_code=303)
 
 
-def _edit_page(
-    request: Request, tenant: CurrentTenant, agent: Agent, form: AgentForm, *, problem: str = ""
-) -> Response:
-    newest = tenant.agent(agent.id).list(state="all", limit=PAGE)
-    shown = {"agent": agent, "memories": newest, "page_size": PAGE}
-    return _form_page(request, "agent_edit.html", form, problem=problem, **shown)
+def _edit_page(request: Request, agent: Agent, form: AgentForm, *, problem: str = "") -> Response:
+    return _form_page(request, "agent_edit.html", form, problem=problem, agent=agent)
 
 
 def _new_page(request: Request, form: AgentForm, *, id: str = "", problem: str = "") -> Response:

@@ -1,4 +1,4 @@
-"""Geometry of charts that templates draw as SVG: stacked areas, columns, sparklines and bars of blocks.
+"""Geometry of charts that templates draw as SVG, and short numbers.
 
 A chart is drawn in a box of `WIDTH` × `HEIGHT` that the page stretches; labels are text beside it.
 """
@@ -17,16 +17,6 @@ GAP = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """One series of a stacked chart."""
-
-    name: str
-    path: str
-    last: int  # newest value of the series
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChartColumn:
     """Place of one day in a chart of columns, and its parts from the bottom."""
 
@@ -40,23 +30,9 @@ class ChartColumn:
 class Chart:
     """Shapes and labels of a chart."""
 
-    top: int  # value of the upper edge
     ticks: tuple[str, ...]  # labels of the vertical axis, highest first
-    layers: tuple[Layer, ...] = ()
-    columns: tuple[ChartColumn, ...] = ()
-
-
-def stack_areas(series: Mapping[str, Sequence[int]]) -> Chart:
-    """Return series of equal length as areas on top of each other."""
-    count = max((len(values) for values in series.values()), default=0)
-    below, top = [0] * count, _round_up(max(map(sum, zip(*series.values(), strict=True)), default=0))
-    layers = []
-    for name, values in series.items():
-        above = [low + value for low, value in zip(below, values, strict=True)]
-        edges = [_line(above, top), _line(below, top, is_reversed=True)]
-        layers.append(_make_layer(name, values, f"M{'L'.join(edges)}Z"))
-        below = above
-    return Chart(top=top, ticks=_tick_labels(top), layers=tuple(layers))
+    totals: Mapping[str, int]  # of each series
+    columns: tuple[ChartColumn, ...]
 
 
 def stack_columns(labels: Sequence[str], series: Mapping[str, Sequence[int]]) -> Chart:
@@ -72,28 +48,8 @@ def stack_columns(labels: Sequence[str], series: Mapping[str, Sequence[int]]) ->
             parts.append((name, round(y, 1), round(height, 1), values[index]))
         x, width = round(place * (index + GAP / 2), 1), round(place * (1 - GAP), 1)
         columns.append(ChartColumn(label=label, x=x, width=width, parts=tuple(parts)))
-    totals = [_make_layer(name, values) for name, values in series.items()]
-    return Chart(top=top, ticks=_tick_labels(top), columns=tuple(columns), layers=tuple(totals))
-
-
-def _make_layer(name: str, values: Sequence[int], path: str = "") -> Layer:
-    return Layer(name=name, path=path, last=values[-1] if values else 0, total=sum(values))
-
-
-def draw_line(values: Sequence[float], top: float) -> str:
-    """Return the path of a line through equally distant values."""
-    return f"M{_line(values, top)}" if values else ""
-
-
-def _line(values: Sequence[float], top: float, *, is_reversed: bool = False) -> str:
-    step = WIDTH / max(1, len(values) - 1)
-    points = [
-        f"{step * index:.1f} {HEIGHT - HEIGHT * value / max(top, 1e-9):.1f}" for index, value in enumerate(values)
-    ]
-    if len(points) == 1:
-        # A single day is drawn as a level line.
-        points.append(f"{WIDTH} {points[0].partition(' ')[2]}")
-    return "L".join(reversed(points) if is_reversed else points)
+    ticks = tuple(shorten(top * part // TICKS) for part in (4, 2, 0))
+    return Chart(ticks=ticks, totals={name: sum(values) for name, values in series.items()}, columns=tuple(columns))
 
 
 def _round_up(value: int) -> int:
@@ -107,10 +63,6 @@ def _round_up(value: int) -> int:
     step = value / TICKS
     unit = 10 ** floor(log10(step))
     return TICKS * int(next(each for each in ROUND if each * unit >= step and each * unit % 1 == 0) * unit)
-
-
-def _tick_labels(top: int) -> tuple[str, ...]:
-    return tuple(shorten(top * place // TICKS) for place in (4, 2, 0))
 
 
 def shorten(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -17,8 +17,9 @@ from wellkept.errors import Forbidden, Invalid, NotFound, WellkeptError
 from wellkept.language.names import is_session_id
 from wellkept.memory.rules_conditions import EXISTS, Comparison, Not
 from wellkept.model import AgentQuestion, ContextCall, KeyScope, Memory, Message, Role, Session
+from wellkept.prompt.prompt_log import GONE
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
-from wellkept.server.console.pages import fit_bytes, page, page_router, place
+from wellkept.server.console.pages import clip, fit_bytes, page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import READ, WRITE
 from wellkept.server.rest.agent_runs import CurrentRunner
@@ -27,6 +28,9 @@ SESSIONS = 50
 MESSAGES = 50
 CALLS = 200
 """Latest prompts of a conversation that are assigned to its turns."""
+
+WORDS_BYTES = 140
+"""Bytes of the first message that name a conversation."""
 
 MEMORIES = 500
 AFTERWARDS = timedelta(seconds=2)
@@ -48,16 +52,13 @@ class Turn:
     calls: list[ContextCall] = field(default_factory=list)
     written: list[Memory] = field(default_factory=list)
 
-    used: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    used: dict[str, str] = field(default_factory=dict)  # texts of the memories and passages in a prompt, by id
 
     def add_call(self, call: ContextCall) -> None:
-        """Add a prompt, and the ids of what it showed and left out."""
+        """Add a prompt, with what it showed of memory."""
         self.calls.append(call)
         items = [item for block in call.blocks for item in block.items if item.id.startswith(("m-", "d-"))]
-        shown = dict.fromkeys([*self.used, *(item.id for item in items if not item.left_out)])
-        left_out = dict.fromkeys([*self.left_out, *(item.id for item in items if item.left_out)])
-        self.used, self.left_out = list(shown), [id for id in left_out if id not in shown]
+        self.used |= {item.id: item.text or item.id for item in items if not item.left_out and item.since != GONE}
 
 
 @router.get("", scope=READ)
@@ -75,7 +76,8 @@ def list_sessions(
     listed = found[:SESSIONS]
     older = listed[-1] if len(found) > SESSIONS else None
     chat = find_chat(request, runner, memory)
-    return page(request, "sessions.html", agent=agent, sessions=listed, older=older, chat=chat)
+    shown = [(each, find_first_words(memory, each)) for each in listed]
+    return page(request, "sessions.html", agent=agent, sessions=shown, older=older, chat=chat)
 
 
 @router.get("/{id}", scope=READ)
@@ -114,6 +116,12 @@ async def continue_chat(
 ) -> Response:
     """Ask the agent something in this conversation; a failed answer keeps what was typed."""
     return await _ask(request, tenant, memory, runner, id, prompt)
+
+
+def find_first_words(memory: CurrentAgent, session: Session) -> str:
+    """Return the beginning of a conversation, by which people know it; empty if it has no messages."""
+    first = memory.messages(session.id, limit=1) if session.message_count else ()
+    return clip(" ".join(first[0].content.split()), WORDS_BYTES) if first else ""
 
 
 def find_chat(request: Request, runner: CurrentRunner, memory: CurrentAgent) -> str:
@@ -176,6 +184,8 @@ def _session_page(
     found = memory.messages(session.id, after=max(0, after - 1), limit=MESSAGES + 2) if session.message_count else ()
     since = found[0].created_at if after and found else None
     listed = fit_bytes(found[1 if after else 0 :][:MESSAGES], lambda each: each.content)
+    behind = found[len(listed) + bool(after) :]
+    until = behind[0].created_at if behind else None
     more = listed[-1].position if listed and listed[-1].position < session.message_count else 0
     return page(
         request,
@@ -183,7 +193,8 @@ def _session_page(
         status=400 if problem else 200,
         agent=tenant.get_agent(memory.owner.agent),
         session=session,
-        turns=find_turns(memory, session.id, listed, since),
+        first_words=find_first_words(memory, session),
+        turns=find_turns(memory, session.id, listed, since=since, until=until),
         more=more,
         after=after,
         chat=find_chat(request, runner, memory),
@@ -193,41 +204,36 @@ def _session_page(
     )
 
 
-def find_turns(memory: CurrentAgent, id: str, messages: Sequence[Message], since: datetime | None) -> list[Turn]:
+def find_turns(
+    memory: CurrentAgent, id: str, messages: Sequence[Message], *, since: datetime | None, until: datetime | None
+) -> list[Turn]:
     """Return the messages with the prompts and memories that belong to each answer, by their times.
 
-    `since` is the time of the message before them.
+    `since` and `until` are the times of the messages before and behind them.
     """
     turns = [Turn(each) for each in messages]
     answers = [each for each in turns if each.message.role is Role.ASSISTANT]
     if not answers:
         return turns
-    last = answers[-1].message.created_at
+    last, logged = answers[-1].message.created_at, {each.message.created_at: each for each in answers}
 
     def find_answer(at: datetime) -> Turn | None:
         is_here = since is None or at > since
         return next((each for each in answers if at <= each.message.created_at), None) if is_here else None
 
-    for call in _find_calls(memory, id, find_answer):
+    # Items are large, so only those of the page are read.
+    for call in reversed(memory.context_calls(session_id=id, limit=CALLS, item="")):
         # A prompt precedes its answer.
         if turn := find_answer(call.at):
-            turn.add_call(call)
+            turn.add_call(memory.context_call(call.id))
     for each in reversed(memory.list(session_id=id, state="all", until=last + AFTERWARDS, limit=MEMORIES)):
-        if turn := find_answer(each.created_at - AFTERWARDS):
+        if until is not None and each.created_at >= until:
+            continue
+        # A turn and what is logged of it have one time; what follows within a moment belongs to it, too.
+        if turn := logged.get(each.created_at) or find_answer(each.created_at - AFTERWARDS):
             turn.written.append(each)
     _add_unnamed(memory, [turn for turn in answers if turn.calls])
     return turns
-
-
-def _find_calls(memory: CurrentAgent, id: str, find_answer: Callable[[datetime], Turn | None]) -> list[ContextCall]:
-    """Return the prompts of answers, oldest first. Their items are large, so only those of the page are read."""
-    newer, found = "", []
-    for call in memory.context_calls(session_id=id, limit=CALLS, item=""):
-        if find_answer(call.at):
-            found.append(call)
-        elif not found:
-            newer = call.id
-    return [*reversed(memory.context_calls(session_id=id, before=newer, limit=len(found)))] if found else []
 
 
 def _add_unnamed(memory: CurrentAgent, answers: Sequence[Turn]) -> None:

@@ -1,4 +1,4 @@
-"""The memories of an agent as a table or as cards: searched by words and meaning, filtered, sorted and exported."""
+"""The memories of an agent: searched by words and meaning, filtered, sorted and exported."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from wellkept.errors import Invalid
 from wellkept.memory.rules_conditions import Condition, join_conditions
 from wellkept.memory.rules_where import parse_filter
 from wellkept.model import Memory, Origin
+from wellkept.server.console.home import count_agents
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import READ
@@ -39,9 +40,6 @@ SORTS: Mapping[str, tuple[Callable[[Memory], Any], bool]] = {
 }
 """Orders other than newest first, and whether the highest comes first. The store has no index for them."""
 
-TABLE, CARDS = "table", "cards"
-REVIEW = "yes"
-
 router = page_router("/agents/{agent}")
 
 
@@ -56,7 +54,6 @@ class ListQuery:
     state: str = ANY_STATE
     review: str = ""
     sort: str = NEWEST
-    view: str = TABLE
     before: str = ""
 
     @property
@@ -65,7 +62,7 @@ class ListQuery:
 
     @property
     def is_narrowed(self) -> bool:
-        return self != ListQuery(sort=self.sort, view=self.view)
+        return self != ListQuery(sort=self.sort)
 
     def address(self, agent: str, *parts: str, **changes: Any) -> str:
         """Return the address of the same listing with some parameters changed; a change starts at the first page."""
@@ -78,7 +75,6 @@ class ListQuery:
             "state": "" if changed.state == ANY_STATE else changed.state,
             "review": changed.review,
             "sort": "" if changed.sort == NEWEST else changed.sort,
-            "view": "" if changed.view == TABLE else changed.view,
             "before": changed.before,
         }
         return place("agents", agent, *parts, **values)
@@ -96,7 +92,6 @@ def _read_query(
     state: Annotated[str, Query()] = ANY_STATE,
     review: Annotated[str, Query()] = "",
     sort: Annotated[str, Query()] = NEWEST,
-    view: Annotated[str, Query()] = TABLE,
     before: Annotated[str, Query()] = "",
 ) -> ListQuery:
     """Raises: Invalid."""
@@ -110,7 +105,6 @@ def _read_query(
         state=state or ANY_STATE,
         review=review,
         sort=sort,
-        view=CARDS if view == CARDS else TABLE,
         before=before,
     )
 
@@ -121,7 +115,7 @@ class Listing:
 
     memories: Sequence[Memory]
     older: str = ""  # id that the next page continues before
-    near: Sequence[tuple[Memory, float]] = ()  # found by meaning, with their scores
+    near: Sequence[tuple[Memory, float]] = ()  # found by meaning, with their relevance
     examined: int = 0  # newest ones among which the page is sorted; 0: all
 
 
@@ -206,7 +200,7 @@ def _find_near(
         return []
     options: dict[str, Any] = {"kinds": [asked.kind]} if asked.kind else {}
     hits = memory.explain(asked.q, None, limit=MAX_NEAR, sources=["memory"], where=where, tag=asked.tag, **options).hits
-    return [(hit.memory, hit.parts["similarity"]) for hit in hits if hit.memory is not None and hit.id not in known]
+    return [(hit.memory, hit.relevance) for hit in hits if hit.memory is not None and hit.id not in known]
 
 
 def suggest_times(asked: ListQuery, now: datetime) -> list[tuple[str, str]]:
@@ -252,10 +246,5 @@ def count_kinds(request: Request, tenant: CurrentTenant, agent: str) -> Mapping[
     """Count an agent's memories of each kind; None while a large store is counted."""
     if request.state.access.user is not None:
         return {kind.value: count for kind, count in tenant.count_memories(agent).items()}
-    counts, stats = Counter[str](), tenant.peek_stats()
-    if stats is None:
-        return None
-    for each in stats.memories:
-        if each.agent == agent:
-            counts[each.name] += each.count
-    return counts
+    stats = tenant.peek_stats()
+    return None if stats is None else count_agents(stats).get(agent, Counter())

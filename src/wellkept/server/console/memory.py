@@ -1,10 +1,12 @@
-"""One memory: its life as a picture, its versions, corrections, near-duplicates and prompts; edit, approve, delete."""
+"""One memory: its versions, corrections, near-duplicates and prompts; edit, approve, delete."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated
+from difflib import SequenceMatcher
+from typing import Annotated, Literal
 
 from fastapi import Form, Path, Request
 from fastapi.responses import RedirectResponse, Response
@@ -12,8 +14,8 @@ from fastapi.responses import RedirectResponse, Response
 from wellkept.api.agent import PAGE
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.model import BlockItem, ContextCall, Memory, MemoryVersion
-from wellkept.server.console.lifeline import Piece, compare_words, draw_life
 from wellkept.server.console.pages import page, page_router, place, render_value
+from wellkept.server.console.prompts import MESSAGE, find_questions
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import ADMIN, READ, WRITE
 from wellkept.server.paging import fit_page
@@ -23,6 +25,11 @@ CALLS = 20
 """Latest prompts that are searched for a memory."""
 
 NEAR = timedelta(seconds=2)
+MAX_WORDS = 2_000
+"""Words of a text that are compared; the comparison takes quadratic time in the worst case."""
+
+Piece = tuple[Literal["same", "added", "removed"], str]
+"""Part of a text that both versions have, or only the newer or the older one."""
 
 router = page_router()
 
@@ -96,7 +103,7 @@ def _memory_page(
     text: str | None = None,
     tags: str | None = None,
 ) -> Response:
-    record, now = memory.get(id), request.app.state.wellkept.now()
+    record, prompts = memory.get(id), _find_prompts(memory, id)
     versions = fit_page(memory.history(id, limit=PAGE))
     return page(
         request,
@@ -104,12 +111,12 @@ def _memory_page(
         status=400 if problem else 200,
         agent=tenant.get_agent(memory.owner.agent),
         memory=record,
-        life=draw_life(record, versions, now),
         changes=_compare_versions(record, versions),
         versions=versions,
         chain=_find_chain(memory, record),
         similar=memory.similar(id),
-        prompts=_find_prompts(memory, id),
+        prompts=prompts,
+        questions=find_questions(memory, memory.context_calls(limit=CALLS, item=MESSAGE)) if prompts else {},
         is_conversation=_is_conversation(memory, record.session_id),
         problem=problem,
         text=record.text if text is None else text,
@@ -154,6 +161,27 @@ def _compare_versions(record: Memory, versions: Sequence[MemoryVersion]) -> list
         found.append((each, compare_words(text, later)))
         later = text
     return found
+
+
+def compare_words(older: str, newer: str) -> list[Piece]:
+    """Return the differences of two texts, word by word.
+
+    >>> compare_words("Tea at four", "Tea at five")
+    [('same', 'Tea at '), ('removed', 'four'), ('added', 'five')]
+    """
+    before, after = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (older, newer))
+    if max(len(before), len(after)) > MAX_WORDS:
+        return [("removed", older), ("added", newer)]
+    pieces: list[Piece] = []
+    for tag, start, end, first, last in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            pieces.append(("same", "".join(before[start:end])))
+            continue
+        if end > start:
+            pieces.append(("removed", "".join(before[start:end])))
+        if last > first:
+            pieces.append(("added", "".join(after[first:last])))
+    return pieces
 
 
 def _is_conversation(memory: CurrentAgent, id: str | None) -> bool:

@@ -58,8 +58,6 @@ def _load_static() -> Mapping[str, bytes]:
 
 STATIC_TYPES: Mapping[str, str] = {
     "console.css": "text/css",
-    "pages.css": "text/css",
-    "areas.css": "text/css",
     "console.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "icons.svg": "image/svg+xml",

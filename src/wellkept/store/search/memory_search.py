@@ -17,7 +17,7 @@ from wellkept.model.stored import Vector
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import compile_field, compile_filter
 from wellkept.store.engine import RegisteredEmbedder, Row
-from wellkept.store.search.encoding import Encoding, Floats, Numbers
+from wellkept.store.search.encoding import Encoding
 from wellkept.store.search.index import OwnerIndex
 from wellkept.store.search.index_cache import BATCH, NO_EMBEDDER, IndexCache, IndexKey, Read
 from wellkept.store.search.index_rows import ALWAYS, RowFilter
@@ -73,11 +73,6 @@ class MemorySearch:
         parts = [self._search_nearest(key, vector, row_filter, limit) for key in map(self._find_key, owner.parts)]
         return merge_matches(parts, limit)
 
-    def sample_vectors(self, owner: Owner, limit: int) -> tuple[Sequence[int], Sequence[Vector]]:
-        parts = [self._sample_part(key, limit) for key in map(self._find_key, owner.parts)]
-        seqs = np.concatenate([numbers for numbers, _ in parts])
-        return [int(each) for each in seqs], [vector for _, vectors in parts for vector in vectors]
-
     def weigh_memories(
         self,
         owner: Owner,
@@ -108,9 +103,6 @@ class MemorySearch:
 
     def _search_nearest(self, key: IndexKey, vector: Vector, row_filter: RowFilter, limit: int) -> Sequence[Match]:
         return self._indexes.current(key).nearest(vector, row_filter, limit)
-
-    def _sample_part(self, key: IndexKey, limit: int) -> tuple[Numbers, Floats]:
-        return self._indexes.current(key).sample(limit)
 
     def _weigh_part(
         self,

@@ -9,7 +9,7 @@ from random import getrandbits
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
 from wellkept.store.engine import Row, Unit, Units
-from wellkept.store.tables.rows import agent_from, agent_values, memory_from, note_change, owner_params
+from wellkept.store.tables.rows import agent_from, agent_values, memory_from, moment, note_change, owner_params
 
 LIFE_BITS = 62
 """Size of the random number that tells one generation of an agent's index from the next."""
@@ -128,8 +128,8 @@ class AgentRows(Units):
         values = {"tenant": tenant, "after": after, "is_any": not agents, "names": names, "limit": limit}
         rows = self._read(tenant, lambda unit: unit.all("count_users", **values))
         return [
-            UserCount(user=user, agents=count, memories=int(memories), sessions=int(sessions))
-            for user, count, memories, sessions in rows
+            UserCount(user=user, agents=count, memories=int(memories), sessions=int(sessions), last_at=moment(last_at))
+            for user, count, memories, sessions, last_at in rows
         ]
 
 

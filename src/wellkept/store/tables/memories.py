@@ -439,13 +439,6 @@ class MemoryRows(Units):
             return []
         return self._search(owner.tenant).nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
 
-    def sample_vectors(self, owner: Owner, *, limit: int) -> tuple[Sequence[int], Sequence[Vector]]:
-        """Return the numbers and vectors of memories in the search index, evenly spread if there are more than `limit`.
-
-        For one user, that many of the user and that many of nobody. Notes of a workspace's file are left out.
-        """
-        return self._search(owner.tenant).sample_vectors(owner, limit)
-
     def weigh_memories(
         self,
         owner: Owner,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import Form, Query, Request
@@ -15,6 +16,7 @@ from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound
 from wellkept.memory.rules_conditions import EQUAL, Comparison
 from wellkept.model import Agent, Memory, Receipt
+from wellkept.server.console.conversations import find_first_words
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, READ
@@ -22,10 +24,10 @@ from wellkept.server.rest.erasure import ReceiptBody
 
 USERS = 100
 AGENTS = 15
-"""Agents whose memories of a user are shown."""
+"""Agents whose knowledge of a user is shown."""
 
 MEMORIES = 10
-"""Newest memories of a user shown for each agent."""
+"""Facts and newest memories of a user shown for each agent."""
 
 SESSIONS = 20
 FOUND = 200
@@ -46,27 +48,33 @@ router = page_router()
 
 @router.get("/users", scope=READ)
 def list_users(request: Request, tenant: CurrentTenant, after: Annotated[str, Query()] = "") -> Response:
-    """Show end users by id."""
+    """Show end users with their last activity, the latest first if one page holds them all, otherwise by id."""
     found = tenant.list_users(after=after, limit=USERS + 1)
     more = found[USERS - 1].user if len(found) > USERS else ""
-    return page(request, "users.html", users=found[:USERS], more=more, is_first=not after)
+    listed = found[:USERS] if after or more else sorted(found, key=attrgetter("last_at"), reverse=True)
+    return page(request, "users.html", users=listed, more=more, is_first=not after)
 
 
 @router.get("/user", scope=READ)
 def show_user(request: Request, tenant: CurrentTenant, id: Annotated[str, Query()]) -> Response:
-    """Show the newest memories of a user for each agent, and the conversations."""
-    shown: list[tuple[Agent, Sequence[Memory], bool]] = []
+    """Show what each agent knows of a user: the current facts, the newest memories and the conversations."""
+    shown: list[tuple[Agent, Sequence[Memory], Sequence[Memory]]] = []
     for agent in tenant.list_agents(limit=MAX_PAGE):
         if len(shown) == AGENTS:
             break
         memory = tenant.agent(agent.id).for_user(id, shared=False)
-        found = memory.list(state="all", limit=MEMORIES + 1)
-        if found:
-            shown.append((agent, found[:MEMORIES], len(found) > MEMORIES))
+        facts = memory.profile().facts[:MEMORIES]
+        known = {each.id for each in facts}
+        newest = [each for each in memory.list(state="all", limit=2 * MEMORIES) if each.id not in known]
+        if facts or newest:
+            shown.append((agent, facts, newest[:MEMORIES]))
     sessions = tenant.sessions(where=Comparison("user", EQUAL, id), limit=SESSIONS)
     if not shown and not sessions:
         raise NotFound("There is nothing of such a user.")
-    return page(request, "user.html", user=id, shown=shown, sessions=sessions)
+    named = [(each, find_first_words(tenant.agent(each.owner.agent), each)) for each in sessions]
+    written = [each.created_at for _, facts, newest in shown for each in (*facts, *newest)]
+    last_at = max([*written, *(each.updated_at for each in sessions)])
+    return page(request, "user.html", user=id, shown=shown, sessions=named, last_at=last_at)
 
 
 @router.get("/erasure", scope=ADMIN)

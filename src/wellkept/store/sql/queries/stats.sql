@@ -52,11 +52,11 @@ WHERE tenant_id = :tenant AND archived_at IS NULL AND held_at IS NULL AND valid_
 ORDER BY expires_at, agent_id, seq LIMIT :limit
 
 -- name: count_users
-SELECT user_id, COUNT(DISTINCT agent_id), SUM(memories), SUM(sessions) FROM (
-  SELECT agent_id, user_id, COUNT(*) AS memories, 0 AS sessions FROM memories
+SELECT user_id, COUNT(DISTINCT agent_id), SUM(memories), SUM(sessions), MAX(last_at) FROM (
+  SELECT agent_id, user_id, COUNT(*) AS memories, 0 AS sessions, MAX(created_at) AS last_at FROM memories
   WHERE tenant_id = :tenant AND user_id > :after GROUP BY agent_id, user_id
   UNION ALL
-  SELECT agent_id, user_id, 0, COUNT(*) FROM chat_sessions
+  SELECT agent_id, user_id, 0, COUNT(*), MAX(updated_at) FROM chat_sessions
   WHERE tenant_id = :tenant AND user_id > :after GROUP BY agent_id, user_id
 ) AS counted
 WHERE :is_any OR agent_id {in_names}

@@ -1,4 +1,4 @@
-"""Prompts that an agent saw: bars of tokens, each block by block, and the changes from one to the next."""
+"""Prompts of an agent by the question they were for: bars of tokens, block by block, with changes between them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from fastapi import Path, Query, Request
 from fastapi.responses import Response
 
 from wellkept.api.agent import CALLS_PAGE
-from wellkept.model import Block, BlockItem, ContextCall
+from wellkept.errors import NotFound
+from wellkept.model import Block, BlockItem, ContextCall, WorkingMemory
+from wellkept.prompt.rules_prompt_log import digest
 from wellkept.prompt.rules_window import STABLE_BLOCKS
 from wellkept.server.console.charts import HEIGHT, WIDTH, shorten
 from wellkept.server.console.pages import clip, page, page_router
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import READ
+
+MESSAGE = "message"
+"""Id of the item that is the question, and name of its block."""
+
+MESSAGES = 200
+"""Latest messages of a conversation among which the questions of its prompts are found."""
 
 SESSION_CALLS = 40
 """Prompts of a conversation in its plot."""
@@ -43,7 +51,7 @@ COLOURS: Mapping[str, int] = {
 }
 """Number in the palette of each block; others are grey."""
 
-router = page_router("/agents/{agent}/seen")
+router = page_router("/agents/{agent}/prompts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,31 +90,32 @@ class BlockChange:
 
 
 @router.get("", scope=READ)
-def list_seen(
+def list_prompts(
     request: Request,
     tenant: CurrentTenant,
     memory: CurrentAgent,
     session: Annotated[str, Query()] = "",
     before: Annotated[str, Query()] = "",
 ) -> Response:
-    """Show the latest prompts of an agent."""
+    """Show the latest prompts of an agent with the questions they were for."""
     agent = tenant.get_agent(memory.owner.agent)
-    calls = memory.context_calls(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1, item="")
+    calls = memory.context_calls(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1, item=MESSAGE)
     listed = calls[:CALLS_PAGE]
-    widest = max((_count_whole(call) for call in listed), default=1)
+    widest = max((count_whole(call) for call in listed), default=1)
     return page(
         request,
-        "calls.html",
+        "prompts.html",
         agent=agent,
         calls=[(call, draw_bar(call, widest)) for call in listed],
-        plot=plot_session(calls, "") if session and calls else None,
+        questions=find_questions(memory, listed),
+        plot=plot_session(calls, "") if session and len(calls) > 1 else None,
         session=session,
         older=listed[-1].id if len(calls) > CALLS_PAGE else "",
     )
 
 
 @router.get("/{id}", scope=READ)
-def show_seen(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: Annotated[str, Path()]) -> Response:
+def show_prompt(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: Annotated[str, Path()]) -> Response:
     """Show a prompt as a bar and block by block, with its changes to the prompt before it in the conversation."""
     agent, call = tenant.get_agent(memory.owner.agent), memory.context_call(id)
     calls = memory.context_calls(session_id=call.session_id, limit=SESSION_CALLS) if call.session_id else [call]
@@ -114,21 +123,43 @@ def show_seen(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id:
     later = next((each for each in reversed(calls) if each.id > call.id), None)
     return page(
         request,
-        "call.html",
+        "prompt.html",
         agent=agent,
         call=call,
-        bar=draw_bar(call, _count_whole(call)),
+        question=find_questions(memory, [call]).get(call.id, ""),
+        bar=draw_bar(call, count_whole(call)),
         blocks=list_blocks(call),
         colours=COLOURS,
         earlier=earlier,
         later=later,
         changes=[] if earlier is None else compare_calls(earlier, call),
-        plot=plot_session(calls, call.id),
+        plot=plot_session(calls, call.id) if len(calls) > 1 else None,
         stable_blocks=STABLE_BLOCKS if call.layout == STABLE_LAYOUT else (),
     )
 
 
-def draw_bar(call: ContextCall, widest: int) -> TokenBar:
+def find_questions(memory: CurrentAgent, calls: Sequence[ContextCall]) -> dict[str, str]:
+    """Return the question of each prompt by its id, as far as a conversation has it.
+
+    Prompts are kept as digests, so the text comes from the transcript, and is gone where that was erased.
+    """
+    asked = {call.id: item.digest for call in calls for item in _list_shown(_find_block(call, MESSAGE)).values()}
+    said: dict[tuple[str, str], str] = {}
+    for id in {call.session_id for call in calls if call.session_id}:
+        try:
+            last = memory.session(id).message_count
+        except NotFound:
+            continue
+        for each in memory.messages(id, after=max(0, last - MESSAGES), limit=MESSAGES) if last else ():
+            said[id, digest(each.content)] = each.content
+    return {call.id: text for call in calls if (text := said.get((call.session_id, asked.get(call.id, ""))))}
+
+
+def _find_block(call: ContextCall, name: str) -> Block | None:
+    return next((block for block in call.blocks if block.name == name), None)
+
+
+def draw_bar(call: ContextCall | WorkingMemory, widest: int) -> TokenBar:
     """Return a prompt as a bar, in a scale in which `widest` tokens fill it."""
     scale, segments, x, stable, is_stable = WIDTH / max(1, widest), [], 0.0, 0, call.layout == STABLE_LAYOUT
     for block in call.blocks:
@@ -185,7 +216,7 @@ def list_blocks(call: ContextCall) -> list[ShownBlock]:
     return blocks
 
 
-def _count_whole(call: ContextCall) -> int:
+def count_whole(call: ContextCall | WorkingMemory) -> int:
     """Return the tokens that a bar has to hold. What was removed is cut off at the size of the budget."""
     removed = min(sum(each.tokens_removed for each in call.truncations), call.budget // 2)
     return max(call.budget, call.tokens + removed)

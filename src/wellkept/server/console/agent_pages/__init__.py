@@ -1,1 +1,0 @@
-"""Pages about one agent: details and the map."""
