@@ -29,5 +29,7 @@ def test_a_store_that_is_not_installed_is_left_out_with_a_sentence(
     printed = capsys.readouterr()
 
     assert "2 memories in 1 stores, 1 questions." in printed.out
-    assert re.search(r"\| wellkept \| \S+ \| 1\.000 \| 1\.000 \| 1\.000 \| \d+\.\d\d \| \d+\.\d\d \| 2 of 2 \|", printed.out)
+    assert re.search(
+        r"\| wellkept \| \S+ \| 1\.000 \| 1\.000 \| 1\.000 \| \d+\.\d\d \| \d+\.\d\d \| 2 of 2 \|", printed.out
+    )
     assert "Chroma is left out: run pip install no-such-package" in printed.err

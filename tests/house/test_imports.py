@@ -139,7 +139,11 @@ IMPORTS_LATER = {
     "wellkept.api.wellkept": "importing the class does not import what opening a store needs",
     "wellkept.cli.commands.evaluation": "help does not import what measures",
     "wellkept.integrations.openai_agents": "its session works without the framework",
+    "wellkept.knowledge.readers.pdf_child": "only POSIX systems limit a process",
     "wellkept.secrets.rules_scan": "most texts name no secret, and a command that stores one of them is done earlier",
+    "wellkept.server.http.buckets": "its lock is for POSIX systems, where processes share a file",
+    "wellkept.store.notes.disk": "its locks are for POSIX systems",
+    "wellkept.store.sqlite.writer": "only POSIX systems limit the size of files",
     "wellkept.store": "an engine is imported when a store on it is opened",
 }
 

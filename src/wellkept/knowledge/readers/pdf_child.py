@@ -16,9 +16,6 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-if sys.platform != "win32":
-    import resource
-
 MAX_PAGES = 5_000
 MAX_CHARS = 5_000_000
 MAX_PARAGRAPHS = 250_000
@@ -39,7 +36,9 @@ def main() -> None:
 
 def limit_process(memory: int, seconds: int) -> None:
     """Limit this process, where the system can; a process that takes too long is also stopped from outside."""
-    if sys.platform == "win32":
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
         return
     for kind, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, memory)):
         # macOS refuses to limit the address space; a lower limit from outside stays.

@@ -12,7 +12,6 @@ import math
 import mmap
 import os
 import struct
-import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,9 +22,6 @@ from time import monotonic
 from anyio.to_thread import run_sync
 
 from wellkept.errors import WellkeptError
-
-if sys.platform != "win32":
-    import fcntl
 
 SLOTS = 16_384
 PROBES = 8
@@ -96,11 +92,13 @@ class Buckets:
         if self._file < 0:
             yield
             return
-        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        import portalocker
+
+        portalocker.lock(self._file, portalocker.LockFlags.EXCLUSIVE)
         try:
             yield
         finally:
-            fcntl.lockf(self._file, fcntl.LOCK_UN)
+            portalocker.unlock(self._file)
 
 
 def _open_sized(path: Path) -> int:

@@ -26,9 +26,6 @@ from pathlib import Path
 
 from wellkept.errors import DiskFull, StoreBusy, StoreError
 
-if sys.platform != "win32":
-    import fcntl
-
 FOLDERS = (".aegis", "memory")
 FILE_NAME = "memories.jsonl"
 LOCK_NAME = "memories.lock"
@@ -102,6 +99,8 @@ class Disk:
 
     def sync(self, fd: int) -> None:
         if sys.platform == "darwin":
+            import fcntl  # Windows has none
+
             # On macOS, fsync only reaches the cache of the drive.
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
         else:
@@ -191,9 +190,6 @@ def translate_os_errors(path: Path, *, action: str) -> Iterator[None]:
         raise kind(f"The notes file {path} cannot be {action}. {advice}") from error
 
 
-if sys.platform != "win32":
-    import fcntl
-
 _CONTENT = re.compile(rb"([0-9]{18}) ([0-9]{20})\n")
 _LENGTH = 18 + 1 + 20 + 1
 
@@ -252,12 +248,14 @@ def hold_lock(paths: NotesPaths, disk: Disk, *, timeout: float) -> Iterator[Lock
 
     Raises: OSError; StoreBusy when the lock is not free within `timeout` seconds.
     """
+    import portalocker
+
     fd = _acquire(paths, disk, timeout)
     try:
         yield LockFile(disk, fd, paths)
     finally:
         # Closing is not enough: a process forked meanwhile shares the descriptor.
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        portalocker.unlock(fd)
         disk.close(fd)
 
 
@@ -307,9 +305,11 @@ def _open(paths: NotesPaths, disk: Disk) -> int:
 
 def _lock(fd: int, timeout: float) -> bool:
     """Lock the file. Return False after `timeout`; the descriptor is then closed or owned by the waiting thread."""
+    import portalocker
+
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        portalocker.lock(fd, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+    except portalocker.AlreadyLocked:
         waiter = _Waiter(fd)
         waiter.start()
         return waiter.wait(timeout)
@@ -326,7 +326,9 @@ class _Waiter(threading.Thread):
         self._is_done = self._is_given_up = False
 
     def run(self) -> None:
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        import portalocker
+
+        portalocker.lock(self._fd, portalocker.LockFlags.EXCLUSIVE)
         with self._guard:
             self._is_done = True
             if self._is_given_up:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,9 +52,6 @@ NO_THREAD = 0
 Binder = Callable[[Mapping[str, Any]], Sequence[Any]]
 Queries = Mapping[str, tuple[str, Binder]]
 """Statements by name, each with the function that puts its parameters in order."""
-
-if sys.platform != "win32":
-    import resource
 
 RETRY_AFTER_BUSY = 1.0
 UNWRITTEN = frozenset(
@@ -332,7 +328,11 @@ def translate_errors() -> Iterator[None]:
 
 def has_size_limit() -> bool:
     """Return True if files that this process writes may not grow beyond some size."""
-    return sys.platform != "win32" and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return False
+    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 
 
 def find_disk_problems(folder: Path) -> Sequence[str]:
