@@ -68,7 +68,7 @@ AGENT: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {"query": None}, "`query` must be a string, not None."),
     ("recall", {"query": "a", "kinds": "note"}, "`kinds` must be a list of strings, not str."),
     ("recall", {"query": "a", "limit": 2.0}, "`limit` must be a whole number, not float."),
-    ("recall", {"query": "a", "where": 5}, "`where` must be a string or a mapping or .*, not int."),
+    ("recall", {"query": "a", "where": 5}, r"`where` must be a filter such as .*, not int\."),
     ("recall", {"query": "a", "where": {"=": ["metadata.a", object()]}}, "The filter is wrong"),
     ("recall", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
     ("explain", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),

@@ -63,7 +63,7 @@ def test_without_any_source_everything_has_its_default() -> None:
     weights = (settings.weight_similarity, settings.weight_recency, settings.weight_importance, settings.weight_source)
     assert weights == (0.5, 0.2, 0.2, 0.1)
     assert (settings.similarity_words, settings.host, settings.port) == (0.67, "127.0.0.1", 8077)
-    assert settings.tool_sets == ("notes", "recall")
+    assert settings.tool_sets == ("memory",)
 
 
 def test_settings_are_values() -> None:
@@ -695,7 +695,7 @@ def test_the_documented_files_work(tmp_path: Path, language: str, name: str) -> 
     examples = dict(re.findall(r"```(\w+)\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S))
     write(tmp_path, name, examples[language])
     variables = dict(line.split("=", 1) for line in examples["sh"].splitlines())
-    expected = Settings(busy_timeout=5, tool_sets=("notes", "recall"), openai_base_url="http://localhost:11434/v1")
+    expected = Settings(busy_timeout=5, tool_sets=("memory", "journal"), openai_base_url="http://localhost:11434/v1")
 
     assert Settings.load(folder=tmp_path, environment={}) == expected
     assert Settings.load(folder=NOWHERE, environment=variables) == expected

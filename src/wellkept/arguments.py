@@ -133,6 +133,9 @@ def compile_shape(hint: Any) -> Shape:
     if hint in PLAIN:
         return PLAIN[hint]
     kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind is Annotated:
+        # The text describes what is wanted better than the names of its types.
+        return Shape(compile_shape(inner[0]).accepts, inner[1])
     if kind in (Union, types.UnionType):
         return _compile_union(inner)
     if kind is Literal:

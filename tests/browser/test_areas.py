@@ -43,9 +43,7 @@ def test_somebody_chats_with_the_keyboard(endpoint: ModelServer, talking: tuple[
     ann = store.agent("ann")
     ann.remember("Prefers tabs over spaces", tags=["style"])
     ann.remember("The office opens at nine")
-    endpoint.script.extend(
-        [calls("memory_store", text="Lives in Oslo"), says("Tabs. And I noted that you live in Oslo.")]
-    )
+    endpoint.script.extend([calls("remember", text="Lives in Oslo"), says("Tabs. And I noted that you live in Oslo.")])
     console.log_in()
     console.open("/admin/agents/ann/sessions")
     photograph(console, "chat-begun")

@@ -183,13 +183,13 @@ def test_blocks_end_where_their_markdown_does() -> None:
 
 
 def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], endpoint: ModelServer) -> None:
-    endpoint.script.extend([calls("memory_store", text="Likes tabs"), talks("Not", "ed \x1b[31mred.")])
+    endpoint.script.extend([calls("remember", text="Likes tabs"), talks("Not", "ed \x1b[31mred.")])
 
     with Typist(program, "chat", "--session", "monday", **model) as someone:
         assert "default by small, continuing monday" in someone.sees("you> ")
         someone.types("I like tabs\r")
         shown = someone.sees("you> ")
-        assert "✓ memory_store" in shown
+        assert "✓ remember" in shown
         assert r"Noted \x1b[31mred." in shown, "a model must not colour the terminal"
         someone.types("/memories\r")
         assert "Likes tabs" in someone.sees("you> ")

@@ -20,12 +20,13 @@ from tests.corpus.spoiling import near, values_of
 
 NAME = "mcp"
 SERVER = "wellkept.server.mcp.stdio"
-ALL = "notes,journal,recall,details,items,admin"
+ALL = "memory,notes,journal,recall,details,items,admin"
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "corpus", "version": "1"}}
-SETS = ("", "notes", "items", "recall,notes")
+SETS = ("", "notes,journal,recall,details", "items,admin")
 """Those that are started only to be asked what they offer; "" is what is offered if nothing is chosen."""
 
 CALLS: dict[str, list[dict[str, Any]]] = {
+    "recall": [{"query": "which tea?"}, {"query": "thanks!"}],
     "memory_store": [
         {"text": "Prefers tabs over spaces"},
         {"text": "prefers tabs over spaces"},
@@ -78,6 +79,11 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     "memory_undo_add": [{"undo": ["added m-99 1"]}],
     "memory_restore": [{"ids": ["m-1"]}, {"state": "archived"}],
     "memory_delete": [{"id": "m-2"}, {"id": "m-2"}],
+    "remember": [{"text": "Keeps kosher", "tags": ["diet"]}, {"text": "The key is AKIAIOSFODNN7EXAMPLQ"}],
+    "profile": [{}, {"subject": "Tom"}],
+    "list_memories": [{"limit": 2}],
+    "forget": [{}, {"about": "my parrot"}, {"id": "m-99"}],
+    "read_detail": [{"key": "<detail.1>", "limit": 5}, {"key": "<detail.1>", "grep": "three"}, {"key": "nothing"}],
 }
 OTHERS = (
     "ping {}",
@@ -90,6 +96,7 @@ OTHERS = (
     "resources/list {}",
     "resources/templates/list {}",
     'resources/read {"uri": "wellkept://agent/atlas/private-memory"}',
+    'resources/read {"uri": "wellkept://agent/atlas/profile?subject=Tom"}',
     'resources/read {"uri": "wellkept://agent/atlas/details/<detail.1>"}',
     'resources/read {"uri": "wellkept://agent/atlas/details/<detail.1>?tail=1"}',
     'resources/read {"uri": "wellkept://agent/bob/private-memory"}',

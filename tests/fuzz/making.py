@@ -119,7 +119,18 @@ MCP_METHODS = (
 )
 TOOL_NAMES = (
     *("memory_store", "memory_search", "memory_delete", "save_to_journal", "save_to_core", "store_memory"),
-    *("retrieve_memory", "search_memory", "search_my_memories", "search_knowledge"),
+    *(
+        "remember",
+        "recall",
+        "forget",
+        "profile",
+        "list_memories",
+        "read_detail",
+        "retrieve_memory",
+        "search_memory",
+        "search_my_memories",
+        "search_knowledge",
+    ),
 )
 ARGUMENTS = (
     "text",

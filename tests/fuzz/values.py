@@ -146,7 +146,7 @@ NAMED: Mapping[str, Sequence[Any]] = {
     "purpose": ("task_intake", "tool_selection", "decision_memo", "content", "delegation", "x"),
     "layout": ("standard", "cache_stable", "x"),
     "form": ("openai", "anthropic", "mcp", "x"),
-    "sets": ("notes", "recall", "details", "items", "admin", "x"),
+    "sets": ("memory", "notes", "recall", "details", "items", "admin", "x"),
     "mode": ("off", "always", "match", "x"),
     "where": FILTERS,
     **dict.fromkeys(("user", "user_id"), ("ann", "bob", "Zoë", " ", "x" * 300)),

@@ -50,7 +50,7 @@ def test_a_client_that_is_wrapped_gets_references_which_memorys_own_server_reads
             long = await call("read_log", {"lines": 500})
             (found,) = find_references(text_of(long))
             assert (long.structured_content, long.is_error) == (None, False)
-            read = await memory.call_tool("retrieve_memory", {"memory_key": found.text, "tail": 1})
+            read = await memory.call_tool("read_detail", {"key": found.text, "tail": 1})
             assert read.structured_content is not None
             assert read.structured_content["content"] == LOG.splitlines()[-1]
 

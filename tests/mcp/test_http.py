@@ -506,7 +506,7 @@ def takes_connections(address: str) -> bool:
 def test_a_call_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: Path, accept: str) -> None:
     url, begun, go_on = f"sqlite:///{tmp_path}/memory.db", tmp_path / "begun", tmp_path / "go_on"
     os.mkfifo(go_on)
-    params = {"name": "memory_store", "arguments": {"text": "kept"}}
+    params = {"name": "remember", "arguments": {"text": "kept"}}
     with (
         ServerProcess(url, program=(SLOW, url, str(begun), str(go_on))) as server,
         ThreadPoolExecutor() as pool,
@@ -530,7 +530,7 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
     async def ask(client: Client) -> None:
         note = answer(await client.call_tool("memory_store", {"text": "Prefers tabs"}))
         assert answer(await client.call_tool("search_my_memories", {"query": "tabs"}))["results"][0]["id"] == note["id"]
-        assert (await client.list_resources()).resources[0].uri.endswith("/private-memory")
+        assert (await client.list_resources()).resources[0].uri.endswith("/profile")
 
     with (
         Wellkept(settings=Settings(url=postgres_url, tool_sets=ALL_SETS)) as store,

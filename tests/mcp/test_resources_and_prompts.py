@@ -28,8 +28,10 @@ from wellkept.prompt.rules_escaping import INFORMATION, wrap_block
 from wellkept.recall.rules_purposes import PURPOSES
 from wellkept.server.mcp.protocol import BROKEN, NOTHING_RECALLED
 from wellkept.server.mcp.resources import PAGE, TEMPLATES
+from wellkept.tools import catalog
 from wellkept.tools.bounds import MAX_CHARS
 
+PROFILE = "wellkept://agent/atlas/profile"
 PRIVATE = "wellkept://agent/atlas/private-memory"
 DETAILS = "wellkept://agent/atlas/details"
 SKILL = "---\nname: greet\ndescription: How to greet people.\n---\nSay hello, and mean it.\n"
@@ -57,7 +59,7 @@ async def refused(client: Client, uri: str) -> MCPError:
 async def ask_for_resources_and_prompts(client: Client, key: str) -> None:
     """A bit of everything, for transports to be tried with: atlas has a core memory, a failure and a stored text."""
     found = [each.uri for each in (await client.list_resources()).resources]
-    assert found == [PRIVATE, f"{DETAILS}/{key}"]
+    assert found == [PROFILE, PRIVATE, f"{DETAILS}/{key}"]
     assert len((await client.list_resource_templates()).resource_templates) == len(TEMPLATES)
     assert "I am careful with money" in texts(await client.read_resource(PRIVATE))[0]
     assert texts(await client.read_resource(f"{DETAILS}/{key}?tail=1")) == ["two\n"]
@@ -77,7 +79,7 @@ def test_everything_there_is_to_read_is_listed_and_can_be_read(store: Wellkept, 
 
     async def ask(client: Client) -> None:
         listed = {each.uri: each for each in (await client.list_resources()).resources}
-        assert list(listed) == [PRIVATE, "wellkept://agent/atlas/skills/greet", f"{DETAILS}/{detail.key}"]
+        assert list(listed) == [PROFILE, PRIVATE, "wellkept://agent/atlas/skills/greet", f"{DETAILS}/{detail.key}"]
         shown = listed[f"{DETAILS}/{detail.key}"]
         assert (shown.name, shown.title, shown.size) == (detail.key, "A list", 14)
         assert texts(await client.read_resource(PRIVATE)) == [
@@ -87,7 +89,7 @@ def test_everything_there_is_to_read_is_listed_and_can_be_read(store: Wellkept, 
         assert texts(await client.read_resource("wellkept://agent/atlas/skills/greet")) == ["Say hello, and mean it."]
         assert texts(await client.read_resource(f"{DETAILS}/{detail.key}")) == ["one\ntwo\nthree\n"]
 
-    with_client(store, ask, mode=mode)
+    with_client(store, ask, sets=catalog.SETS, mode=mode)
 
 
 @both_eras
@@ -95,12 +97,30 @@ def test_the_templates_say_how_addresses_are_made(store: Wellkept, mode: str) ->
     async def ask(client: Client) -> None:
         templates = (await client.list_resource_templates()).resource_templates
         assert [each.uri_template for each in templates] == [
+            "wellkept://agent/{agent}/profile{?subject}",
             "wellkept://agent/{agent}/private-memory",
             "wellkept://agent/{agent}/details/{key}{?offset,limit,head,tail,context,lines,grep,json_path}",
             "wellkept://agent/{agent}/skills/{name}",
         ]
 
-    with_client(store, ask, mode=mode)
+    with_client(store, ask, sets=catalog.SETS, mode=mode)
+
+
+def test_the_profile_is_a_resource_of_the_default_set(store: Wellkept) -> None:
+    memory = store.agent("atlas")
+
+    async def ask(client: Client) -> None:
+        assert texts(await client.read_resource(PROFILE)) == [""]
+        memory.log_turn("s", user="I live in Turku. My sister Tilda is a midwife.", assistant="Noted.")
+        assert PROFILE in [each.uri for each in (await client.list_resources()).resources]
+        assert texts(await client.read_resource(PROFILE)) == [wrap_block(memory.profile().text, "profile")]
+        (about_tilda,) = texts(await client.read_resource(f"{PROFILE}?subject=my%20sister"))
+        assert "Tilda is a midwife" in about_tilda
+        assert "Turku" not in about_tilda
+        assert (await refused(client, "wellkept://agent/bob/profile")).code == INVALID_PARAMS
+        assert len((await client.list_prompts()).prompts) == len(PURPOSES)
+
+    with_client(store, ask, sets=None)
 
 
 def test_an_agent_without_memories_has_an_empty_block(store: Wellkept) -> None:

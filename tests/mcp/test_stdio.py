@@ -84,15 +84,15 @@ def run_with(folder: Path, sent: str, *options: str, **variables: str) -> "subpr
 
 def test_a_client_lists_and_calls_and_memories_outlive_the_server(tmp_path: Path) -> None:
     async def first(client: Client) -> None:
-        default = [tool.name for tool in catalog.select_tools(["notes", "recall"])]
+        default = [tool.name for tool in catalog.select_tools()]
         assert [tool.name for tool in (await client.list_tools()).tools] == default
-        stored = await client.call_tool("memory_store", {"text": "Prefers tabs — größer 🎉"})
+        stored = await client.call_tool("remember", {"text": "Prefers tabs — größer 🎉"})
         assert answer(stored) == {"ok": True, "id": "m-1"}
         with pytest.raises(MCPError, match="Unknown tool: 'no_such_tool'"):
             await client.call_tool("no_such_tool", {})
 
     async def second(client: Client) -> None:
-        found = answer(await client.call_tool("search_my_memories", {"query": "tabs"}))
+        found = answer(await client.call_tool("recall", {"query": "tabs"}))
         assert [hit["text"] for hit in found["results"]] == ["Prefers tabs — größer 🎉"]
 
     with_server(tmp_path, first, "--agent", "atlas")
@@ -135,19 +135,19 @@ def test_resources_and_prompts_are_offered(tmp_path: Path) -> None:
 
 def test_two_servers_share_one_store(tmp_path: Path) -> None:
     async def outer(client: Client) -> None:
-        await client.call_tool("memory_store", {"text": "from the first"})
+        await client.call_tool("remember", {"text": "from the first"})
         program, *arguments = command(tmp_path)
         second = StdioServerParameters(command=program, args=arguments, env=environment(), cwd=tmp_path)
         async with Client(second) as other:
-            await other.call_tool("memory_store", {"text": "from the second"})
-        found = answer(await client.call_tool("memory_search", {}))
+            await other.call_tool("remember", {"text": "from the second"})
+        found = answer(await client.call_tool("list_memories", {}))
         assert [note["text"] for note in found["memories"]] == ["from the second", "from the first"]
 
     with_server(tmp_path, outer)
 
 
 def test_everything_asked_before_the_input_ends_is_answered_and_nothing_else_is_written(tmp_path: Path) -> None:
-    asked = [call(number, "memory_store", text=f"fact number {number}") for number in range(1, 31)]
+    asked = [call(number, "remember", text=f"fact number {number}") for number in range(1, 31)]
 
     ran = run_with(tmp_path, lines(HELLO, READY, *asked))
 
@@ -159,8 +159,8 @@ def test_everything_asked_before_the_input_ends_is_answered_and_nothing_else_is_
 
 
 def test_strange_input_is_answered_where_it_can_be_and_never_fatal(tmp_path: Path) -> None:
-    half_a_pair = json.dumps(call(1, "memory_store", text="cut \ud83d"), ensure_ascii=True) + "\n"
-    no_object = request(2, "tools/call", name="memory_store", arguments=["a list"])
+    half_a_pair = json.dumps(call(1, "remember", text="cut \ud83d"), ensure_ascii=True) + "\n"
+    no_object = request(2, "tools/call", name="remember", arguments=["a list"])
 
     ran = run_with(
         tmp_path,
@@ -192,7 +192,7 @@ def test_an_unknown_set_is_refused_on_standard_error(tmp_path: Path) -> None:
 def test_warnings_go_to_standard_error_only(tmp_path: Path) -> None:
     out_of_reach = {"WELLKEPT_EMBEDDER": "openai:small", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
-    ran = run_with(tmp_path, lines(HELLO, READY, call(1, "search_my_memories", query="tabs")), **out_of_reach)
+    ran = run_with(tmp_path, lines(HELLO, READY, call(1, "recall", query="tabs")), **out_of_reach)
 
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [0, 1]
     assert "Searched by words alone" in ran.stderr
@@ -211,7 +211,7 @@ def test_it_ends_when_it_should(tmp_path: Path, ending: signal.Signals | None, c
     ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
-        server.stdin.write(lines(HELLO, READY, call(1, "memory_store", text="Prefers tabs")))
+        server.stdin.write(lines(HELLO, READY, call(1, "remember", text="Prefers tabs")))
         server.stdin.flush()
         assert json.loads(server.stdout.readline())["id"] == 0
         assert json.loads(server.stdout.readline())["result"]["structuredContent"]["ok"]

@@ -22,12 +22,14 @@ from wellkept.tools import catalog
 from wellkept.tools.guidance import GUIDANCE, guidance
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"  # one letter off the example everybody knows
+SEED_SETS = ("notes", "journal", "recall", "details")
+MEMORY_TOOLS = ("remember", "recall", "forget", "profile", "list_memories", "read_detail")
 Ask = Callable[[Client], Awaitable[None]]
 both_eras = pytest.mark.parametrize("mode", ["legacy", "auto"])  # with and without the `initialize` handshake
 
 
 def with_client(
-    store: Wellkept, ask: Ask, *, sets: Sequence[str] | None = None, mode: str = "legacy", agent: str = "atlas"
+    store: Wellkept, ask: Ask, *, sets: Sequence[str] | None = SEED_SETS, mode: str = "legacy", agent: str = "atlas"
 ) -> None:
     async def run() -> None:
         async with Client(build_server(store.agent(agent), sets), mode=mode) as client:
@@ -233,10 +235,10 @@ def test_a_recall_that_finds_nothing_says_how_to_see_what_comes_nearest(store: W
         query = {"query": "zebra crossing rules"}
         nothing = answer(await client.call_tool("search_my_memories", {**query, "min_relevance": 0.9}))
         assert (nothing["count"], nothing["results"]) == (0, [])
-        assert "without min_relevance" in nothing["hint"]
+        assert "fewer" in nothing["hint"]
         assert "note" not in nothing
         nearest = answer(await client.call_tool("search_my_memories", query))
-        assert nearest["note"] == NOTHING_FITS
+        assert nearest["note"].startswith(NOTHING_FITS)
         assert [(each["text"], each["weak"]) for each in nearest["results"]] == [("The office is in Lisbon", True)]
         assert "hint" not in nearest
 
@@ -264,6 +266,39 @@ def test_what_is_stored_stays_stored_when_nothing_can_be_compared(
     monkeypatch.setattr(AgentMemory, "similar", busy)
 
     assert store.agent("atlas").call_tool("memory_store", {"text": "Prefers tabs"}) == {"ok": True, "id": "m-1"}
+
+
+def test_the_default_set_is_small_and_has_one_name_for_each_thing(store: Wellkept) -> None:
+    """What a host puts into the prompt by default: at most 1,800 tokens, by bytes / 4 and for JSON 10 % more."""
+    tools = store.agent("atlas").tools(form="mcp")
+
+    assert [each["name"] for each in tools] == list(MEMORY_TOOLS)
+    assert store.agent("atlas").count_tokens(json.dumps(tools) + guidance(["memory"])) <= 1_800
+    assert {tool.name for tool in catalog.select_tools(Settings().agent_tool_sets)} == {
+        *MEMORY_TOOLS,
+        "save_to_journal",
+        "save_to_core",
+    }
+
+
+def test_an_answer_of_the_default_set_without_a_find_says_why_and_what_to_do(store: Wellkept) -> None:
+    async def ask(client: Client) -> None:
+        async def call(name: str, **arguments: Any) -> Any:
+            return answer(await client.call_tool(name, arguments))
+
+        assert "Nothing has been kept yet" in (await call("recall", query="Which tea?"))["hint"]
+        assert "Nothing has been kept yet" in (await call("list_memories"))["hint"]
+        assert "recall" in (await call("profile", subject="Tom"))["hint"]
+        await call("remember", text="Prefers tabs over spaces")
+        assert "forget" in (await call("remember", text="Prefers tabs over spaces!"))["hint"]
+        assert "small talk" in (await call("recall", query="Thanks, that's all!"))["hint"]
+        weak = await call("recall", query="zebra crossing rules")
+        assert weak["note"].startswith(NOTHING_FITS)
+        assert "do not know" in weak["note"]
+        missing = await call("read_detail", key="no-such-key")
+        assert missing["error"] == "There is no stored text under this key. Copy the key exactly."
+
+    with_client(store, ask, sets=None)
 
 
 def test_only_the_chosen_sets_are_offered_and_answered(store: Wellkept) -> None:
@@ -307,8 +342,8 @@ def test_a_store_that_fails_is_a_refusal_too(store: Wellkept) -> None:
 
 
 def test_select_sets_returns_sets_that_exist() -> None:
-    assert list(select_sets(Settings().tool_sets)) == ["notes", "recall"]
-    assert list(select_sets(Settings().agent_tool_sets)) == ["notes", "journal", "recall", "details"]
+    assert list(select_sets(Settings().tool_sets)) == ["memory"]
+    assert list(select_sets(Settings().agent_tool_sets)) == ["memory", "journal"]
     assert list(select_sets(["recall", "notes"])) == ["recall", "notes"]
 
 

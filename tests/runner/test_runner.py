@@ -105,7 +105,7 @@ def test_the_model_is_shown_memory_and_the_turn_is_kept(
     assert system["role"] == "system"
     assert system["content"].startswith("You are atlas")
     assert "- I am careful with money" in system["content"]
-    assert "memory_store" in system["content"], "it is told how to use its tools"
+    assert "remember" in system["content"], "it is told how to use its tools"
     assert user["content"].startswith(MEMORY_HEADING)
     assert "- (m-1, preference) Prefers tabs over spaces" in user["content"]
     assert user["content"].endswith(f"{MESSAGE_HEADING}\n\nTabs or spaces?")
@@ -142,18 +142,18 @@ def test_the_turn_is_remembered_and_recalled_in_another_conversation(
 def test_a_tool_of_memory_is_called_and_what_it_changed_is_shown_to_the_next_call(
     store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
-    endpoint.script.extend([calls("memory_store", text="Tabs are four columns wide"), says("Noted.")])
+    endpoint.script.extend([calls("remember", text="Tabs are four columns wide"), says("Noted.")])
 
     answer = ask(store, "Remember that tabs are four columns wide.")
 
-    assert answer.tools == (ToolUse(name="memory_store", is_ok=True),)
+    assert answer.tools == (ToolUse(name="remember", is_ok=True),)
     assert (answer.usage.requests, answer.usage.tool_calls) == (2, 1)
     assert [each.text for each in atlas.list(kind="note")] == ["Tabs are four columns wide"]
     offered = [tool["function"]["name"] for tool in endpoint.bodies[0]["tools"]]
-    assert {"memory_store", "save_to_core", "retrieve_memory", "search_my_memories"} <= set(offered)
+    assert {"remember", "save_to_core", "read_detail", "recall"} <= set(offered)
     *_, asked, called, result = endpoint.bodies[1]["messages"]
     assert "- (m-1) Tabs are four columns wide" in asked["content"], "put together anew for the second call"
-    assert called["tool_calls"][0]["function"]["name"] == "memory_store"
+    assert called["tool_calls"][0]["function"]["name"] == "remember"
     assert json.loads(result["content"]) == {"ok": True, "id": "m-1"}
     assert said(atlas) == [("user", "Remember that tabs are four columns wide."), ("assistant", "Noted.")]
 
@@ -185,11 +185,11 @@ def test_an_agent_is_asked_by_its_own_model_prompt_and_tools(store: Wellkept, en
 
 
 def test_pieces_are_told_as_they_come(store: Wellkept, atlas: AgentMemory, endpoint: ModelServer) -> None:
-    endpoint.script.extend([calls("memory_search", query="tabs"), talks("Ta", "bs", ".")])
+    endpoint.script.extend([calls("recall", query="tabs"), talks("Ta", "bs", ".")])
 
     answer, heard = listen(store, "Tabs?")
 
-    assert heard == [ToolUse(name="memory_search", is_ok=True), *(Delta(text=text) for text in ("Ta", "bs", "."))]
+    assert heard == [ToolUse(name="recall", is_ok=True), *(Delta(text=text) for text in ("Ta", "bs", "."))]
     assert answer.response == "Tabs."
     assert answer.tools == (heard[0],)
     assert said(atlas) == [("user", "Tabs?"), ("assistant", "Tabs.")]
@@ -243,7 +243,7 @@ def test_results_that_do_not_fit_move_in_front_of_the_message(endpoint: ModelSer
     with opened(endpoint, context_budget=4000) as store:
         atlas = store.agent("atlas")
         key = atlas.store_detail("word " * 8_000, description="words").key
-        endpoint.script.extend([calls("retrieve_memory", memory_key=key, limit=8_000) for _ in range(3)])
+        endpoint.script.extend([calls("read_detail", key=key, limit=8_000) for _ in range(3)])
         endpoint.script.append(says("Many words."))
 
         assert ask(store, "How many words?").response == "Many words."
@@ -259,6 +259,7 @@ def test_a_long_argument_of_a_call_is_shown_as_a_reference_from_then_on(
     store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     long = "A line of the log that somebody wants to keep. " * 570
+    store.tenant().add_agent("atlas", tools=["details"])
     endpoint.script.extend([calls("store_memory", content=long, description="the log"), says("Kept.")])
 
     assert ask(store, "Keep the log").response == "Kept."
@@ -298,14 +299,14 @@ def test_many_arguments_of_medium_length_share_one_reference(
     store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     medium = {f"part{number}": "word " * 300 for number in range(3)}
-    endpoint.script.extend([calls("memory_search", query="x", **medium), says("Nothing.")])
+    endpoint.script.extend([calls("recall", query="x", **medium), says("Nothing.")])
 
     assert ask(store, "Search").response == "Nothing."
 
     (detail,) = atlas.list_details()
     (call,) = [each for each in endpoint.bodies[-1]["messages"] if each.get("tool_calls")]
     arguments = json.loads(call["tool_calls"][0]["function"]["arguments"])
-    assert arguments == {"arguments": f"[MemoryRef: {detail.key} - arguments of memory_search]"}
+    assert arguments == {"arguments": f"[MemoryRef: {detail.key} - arguments of recall]"}
 
 
 def test_a_long_prompt_is_shown_in_part_with_a_reference_to_the_whole(
@@ -327,7 +328,7 @@ def test_a_long_prompt_is_shown_in_part_with_a_reference_to_the_whole(
 
 def test_a_model_that_only_calls_tools_is_told_to_answer(endpoint: ModelServer) -> None:
     with opened(endpoint, agent_max_rounds=2) as store:
-        endpoint.usual = calls("memory_search", query="x")
+        endpoint.usual = calls("recall", query="x")
 
         with pytest.raises(ModelError, match="never answered"):
             ask(store, "Hello")
@@ -467,7 +468,7 @@ def test_what_may_not_be_cut_and_does_not_fit_is_refused(endpoint: ModelServer) 
 
 
 def test_a_run_that_fills_the_budget_by_itself_is_told_so(endpoint: ModelServer) -> None:
-    call = {"id": "call-1", "type": "function", "function": {"name": "memory_search", "arguments": '{"query": "x"}'}}
+    call = {"id": "call-1", "type": "function", "function": {"name": "recall", "arguments": '{"query": "x"}'}}
     message = {"role": "assistant", "content": "thinking " * 3_000, "tool_calls": [call]}
     endpoint.script.append(content({"choices": [{"message": message}]}))
     expected = r"of 4,000 tokens .*, the calls and results of this run take [67],\d+"
@@ -548,7 +549,7 @@ def test_a_model_given_to_the_store_is_asked_without_tools(atlas: AgentMemory, e
         assert (answer.response, answer.model, answer.tools) == ("Tabs, squawk.", "parrot", ())
         assert (streamed.response, heard) == ("Tabs, squawk.", [Delta(text="Tabs, squawk.")])
         assert [message["role"] for message in asked[1]] == ["system", "user", "assistant", "user"]
-        assert "memory_store" not in asked[0][0]["content"], "it is not told of tools it does not have"
+        assert "remember" not in asked[0][0]["content"], "it is not told of tools it does not have"
         assert "Prefers tabs over spaces" in asked[0][-1]["content"]
         assert len(said(store.agent("atlas"))) == 4
         with pytest.raises(Invalid, match="cannot see images"):

@@ -71,14 +71,14 @@ def failures(wellkept: Wellkept, session_id: str) -> int:
 
 
 def test_a_prompt_is_answered_and_kept(client: httpx2.Client, endpoint: ModelServer) -> None:
-    endpoint.script.extend([calls("memory_store", text="Likes tabs"), says("Noted.")])
+    endpoint.script.extend([calls("remember", text="Likes tabs"), says("Noted.")])
 
     answer = client.post("/agent/run", json={"agent": "ann", "prompt": "I like tabs."})
 
     told = answer.json()
     assert answer.status_code == 200, answer.text
     assert told["response"] == "Noted."
-    assert told["tools"] == [{"name": "memory_store", "ok": True}]
+    assert told["tools"] == [{"name": "remember", "ok": True}]
     assert told["usage"]["requests"] == 2
     assert turns(client, told["session_id"]) == [("user", "I like tabs."), ("assistant", "Noted.")]
     assert client.get(f"/api/agents/ann/context-calls/{told['call_id']}").json()["session_id"] == told["session_id"]
@@ -94,14 +94,14 @@ def test_a_prompt_is_answered_and_kept(client: httpx2.Client, endpoint: ModelSer
 
 
 def test_a_stream_tells_tools_pieces_and_the_answer(client: httpx2.Client, endpoint: ModelServer) -> None:
-    endpoint.script.extend([calls("memory_search", query="tabs"), talks("Ta", "bs\n\n.")])
+    endpoint.script.extend([calls("recall", query="tabs"), talks("Ta", "bs\n\n.")])
 
     answer = client.post("/agent/run", json={"agent": "bea", "session_id": "bea-1", "prompt": "Tabs?", "stream": True})
 
     assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
     *told, (name, done) = events(answer)
     assert told == [
-        ("tool", {"name": "memory_search", "ok": True}),
+        ("tool", {"name": "recall", "ok": True}),
         ("delta", {"text": "Ta"}),
         ("delta", {"text": "bs\n\n."}),
     ]

@@ -99,7 +99,7 @@ def test_somebody_chats_with_an_agent_and_sees_its_memory() -> None:
             browser, ann, tenant = Browser(address), store.agent("ann"), store.tenant()
             note = ann.remember("Likes tabs over spaces").id
             browser.log_in(tenant.add_key("write").key)
-            endpoint.script.extend([calls("memory_store", text="Works in Oslo"), says("Tabs & Oslo.")])
+            endpoint.script.extend([calls("remember", text="Works in Oslo"), says("Tabs & Oslo.")])
             assert "Send" in read(browser.get("/admin/agents/ann/sessions"))
 
             answer = browser.send("/admin/agents/ann/sessions", prompt="Which indentation do I like?\r\nI am in Oslo.")

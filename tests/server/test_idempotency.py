@@ -341,7 +341,7 @@ def test_tool_call_over_mcp_is_carried_out_once(client: httpx2.Client, ann: str)
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
-        "params": {"name": "memory_store", "arguments": {"text": "Tea at five"}},
+        "params": {"name": "remember", "arguments": {"text": "Tea at five"}},
     }
     headers = {**header(), "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
     answers = [client.post(f"/mcp?agent={agent}", json=call, headers=headers) for _ in range(2)]
@@ -356,10 +356,10 @@ def test_failure_over_mcp_leaves_the_key_free(method: str, client: httpx2.Client
     arguments = {"text": "Tea at six", "supersedes": "m-1"}
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "memory_store", "arguments": arguments}}
     headers = {**header(), "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
-    failed = client.post(f"/mcp?agent={agent}", json=call, headers=headers)
+    failed = client.post(f"/mcp?agent={agent}&sets=notes", json=call, headers=headers)
     client.post(f"{ann}/memories", json={"text": "Tea at five"}).raise_for_status()
 
-    again = client.post(f"/mcp?agent={agent}", json=call, headers=headers)
+    again = client.post(f"/mcp?agent={agent}&sets=notes", json=call, headers=headers)
 
     assert failed.status_code == 200, failed.text
     assert "Idempotency-Replayed" not in again.headers
@@ -394,7 +394,7 @@ def test_run_that_wrote_and_failed_is_not_repeated() -> None:
         serving(wellkept) as address,
         client_of(address) as client,
     ):
-        endpoint.script.append(calls("memory_store", text="Likes tea"))
+        endpoint.script.append(calls("remember", text="Likes tea"))
         headers, run = header(), {"agent": "ann", "prompt": "I like tea."}
         first, again = (client.post("/agent/run", json=run, headers=headers) for _ in range(2))
         assert first.status_code == 502

@@ -92,7 +92,7 @@ def test_mcp_refuses_large_bodies_that_are_no_message(
 
 
 def test_mcp_answers_large_messages(client: httpx2.Client) -> None:
-    call = {"name": "memory_search", "arguments": {"query": "word " * 20_000, "nothing": 1}}
+    call = {"name": "recall", "arguments": {"query": "word " * 20_000, "nothing": 1}}
     answer = client.post(
         "/mcp?agent=large", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}, headers=JSON
     )

@@ -121,7 +121,7 @@ def test_recalls_of_a_tool_over_mcp_are_counted() -> None:
     with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept) as address:
         wellkept.agent("ann").remember("Prefers tabs over spaces")
         with client_of(address) as client:
-            call = {"name": "search_my_memories", "arguments": {"query": "tabs or spaces?"}}
+            call = {"name": "recall", "arguments": {"query": "tabs or spaces?"}}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
             answer = client.post("/mcp?agent=ann", json=message, headers=MCP_HEADERS)
             told = numbers(client)

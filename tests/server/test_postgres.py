@@ -69,11 +69,11 @@ def test_an_agent_runs_on_postgresql(postgres_url: str) -> None:
         serving(wellkept) as address,
         client_of(address) as client,
     ):
-        endpoint.script.append(calls("memory_store", text="Prefers tabs"))
+        endpoint.script.append(calls("remember", text="Prefers tabs"))
         told = client.post("/agent/run", json={"agent": "lou", "prompt": "I prefer tabs."}).json()
         again = client.post("/agent/run", json={"agent": "lou", "prompt": "Which do I prefer?"}).json()
 
-        assert (told["response"], told["tools"]) == ("Tabs, as noted.", [{"name": "memory_store", "ok": True}])
+        assert (told["response"], told["tools"]) == ("Tabs, as noted.", [{"name": "remember", "ok": True}])
         assert told["session_id"] != again["session_id"]
         noted = client.get("/api/agents/lou/memories", params={"kind": "note"}).json()["items"]
         assert [each["text"] for each in noted] == ["Prefers tabs"]

@@ -15,7 +15,7 @@ from wellkept.tools import catalog
 from wellkept.tools.guidance import guidance
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(1, 1001)) + "ERROR disk full\n"
-NOT_FOUND = "There is no stored text under this key. Copy the key exactly, or look for it with search_memory."
+NOT_FOUND = "There is no stored text under this key. Copy the key exactly. Or look for it with search_memory."
 
 
 def stored(memory: AgentMemory, content: str = LOG, **more: Any) -> str:
@@ -114,7 +114,7 @@ def test_search_memory_answers_with_summaries_and_keys(ann: AgentMemory, clock: 
         ("store_memory", {"content": ""}, "nothing to store"),
         ("store_memory", {"content": "x", "type": "Not a word"}, "short word"),
         ("store_memory", {}, "needs the argument 'content'"),
-        ("retrieve_memory", {}, "Name the text by its memory_key"),
+        ("retrieve_memory", {}, "Name the text by its key"),
         ("retrieve_memory", {"memory_key": "../../etc/passwd"}, NOT_FOUND),
         ("retrieve_memory", {"id": "m-1"}, NOT_FOUND),
     ],

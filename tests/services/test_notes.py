@@ -87,7 +87,7 @@ def test_what_is_no_note_is_refused_and_leaves_nothing(ann: AgentMemory, fields:
 
 
 def test_a_hint_names_only_tools_that_are_offered(ann: AgentMemory) -> None:
-    every = ann.call_tool("memory_search", {"query": "zebra"})
+    every = ann.call_tool("memory_search", {"query": "zebra"}, sets=["notes", "recall"])
     notes = ann.call_tool("memory_search", {"query": "zebra"}, sets=["notes"])
 
     assert "search_my_memories" in every["hint"]
@@ -145,7 +145,7 @@ def test_storing_searching_and_deleting_answer_exactly_like_this(ann: AgentMemor
         "count": 0,
         "memories": [],
         "hint": "No fact holds exactly these words. Try one word of it, or leave the arguments out to see the "
-        "newest facts. A question in your own words is for search_my_memories.",
+        "newest facts.",
     }
 
     assert call("memory_search", {"tag": "infra"}) == {"count": 2, "memories": [deploy, database]}

@@ -126,7 +126,7 @@ function makeTool<I extends object, O>(
 /** Return tools by which a model reads and writes the memory of an agent. */
 export function wellkeptTools(agent: AgentClient) {
   return {
-    memory_store: makeTool(
+    remember: makeTool(
       "Keep one short, lasting fact about the user or the work, to be shown to you again in later conversations " +
         "when it matters. Never store passwords, tokens or other secrets.",
       {
@@ -140,7 +140,7 @@ export function wellkeptTools(agent: AgentClient) {
         return { id };
       },
     ),
-    search_my_memories: makeTool(
+    recall: makeTool(
       "Ask your memory a question in your own words. Answers with what fits best, best first. " +
         "Use it before a task to see what you know about it.",
       { query: text("What you want to know."), limit: count("How many results, 5 if not given, 20 at most.") },
@@ -158,21 +158,21 @@ export function wellkeptTools(agent: AgentClient) {
       async ({ query, limit = 5 }: { query: string; limit?: number }, signal) =>
         agent.searchKnowledge(query, { limit: Math.min(limit, 20), signal }),
     ),
-    retrieve_memory: makeTool(
+    read_detail: makeTool(
       "Read the text behind a reference such as [MemoryRef: npm-install-x7k2m9qp - log, 812 lines]. " +
         "Ask for what you need: grep for errors, tail for how it ended, lines.",
       {
-        memory_key: text("The key behind [MemoryRef: in your context."),
+        key: text("The key behind [MemoryRef: in your context."),
         offset: count("Where to begin, in characters; the next_offset of an answer."),
         lines: text('These lines, such as "120-180".'),
         tail: count("This many lines from the end."),
         grep: text("Only lines that fit this regular expression."),
       },
-      ["memory_key"],
+      ["key"],
       async (
-        { memory_key, ...part }: { memory_key: string; offset?: number; lines?: string; tail?: number; grep?: string },
+        { key, ...part }: { key: string; offset?: number; lines?: string; tail?: number; grep?: string },
         signal,
-      ) => agent.readDetail(memory_key, { ...part, signal }),
+      ) => agent.readDetail(key, { ...part, signal }),
     ),
   };
 }

@@ -99,8 +99,8 @@ test("a model uses the tools, and only its last answer is stored", async () => {
   await atlas.remember("The harbour is in the north");
   const inner = new Mock({
     doGenerate: [
-      calls("search_my_memories", { query: "where is the harbour?" }),
-      calls("memory_store", { text: "Asked for the harbour", tags: ["question"] }),
+      calls("recall", { query: "where is the harbour?" }),
+      calls("remember", { text: "Asked for the harbour", tags: ["question"] }),
       says("In the north."),
     ],
   });
@@ -112,17 +112,17 @@ test("a model uses the tools, and only its last answer is stored", async () => {
   assert.match(steps[0].toolResults[0].output[0].text, /north/);
   assert.equal((await atlas.messages("s-tools").toArray()).length, 2);
   assert.equal((await atlas.search("Asked for").toArray())[0].origin, "agent");
-  const { properties } = inner.doGenerateCalls[0].tools.find((each) => each.name === "retrieve_memory").inputSchema;
-  assert.deepEqual(Object.keys(properties), ["memory_key", "offset", "lines", "tail", "grep"]);
+  const { properties } = inner.doGenerateCalls[0].tools.find((each) => each.name === "read_detail").inputSchema;
+  assert.deepEqual(Object.keys(properties), ["key", "offset", "lines", "tail", "grep"]);
 });
 
 test("tools read stored texts and documents", async () => {
   const atlas = client.agent("readers");
-  const { search_knowledge, retrieve_memory } = wellkeptTools(atlas);
+  const { search_knowledge, read_detail } = wellkeptTools(atlas);
   await client.ingest({ text: "# Refunds\n\nRefunds are paid within 14 days." });
   const { memory_key } = await atlas.storeDetail("one\ntwo\nthree");
   const use = { toolCallId: "c-1", messages: [], context: {} };
-  assert.equal((await retrieve_memory.execute({ memory_key, lines: "2" }, use)).content.trim(), "two");
+  assert.equal((await read_detail.execute({ key: memory_key, lines: "2" }, use)).content.trim(), "two");
   assert.match((await search_knowledge.execute({ query: "when are refunds paid?" }, use))[0].text, /14 days/);
 });
 

@@ -146,8 +146,10 @@ class AgentRunner:
         # A model that was passed in cannot call tools.
         if self._wellkept.model is not None:
             return []
-        offered = catalog.select_tools(self._wellkept.settings.agent_tool_sets)
-        return [tool for tool in offered if _is_allowed(agent, tool.name, tool.set)]
+        if agent is None or not agent.tools:
+            return catalog.select_tools(self._wellkept.settings.agent_tool_sets)
+        sets = {tool.set for tool in catalog.TOOLS.values() if _is_allowed(agent, tool.name, tool.set)}
+        return [tool for tool in catalog.select_tools(sets) if _is_allowed(agent, tool.name, tool.set)]
 
 
 def _is_allowed(agent: Agent | None, *names: str) -> bool:

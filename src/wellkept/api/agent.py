@@ -170,7 +170,7 @@ class AgentPrompts(AgentView):
     def guidance(self, sets: Collection[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
 
-        `sets` defaults to all sets but `items` and `admin`.
+        `sets` defaults to the set `memory`.
 
         Raises: Invalid.
         """
@@ -190,7 +190,7 @@ class AgentPrompts(AgentView):
     def tools(self, sets: Collection[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
         """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
 
-        `sets` defaults to all sets but `items` and `admin`.
+        `sets` defaults to the set `memory`.
 
         Raises: Invalid.
         """
@@ -207,11 +207,11 @@ class AgentPrompts(AgentView):
         """Run one tool. Refusals are returned as answers, not raised.
 
         `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
-        belongs to a user, the tool reaches what that user's view does. Hints in answers name only tools of `sets`
-        (None: all).
+        belongs to a user, the tool reaches what that user's view does. Answers name only tools of `sets` (None: that of
+        the tool).
         """
         memory = self if session_id is None else self._for_user_of(session_id)
-        return catalog.call(memory, name, arguments, session_id=session_id, sets=catalog.SETS if sets is None else sets)
+        return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)
 
     def _for_user_of(self, session_id: str) -> Self:
         view = self.for_session(session_id)

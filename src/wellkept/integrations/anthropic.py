@@ -125,7 +125,7 @@ def _tell_model() -> Iterator[None]:
 def make_tools(memory: AnyMemory, sets: Iterable[str] | None = None, *, session_id: str | None = None) -> list[Any]:
     """Return wellkept's own tools for a tool runner: for an async one if the memory is async.
 
-    `sets` defaults to all but `items` and `admin`. `session_id` is the conversation in which the model calls them.
+    `sets` defaults to `memory`. `session_id` is the conversation in which the model calls them.
 
     Raises: Invalid.
     """

@@ -186,7 +186,7 @@ def _find_text(item: Any, role: str) -> str:
 def make_function_tools(
     memory: AnyMemory, sets: Iterable[str] | None = None, *, session_id: str | None = None
 ) -> list[agents.FunctionTool]:
-    """Return the tools of these sets for an `Agent`; `sets` defaults to all but `items` and `admin`.
+    """Return the tools of these sets for an `Agent`; `sets` defaults to `memory`.
 
     `session_id` is the conversation in which the model calls them. Raises: Invalid.
     """

@@ -29,7 +29,7 @@ class WellkeptCapability(AbstractCapability[Any]):
 
     `memory` is an agent's memory, or a function that returns it for a run: `lambda ctx: atlas.for_user(ctx.deps.user)`.
     Before a run, up to `recall_limit` memories about the prompt are added in front of it (0: none). During the run, the
-    model has the tools of `sets` (None: all but `items` and `admin`; an empty list: none). After it, prompt and answer
+    model has the tools of `sets` (None: `memory`; an empty list: none). After it, prompt and answer
     are remembered if `remember` is set, as a turn of the conversation `session_id` or that of the run.
     """
 
@@ -79,7 +79,7 @@ class WellkeptCapability(AbstractCapability[Any]):
 def make_toolset(
     memory: AnyMemory, sets: Iterable[str] | None = None, *, session_id: str | None = None
 ) -> FunctionToolset[Any]:
-    """Return the tools of these sets; `sets` defaults to all but `items` and `admin`.
+    """Return the tools of these sets; `sets` defaults to `memory`.
 
     `session_id` is the conversation in which the model calls them. Raises: Invalid.
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Any, NoReturn, TypeAlias
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 from wellkept.errors import Invalid
 from wellkept.language.text import check_text, fold
@@ -33,7 +33,9 @@ from wellkept.memory.rules_conditions import (
     Scalar,
 )
 
-Where: TypeAlias = str | Mapping[str, Any] | Condition | None
+Where: TypeAlias = Annotated[
+    str | Mapping[str, Any] | Condition | None, 'a filter such as "tags = food" (docs/filters.md)'
+]
 """Filter as text or JSON, as docs/filters.md describes it; None and "" filter nothing."""
 
 MAX_CHARS = 8_000

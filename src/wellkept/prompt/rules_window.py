@@ -37,7 +37,7 @@ RECALLED_HEADING = "[Recalled Memories]"
 KNOWLEDGE_HEADING = "[Knowledge]"
 SKILLS_HEADING = "[Skills]"
 TOOL_RESULT_HEADING = "[Tool Result]"
-MOVED_HEADING = "[Moved out of this prompt; read it with retrieve_memory]"
+MOVED_HEADING = "[Moved out of this prompt; read it by its reference]"
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 

@@ -264,11 +264,13 @@ class Settings:
         "trusted enough (never a core memory worded by a model).",
     )
     tool_sets: tuple[str, ...] = setting(
-        ("notes", "recall"),
-        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `items`, `admin`.",
+        ("memory",),
+        "Sets of tools that the MCP server offers: `memory`, `notes`, `journal`, `recall`, `details`, `items`, "
+        "`admin`.",
     )
     agent_tool_sets: tuple[str, ...] = setting(
-        ("notes", "journal", "recall", "details"), "Sets of tools that the reference agent offers to its model."
+        ("memory", "journal"),
+        "Sets of tools that the reference agent offers to its model, unless the agent names its own.",
     )
 
     @classmethod

@@ -33,16 +33,16 @@ TOOLS: Mapping[str, Tool] = {
 SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
 """Names of the sets, in order."""
 
-HINT = "hint"
-"""Field of an answer that advises the model."""
+ADVICE = ("hint", "error")
+"""Fields of an answer that advise the model."""
 
 _SENTENCE = re.compile(r"(?<=\.) ")
-ON_REQUEST = frozenset({"memory", "items", "admin"})
-"""Sets that are offered only where they are named."""
+DEFAULT_SETS = ("memory",)
+"""Sets that are offered where none is named; no other set does the same under other names."""
 
 
 def select_tools(sets: Iterable[str] | None = None) -> list[Tool]:
-    """Return the tools of these sets; None means `notes`, `journal`, `recall` and `details`.
+    """Return the tools of these sets; None means the set `memory`.
 
     Their descriptions leave out sentences about tools of other sets.
 
@@ -50,7 +50,7 @@ def select_tools(sets: Iterable[str] | None = None) -> list[Tool]:
     """
     if isinstance(sets, str):
         raise Invalid(f"The tool sets are a list of names, such as {[sets[:40]]!r}.")
-    selected = [name for name in SETS if name not in ON_REQUEST] if sets is None else list(sets)
+    selected = DEFAULT_SETS if sets is None else list(sets)
     for name in selected:
         if name not in SETS:
             raise Invalid(f"There is no tool set {name[:40]!r}; the sets are {', '.join(SETS)}.")
@@ -92,12 +92,12 @@ def call(
     arguments: Mapping[str, Any],
     *,
     session_id: str | None = None,
-    sets: Collection[str] = SETS,
+    sets: Collection[str] | None = None,
 ) -> Json:
     """Run a tool on an agent's memory (`api.AgentMemory`; None without an agent) and return its answer.
 
-    `session_id` is the conversation in which the tool is called. `sets` are those the model is offered: a hint names no
-    other tool.
+    `session_id` is the conversation in which the tool is called. `sets` are those the model is offered (None: that of
+    the tool): an answer names no other tool.
     """
     tool = TOOLS.get(name)
     if tool is None:
@@ -107,7 +107,8 @@ def call(
         if session_id and tool.session_argument:
             given = {tool.session_argument: session_id, **given}
         answer = tool.without_agent if memory is None else tool.call(memory, **given)
-        return {**answer, HINT: drop_sentences(answer[HINT], sets)} if HINT in answer else answer
+        offered = (tool.set,) if sets is None else sets
+        return answer | {each: drop_sentences(answer[each], offered) for each in ADVICE if each in answer}
     except SecretRejected as refusal:
         return {"ok": False, **render_secret_refusal(refusal)}
     except (Invalid, NotFound, TimedOut) as refusal:

@@ -11,8 +11,8 @@ from wellkept.model import Detail, Json
 if TYPE_CHECKING:
     from wellkept.api.agent import AgentMemory
 
-NOT_FOUND = "There is no stored text under this key. Copy the key exactly, or look for it with search_memory."
-NO_KEY = "Name the text by its memory_key, which follows [MemoryRef: in your context."
+NOT_FOUND = "There is no stored text under this key. Copy the key exactly. Or look for it with search_memory."
+NO_KEY = "Name the text by its key, which follows [MemoryRef: in your context."
 PAGE_CHARS = 4_000
 """Default length of one answer: about 1,000 tokens."""
 

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Invalid
 from wellkept.model import Json, Memory
 from wellkept.tools.bounds import bound_results, render_text
-from wellkept.tools.details import PAGE_CHARS, retrieve_memory
+from wellkept.tools.details import retrieve_memory
 from wellkept.tools.memories import memory_store
-from wellkept.tools.recall import DEFAULT_LIMIT, search_my_memories
+from wellkept.tools.recall import DEFAULT_LIMIT, NOTHING_KEPT, search_my_memories
 
 if TYPE_CHECKING:
     from wellkept.api.agent import AgentMemory
 
 LISTED = 20
 MAX_LISTED = 100
+SIMILAR = (
+    "It is stored, but the memories under similar say nearly the same. Remove with forget, by their ids, those that "
+    "are wrong, outdated or double."
+)
 WHICH = "It is not clear which are meant, so nothing was forgotten. Ask the user, then call forget with the id."
 NONE_MEANT = "Nothing that you remember is about this, so nothing was forgotten."
 HIDDEN = "They are hidden for 30 days, in which they can be restored, and then deleted."
-NO_PROFILE = "Nothing is known yet about whom you ask for. Recall may know what was said in passing."
+NO_PROFILE = "No facts are known about whom you ask for. Ask recall: it also knows what was said in passing."
 
 
 def remember(memory: AgentMemory, text: str, tags: Sequence[str] = ()) -> Json:
-    return memory_store(memory, text, tags)
+    answer = memory_store(memory, text, tags)
+    return {**answer, "hint": SIMILAR} if "similar" in answer else answer
 
 
 def recall(memory: AgentMemory, query: str, limit: int = DEFAULT_LIMIT) -> Json:
@@ -52,11 +57,13 @@ def profile(memory: AgentMemory, subject: str = "") -> Json:
 
 def list_memories(memory: AgentMemory, limit: int = LISTED) -> Json:
     found = memory.list(limit=max(1, min(limit, MAX_LISTED)))
-    return {"count": len(found), "memories": bound_results([{**_render(each), "kind": each.kind} for each in found])}
+    listed = bound_results([{**_render(each), "kind": each.kind.value} for each in found])
+    answer: Json = {"count": len(found), "memories": listed}
+    return answer if found else {**answer, "hint": NOTHING_KEPT}
 
 
-def read_detail(memory: AgentMemory, key: str, offset: int = 0, limit: int = PAGE_CHARS) -> Json:
-    return retrieve_memory(memory, memory_key=key, limit=limit, offset=offset)
+def read_detail(memory: AgentMemory, key: str, **part: Any) -> Json:
+    return retrieve_memory(memory, memory_key=key, **part)
 
 
 def _render(memory: Memory) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from wellkept.memory.rules_importance import is_small_talk
 from wellkept.model import NOTHING_FITS, Hit, Json, KindName
 from wellkept.recall.rules_purposes import is_unverified
 from wellkept.tools.bounds import bound_results, render_text
@@ -12,9 +13,15 @@ from wellkept.tools.bounds import bound_results, render_text
 if TYPE_CHECKING:
     from wellkept.api.agent import AgentMemory
 
-NOTHING_FOUND = (
-    "Nothing fits closely enough, which does not mean that nothing is known. Ask in other words or with fewer "
-    "restrictions; without min_relevance you get what comes nearest."
+NOTHING_PASSES = (
+    "Nothing passes these restrictions, which does not mean that nothing is known. Ask with fewer of them; without any "
+    "you get what comes nearest."
+)
+NO_QUESTION = "This is small talk, for which nothing is looked up. Ask what you want to know, in a sentence."
+NOTHING_KEPT = "Nothing has been kept yet, so there is nothing to find. Go on without it."
+WEAK = (
+    f"{NOTHING_FITS} Use one only if it answers the question; if none does, ask in other words, or say that you do not "
+    "know."
 )
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
@@ -43,11 +50,12 @@ def search_my_memories(
     )
     answer: Json = {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
     if hits and all(hit.weak for hit in hits):
-        answer = {"note": NOTHING_FITS, **answer}
+        answer = {"note": WEAK, **answer}
     if hits.heading:
         answer = {"heading": hits.heading, **answer}
     if not hits:
-        answer["hint"] = NOTHING_FOUND
+        is_narrow = any((purpose, min_relevance, kind, tag, session_id, where))
+        answer["hint"] = NOTHING_PASSES if is_narrow else NO_QUESTION if is_small_talk(query) else NOTHING_KEPT
     if hits.unanswered:
         answer["missing"] = [{"source": each.source, "reason": each.reason} for each in hits.unanswered]
     return answer
@@ -77,7 +85,7 @@ def search_knowledge(
     limit = max(1, min(limit, MAX_LIMIT))
     hits = memory.search_knowledge(query, categories=categories, limit=limit, min_relevance=min_relevance, where=where)
     answer: Json = {"count": len(hits), "results": bound_results([_render_passage(hit) for hit in hits])}
-    return {"note": NOTHING_FITS, **answer} if hits and all(hit.weak for hit in hits) else answer
+    return {"note": WEAK, **answer} if hits and all(hit.weak for hit in hits) else answer
 
 
 def _render_passage(hit: Hit) -> Json:

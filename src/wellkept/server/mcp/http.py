@@ -1,7 +1,7 @@
 """MCP over HTTP: `POST /mcp`, behind the same middlewares as every other route.
 
 No session is kept: each request is self-contained, so any server of a group may answer it. The key determines the
-tenant and the scope; the address names the agent and the sets of tools, `/mcp?agent=atlas&sets=notes,recall`.
+tenant and the scope; the address names the agent and the sets of tools, `/mcp?agent=atlas&sets=memory,journal`.
 """
 
 from __future__ import annotations

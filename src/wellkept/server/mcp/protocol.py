@@ -64,13 +64,13 @@ BROKEN = "Something went wrong here; the server's log has it."
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 log = logging.getLogger("wellkept.server")
-PROMPT_SET = "recall"
+PROMPT_SETS = frozenset({"memory", "recall"})
 QUESTION = "question"
 NOTHING_RECALLED = "Nothing is remembered about this."
 
 
 def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Server[Any]:
-    """Return a server with the tools of these sets on one agent's memory; None: the sets that need no request.
+    """Return a server with the tools of these sets on one agent's memory; None: the set `memory`.
 
     Raises: Invalid.
     """
@@ -196,10 +196,12 @@ async def _hide_errors(context: Context, call_next: CallNext) -> HandlerResult:
 
 
 def _list_prompts(client: ClientContext) -> ListPromptsResult:
-    """List one prompt for each purpose; they recall, so they belong to the set `recall`."""
-    return ListPromptsResult(
-        prompts=[_describe_prompt(each) for each in PURPOSES.values()] if PROMPT_SET in client.sets else []
-    )
+    """List one prompt for each purpose; they recall, so they belong to the sets that do."""
+    return ListPromptsResult(prompts=[_describe_prompt(each) for each in _find_purposes(client).values()])
+
+
+def _find_purposes(client: ClientContext) -> Mapping[str, Purpose]:
+    return {} if PROMPT_SETS.isdisjoint(client.sets) else PURPOSES
 
 
 def _get_prompt(client: ClientContext, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
@@ -207,7 +209,7 @@ def _get_prompt(client: ClientContext, name: str, arguments: Mapping[str, str]) 
 
     Raises: Invalid; StoreError when nothing could answer.
     """
-    known = PURPOSES if PROMPT_SET in client.sets else {}
+    known = _find_purposes(client)
     if name not in known:
         raise Invalid(f"Unknown prompt: {name[:60]!r}; the prompts are {', '.join(known) or 'none'}.")
     unknown = arguments.keys() - {QUESTION}

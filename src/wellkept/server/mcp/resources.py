@@ -1,12 +1,12 @@
 """Resources: texts that a host may add to a prompt, and completions for their addresses.
 
-The set `journal` offers the private memory of an agent and `details` its stored texts; skills are always offered. The
-addresses of other agents are answered like missing ones.
+The set `memory` offers the profile, `journal` the private memory of an agent, `memory` and `details` its stored texts;
+skills are always offered. The addresses of other agents are answered like missing ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -34,7 +34,7 @@ from wellkept.server.paging import decode_place
 from wellkept.tools.bounds import MAX_CHARS
 
 SCHEME = "wellkept"
-PRIVATE_MEMORY, DETAILS, SKILLS = "private-memory", "details", "skills"
+PROFILE, PRIVATE_MEMORY, DETAILS, SKILLS = "profile", "private-memory", "details", "skills"
 PLAIN, MARKDOWN = "text/plain", "text/markdown"
 PAGE = 50
 MISSING = "There is no such resource here; list the resources to see what there is."
@@ -43,6 +43,13 @@ WORDS = ("lines", "grep", "json_path")
 TEMPLATES: Mapping[str, ResourceTemplate] = {
     each.name: each
     for each in (
+        ResourceTemplate(
+            name=PROFILE,
+            title="Profile",
+            uri_template=f"{SCHEME}://agent/{{agent}}/{PROFILE}{{?subject}}",
+            description="What is true now of the user and of whoever the user spoke about, or only of a subject.",
+            mime_type=MARKDOWN,
+        ),
         ResourceTemplate(
             name=PRIVATE_MEMORY,
             title="Private memory",
@@ -69,8 +76,12 @@ TEMPLATES: Mapping[str, ResourceTemplate] = {
         ),
     )
 }
-SETS: Mapping[str, str] = {PRIVATE_MEMORY: "journal", DETAILS: "details"}
-"""The set that offers a kind of resource; kinds without one are always offered."""
+SETS: Mapping[str, Collection[str]] = {
+    PROFILE: ("memory",),
+    PRIVATE_MEMORY: ("journal",),
+    DETAILS: ("memory", "details"),
+}
+"""The sets that offer a kind of resource; kinds without one are always offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +95,7 @@ class ResourceAddress:
 
 
 def list_resources(client: ClientContext, cursor: str | None) -> ListResourcesResult:
-    """List all resources: the private memory and the skills, then stored texts, newest first. Raises: Invalid."""
+    """List all resources: profile, private memory and skills, then stored texts, newest first. Raises: Invalid."""
     found = [] if cursor else [*_permanent(client)]
     if not is_offered(client, DETAILS):
         return ListResourcesResult(resources=found)
@@ -111,6 +122,9 @@ def read(client: ClientContext, uri: str) -> ReadResourceResult:
     address = _parse_address(uri)
     if address is None or address.agent != client.memory.owner.agent or not is_offered(client, address.kind):
         raise NotFound(MISSING)
+    if address.kind == PROFILE:
+        text = client.memory.profile(subject=address.part.get("subject") or None).text
+        return _text(uri, wrap_block(text, PROFILE) if text else "", MARKDOWN)
     if address.kind == PRIVATE_MEMORY:
         block = client.memory.private_memory()
         return _text(uri, "" if block is None else wrap_block(block, "private_memory"), MARKDOWN)
@@ -126,7 +140,7 @@ def read(client: ClientContext, uri: str) -> ReadResourceResult:
 
 def is_offered(client: ClientContext, kind: str) -> bool:
     """Return True if the sets offer resources of this kind."""
-    return kind not in SETS or SETS[kind] in client.sets
+    return kind not in SETS or any(each in client.sets for each in SETS[kind])
 
 
 def _page(uri: str, address: ResourceAddress, page: DetailPage) -> ReadResourceResult:
@@ -144,12 +158,12 @@ def _text(uri: str, text: str, mime_type: str) -> ReadResourceResult:
 
 def _permanent(client: ClientContext) -> Iterator[Resource]:
     agent = client.memory.owner.agent
-    if is_offered(client, PRIVATE_MEMORY):
-        described = TEMPLATES[PRIVATE_MEMORY]
+    for kind in (each for each in (PROFILE, PRIVATE_MEMORY) if is_offered(client, each)):
+        described = TEMPLATES[kind]
         yield Resource(
-            name=PRIVATE_MEMORY,
+            name=kind,
             title=described.title,
-            uri=_uri(agent, PRIVATE_MEMORY),
+            uri=_uri(agent, kind),
             description=described.description,
             mime_type=MARKDOWN,
             annotations=Annotations(audience=["assistant"], priority=1.0),
@@ -197,7 +211,7 @@ def _parse_address(uri: str) -> ResourceAddress | None:
     if parts.scheme != SCHEME or parts.netloc != "agent" or parts.fragment or len(path) < 2:
         return None
     agent, kind, *rest = path
-    if kind not in TEMPLATES or len(rest) != (kind != PRIVATE_MEMORY):
+    if kind not in TEMPLATES or len(rest) != (kind not in (PROFILE, PRIVATE_MEMORY)):
         return None
     return ResourceAddress(kind=kind, agent=agent, name="".join(rest), part=part)
 
