@@ -93,7 +93,7 @@ def searched(store: SqlStore, query: str, vector: Vector) -> dict[int, object]:
     """What recall does: everything weighed, the best ten and the records behind them."""
     owner, asked = Owner("acme", "atlas"), ParsedQuery.read(query, NOW)
     evidence = store.weigh_memories(owner, asked.lookups, vector, kinds=tuple(Kind), now=NOW)
-    found = matching.find_best(evidence, asked, words_share=0.67, limit=2 * LIMIT)
+    found = matching.find_best(evidence, asked, limit=2 * LIMIT)
     return dict(store.find_memories(owner, list(found)))
 
 

@@ -18,7 +18,7 @@ from wellkept import Settings, Wellkept
 from wellkept.api.agent import AgentMemory
 from wellkept.testing.fake_model import ModelServer, says
 
-PAIRS = Path(__file__).parent / "data" / "paraphrases" / "dev.jsonl"
+PAIRS = Path(__file__).parent / "data" / "paraphrases" / "held_out.jsonl"
 OTHER_LANGUAGES = {"german", "french", "spanish"}
 FACT, QUESTION = "tabs over spaces", "What indentation style should I use?"
 OTHERS = (
@@ -85,8 +85,8 @@ def test_facts_are_found_by_questions_in_other_words() -> None:
         ids = [each.id for each in agent.remember_many([each["fact"] for each in pairs])]
         found = [id in [hit.id for hit in agent.recall(each["question"])] for id, each in zip(ids, pairs, strict=True)]
 
-    # 69 of 90; BM25 finds 9, plain cosine 69.
-    assert sum(found) >= 67
+    # 75 of 90, of which plain cosine finds 69.
+    assert sum(found) >= 73
 
 
 class EmbedderToLoad:

@@ -62,7 +62,7 @@ def test_without_any_source_everything_has_its_default() -> None:
     assert (settings.busy_timeout, settings.pool_size, settings.index_cache_mb) == (10.0, 10, 256)
     weights = (settings.weight_similarity, settings.weight_recency, settings.weight_importance, settings.weight_source)
     assert weights == (0.5, 0.2, 0.2, 0.1)
-    assert (settings.similarity_words, settings.host, settings.port) == (0.67, "127.0.0.1", 8077)
+    assert (settings.host, settings.port) == ("127.0.0.1", 8077)
     assert settings.tool_sets == ("memory",)
 
 
@@ -433,7 +433,6 @@ def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         ("weight_recency", -0.01, "a number from 0 to 1"),
         ("weight_importance", "2", "a number from 0 to 1"),
         ("weight_source", float("nan"), "a number from 0 to 1"),
-        ("similarity_words", 50, "a number from 0 to 1"),
         ("is_quiet", "maybe", "true or false"),
         ("is_quiet", 1, "true or false"),
         ("workspace", 5, "a path"),

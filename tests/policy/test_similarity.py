@@ -18,7 +18,6 @@ from wellkept.recall.rules_question import ParsedQuery
 from wellkept.recall.rules_similarity import SPEAKERS, Evidence, Frame, NeighbourWeights
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SHARE = 0.6
 
 
 def evidence(
@@ -50,18 +49,18 @@ def evidence(
 
 def similarities(found: Evidence, asked: ParsedQuery) -> Any:
     """The similarity of every record, 0 for those that do not match at all."""
-    best = find_best(found, asked, words_share=SHARE, limit=len(found.seqs))
+    best = find_best(found, asked, limit=len(found.seqs))
     return np.array([best.get(int(seq), 0.0) for seq in found.seqs])
 
 
-def strengths(found: Evidence, asked: ParsedQuery, *, words_share: float) -> Any:
+def strengths(found: Evidence, asked: ParsedQuery) -> Any:
     """The score that each record is ranked by, as a turn if any is one."""
     family = load_weights().turns if found.turns.any() else load_weights().facts
-    return score_records(found, compute_features(found, asked), family, words_share=words_share)
+    return score_records(found, compute_features(found, asked), family)
 
 
 def order(found: tuple[Evidence, ParsedQuery]) -> list[int]:
-    return list(find_best(*found, words_share=SHARE, limit=10))
+    return list(find_best(*found, limit=10))
 
 
 def test_what_shares_words_comes_before_what_does_not() -> None:
@@ -78,17 +77,17 @@ def test_irregular_forms_are_one_word() -> None:
     assert order(evidence("Where did I buy it?", "a pear", "bought at the market", "a door")) == [2]
     plain = evidence("buy", "buy buy", "a pear")
     mixed = evidence("bought and buy", "bought, buy", "a pear")
-    assert strengths(*plain, words_share=SHARE).tolist() == strengths(*mixed, words_share=SHARE).tolist()
+    assert strengths(*plain).tolist() == strengths(*mixed).tolist()
 
 
 def test_what_has_no_vector_yet_is_judged_by_its_words() -> None:
     nan = float("nan")
     found, asked = evidence("puppy food", "puppy food", "puppy food", "a truck", cosines=[nan, 0.9, nan])
 
-    fit = strengths(found, asked, words_share=SHARE)
+    fit = strengths(found, asked)
 
     assert fit[0] > fit[2]
-    assert 3 not in find_best(found, asked, words_share=SHARE, limit=5)
+    assert 3 not in find_best(found, asked, limit=5)
 
 
 def test_an_answer_is_found_by_the_words_of_its_question() -> None:
@@ -111,7 +110,7 @@ def test_a_conversation_about_it_lends_weight(as_turns: bool) -> None:
     texts = ("apples", "pears", "plums", "figs", "the tax", "the car", "the tax", "a tree", "a lake", "a cat")
     talk = np.array([1] * 5 + [2] * 5)
 
-    fit = strengths(*evidence("apples and tax", *texts, conversations=talk, as_turns=as_turns), words_share=SHARE)
+    fit = strengths(*evidence("apples and tax", *texts, conversations=talk, as_turns=as_turns))
     assert fit[4] > fit[6]
     assert (fit[1] > fit[7]) == as_turns  # of a fact that holds no word, its company says nothing
 
@@ -129,7 +128,7 @@ def test_who_is_asked_for_comes_first(query: str, first: int) -> None:
 def test_what_is_no_turn_is_never_somebody_elses() -> None:
     plain, asked = evidence("Which lamp did you recommend?", "the lamp", "the tree")
 
-    assert strengths(plain, asked, words_share=1)[0] == strengths(plain, replace(asked, speaker=None), words_share=1)[0]
+    assert strengths(plain, asked)[0] == strengths(plain, replace(asked, speaker=None))[0]
 
 
 def test_the_time_that_is_asked_for_comes_first() -> None:
@@ -180,7 +179,7 @@ def test_what_matches_in_no_way_is_found_only_if_nothing_matches() -> None:
 
 
 def test_nothing_is_like_nothing() -> None:
-    assert find_best(Evidence.empty(), ParsedQuery.read("anything", NOW), words_share=SHARE, limit=5) == {}
+    assert find_best(Evidence.empty(), ParsedQuery.read("anything", NOW), limit=5) == {}
 
 
 def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, ParsedQuery]:
@@ -214,7 +213,7 @@ def test_the_best_are_those_that_comparing_all_would_find(seed: int) -> None:
     order = np.lexsort((-found.seqs, -likeness))
 
     for limit in (1, 7, 60, 500):
-        assert find_best(found, asked, words_share=SHARE, limit=limit) == {
+        assert find_best(found, asked, limit=limit) == {
             int(found.seqs[each]): float(likeness[each]) for each in order[:limit] if likeness[each] > 0
         }
 
@@ -224,9 +223,7 @@ def test_what_an_index_keeps_from_question_to_question_changes_nothing(seed: int
     found, asked = random_evidence(seed)
     kept = replace(found, frame=Frame.of(found.conversations, found.lengths))
 
-    assert np.array_equal(
-        strengths(kept, asked, words_share=SHARE), strengths(found, asked, words_share=SHARE), equal_nan=True
-    )
+    assert np.array_equal(strengths(kept, asked), strengths(found, asked), equal_nan=True)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -249,7 +246,7 @@ def test_what_few_rows_lend_is_what_they_lend_among_all(seed: int) -> None:
 def test_a_word_that_only_asks_does_not_outweigh_one_that_names_something() -> None:
     found = evidence("which order of concerts do you suggest?", "the order you suggest", "concerts", "a", "b", "c")
 
-    fit, in_full = (strengths(*each, words_share=1.0) for each in (found, naming(found)))
+    fit, in_full = (strengths(*each) for each in (found, naming(found)))
     assert fit[1] > fit[0] / 2  # one word that names something against two that ask
     assert fit[0] < in_full[0]
 
@@ -292,5 +289,5 @@ def test_a_named_day_or_month_excludes_others() -> None:
     month = evidence("the concert in January", "a concert", "a concert", since=long_ago)
 
     for found in (day, month):
-        earlier, later = strengths(*found, words_share=SHARE)
+        earlier, later = strengths(*found)
         assert earlier < later

@@ -1,4 +1,4 @@
-"""Fit the weights of recall on labelled memories and write them to `weights.json`. Needs scipy."""
+"""Fit the map of questions to answers and the weights of recall on labelled memories. Needs scipy."""
 
 from __future__ import annotations
 
@@ -8,17 +8,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
+from answer_map import fit_maps, write_map
 from numpy.typing import NDArray
-from records import ANSWERABLE, Asked, read_all, read_relevance, read_vectors, write_vectors
+from records import (
+    ANSWERABLE,
+    FOLDS,
+    MEANING,
+    WORDS,
+    Asked,
+    answer_maps,
+    fold_of,
+    read_all,
+    read_families,
+    read_relevance,
+    read_vectors,
+    write_vectors,
+)
 from relevance import HITS, Rated, fit_history, fit_relevance, rank, rate_questions, write_weights
 from scipy.optimize import minimize
 
 from wellkept.model import WEAK
 from wellkept.recall import rules_calibration as calibration
-from wellkept.recall.rules_calibration import MEANING, WORDS, Relevance
+from wellkept.recall.rules_calibration import Relevance
 from wellkept.recall.rules_matching import NO_MATCH
 
 OUTPUT = Path(calibration.__file__).with_name(calibration.WEIGHTS_FILE)
@@ -43,8 +56,6 @@ FAMILY_SHARE = {
     "facts": 4,
 }
 """Weight of families that count less than the others in the ranking; in a small store everything is near the top."""
-
-FOLDS = 4
 
 Floats = NDArray[np.float64]
 Ranking = Mapping[str, tuple[float, float]]
@@ -182,11 +193,6 @@ def report(label: str, results: Sequence[tuple[Asked, Floats]]) -> None:
             )
 
 
-def fold_of(asked: Asked) -> int:
-    """Return the fold of a conversation; all its questions are in the same."""
-    return crc32(asked.conversation.encode()) % FOLDS
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", type=Path, action="append", required=True, metavar="FILE")
@@ -199,13 +205,16 @@ def main() -> None:
     parser.add_argument("--validate", action="store_true", help="also fit on other conversations than are measured")
     options = parser.parse_args()
     read_vectors(VECTORS)
-    asked = [*read_all(options.family, options.pairs, options.relevance)]
+    conversations = [*read_families(options.family)]
+    answer_maps.update(fit_maps(conversations, options.pairs))
+    asked = [*read_all(conversations, options.pairs, options.relevance)]
     asked += read_relevance(options.relevance, split="dev")
     unseen = [*read_relevance(options.relevance, split="test")]
     VECTORS.parent.mkdir(exist_ok=True)
     write_vectors(VECTORS)
     fitted = [fit_family(asked, is_turn=each) for each in (False, True)]
     if options.write:
+        write_map(answer_maps[None])
         by_words = rate_questions(asked, fitted[1].ranking, is_turn=True, by_words=True)
         facts, turns = (each.list_weights() for each in fitted)
         write_weights(OUTPUT, {"facts": facts, "turns": turns, "history": fit_history(by_words)})

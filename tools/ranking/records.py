@@ -13,13 +13,14 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wellkept.language.text import index_terms, terms
 from wellkept.memory.rules_importance import is_small_talk
-from wellkept.providers.minilm import MiniLMEmbedder
+from wellkept.providers.minilm import MiniLMEmbedder, move_to_answer
 from wellkept.recall.rules_features import compute_features, shortness
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.recall.rules_similarity import Evidence
@@ -47,13 +48,36 @@ FEW, MANY = 20, 200
 SMALLEST, LARGEST = 3, 80
 """Sizes of the small stores that are cut out of conversations."""
 
-Talk = tuple[str, Sequence[dict[str, Any]], Sequence[tuple[str, Sequence[object]]]]
-"""Name of a conversation, its turns, and its questions with the turns that answer them."""
-
 SMALL_TALK = Path(__file__).with_name("small_talk.txt")
+
+FOLDS = 4
+
+WORDS = frozenset({"own", "near", "around", "around_held", "cover", "near_cover"})
+MEANING = frozenset({"cosine", "meaning", "near_meaning", "talk_meaning"})
+"""Features of words and of meaning, which never count against a memory."""
 
 EMBEDDER = MiniLMEmbedder()
 REGISTERED = RegisteredEmbedder(1, EMBEDDER.name, EMBEDDER.dimensions)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of a conversation, and the memories that answer it."""
+
+    query: str
+    turns: Sequence[str]
+    kind: str
+    now: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Memories as they are stored, and the questions about them that have an answer."""
+
+    family: str
+    id: str
+    memories: Sequence[dict[str, Any]]
+    questions: Sequence[Question]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +107,13 @@ class Store:
     words: Sequence[Sequence[str]]  # of each memory
     holds: frozenset[str]  # names of the conversations and files that its memories are from
 
-    def ask(self, query: str, *, kind: str, now: datetime | None = None, turns: Sequence[object] = ()) -> Asked:
+    def ask(
+        self, query: str, *, kind: str, now: datetime | None = None, turns: Sequence[object] = (), of: str = ""
+    ) -> Asked:
+        """Ask a question with the map that was fitted without its conversation; `of` names it, if it is another one."""
         now = max(now or self.end, self.end)
         question = ParsedQuery.read(query, now)
-        vector = embed([query])[0] - EMBEDDER.typical_question
+        vector = move_to_answer(embed([query])[0], answer_maps[fold_of(of or self.name)])
         evidence = self.index.evidence(question.lookups, vector, RowFilter((), now.timestamp()))
         return Asked(
             family=self.family,
@@ -99,6 +126,15 @@ class Store:
             short=shortness(evidence),
             relevant=np.isin(evidence.seqs - 1, [self.ids[str(turn)] for turn in turns if str(turn) in self.ids]),
         )
+
+
+answer_maps: dict[int | None, NDArray[np.floating]] = {}
+"""Maps of questions, by the fold of conversations that was left out; None: of all. See `answer_map`."""
+
+
+def fold_of(conversation: str) -> int:
+    """Return the fold of a conversation; all its questions are in the same."""
+    return crc32(conversation.encode()) % FOLDS
 
 
 _vectors: dict[str, NDArray[np.floating]] = {}
@@ -148,38 +184,45 @@ def build_store(family: str, name: str, memories: Sequence[dict[str, Any]], othe
     )
 
 
-def read_all(families: Sequence[Path], pairs: Sequence[Path], relevance: Sequence[Path]) -> Iterator[Asked]:
+def read_families(paths: Sequence[Path]) -> Iterator[Conversation]:
+    """Read the conversations of all families, with the questions that have an answer."""
+    for path in paths:
+        family = "facts" if "facts" in path.name else path.name.partition("_")[0]
+        for read in read_conversations(path):
+            memories = [*map(_name_speakers(read), read["memories"])]
+            if family == "facts":
+                memories = [{**each, "role": "user"} for each in read["memories"]]
+            memories = [each for each in memories if each["text"].strip()]
+            ids = {str(each["id"]) for each in memories}
+            questions = [
+                Question(
+                    query=each["query"],
+                    turns=[str(turn) for turn in each["turns"] if str(turn) in ids],
+                    kind=ANSWERABLE if each.get("headline", True) else "broad",
+                    now=_parse_time(each["now"]) if each.get("now") else None,
+                )
+                for each in read["questions"]
+            ]
+            yield Conversation(family, read["id"], memories, [each for each in questions if each.turns])
+
+
+def read_all(
+    conversations: Sequence[Conversation], pairs: Sequence[Path], relevance: Sequence[Path]
+) -> Iterator[Asked]:
     """Ask every question where it belongs and in a small store, then ask the stores what they cannot know."""
     stores, asked = list[Store](), list[tuple[str, str, str]]()
     choose = random.Random(1)
-    facts = list[tuple[str, str]]()
-    talks = list[Talk]()
-    for path in families:
-        family = "facts" if "facts" in path.name else path.name.partition("_")[0]
-        for conversation in read_conversations(path):
-            memories = [*map(_name_speakers(conversation), conversation["memories"])]
-            if family == "facts":
-                memories = [{**each, "role": "user"} for each in conversation["memories"]]
-                facts += [(conversation["id"], each["text"]) for each in memories]
-            own = build_store(family, conversation["id"], memories)
-            stores.append(own)
-            answered = list[tuple[str, Sequence[object]]]()
-            for question in conversation["questions"]:
-                query, expected = question["query"], [turn for turn in question["turns"] if str(turn) in own.ids]
-                if not expected:
-                    continue
-                now = _parse_time(question["now"]) if question.get("now") else own.end
-                kind = ANSWERABLE if question.get("headline", True) else "broad"
-                asked.append((family, own.name, query))
-                answered.append((query, expected))
-                yield own.ask(query, kind=kind, now=now, turns=expected)
-                if kind == ANSWERABLE:
-                    stores.append(build_store("small", own.name, _cut(memories, expected, choose)))
-                    yield stores[-1].ask(query, kind=kind, now=now, turns=expected)
-            if family in BESIDE:
-                talks.append((conversation["id"], memories, answered))
+    for each in conversations:
+        own = build_store(each.family, each.id, each.memories)
+        stores.append(own)
+        for question in each.questions:
+            asked.append((each.family, own.name, question.query))
+            yield own.ask(question.query, kind=question.kind, now=question.now, turns=question.turns)
+            if question.kind == ANSWERABLE:
+                stores.append(build_store("small", own.name, _cut(each.memories, question.turns, choose)))
+                yield stores[-1].ask(question.query, kind=ANSWERABLE, now=question.now, turns=question.turns)
     for path in pairs:
-        yield from _ask_pairs(path, facts, talks, stores, asked)
+        yield from _ask_pairs(path, conversations, stores, asked)
     yield from read_keywords(stores, KEYWORDS)
     for path in relevance:
         store, questions = _read_relevance(path)
@@ -188,18 +231,26 @@ def read_all(families: Sequence[Path], pairs: Sequence[Path], relevance: Sequenc
     yield from ask_foreign(stores, asked)
 
 
+def read_pairs(path: Path) -> list[dict[str, str]]:
+    """Read facts, each with a question in other words."""
+    text = path.read_text("utf-8")
+    read: list[dict[str, str]] = (
+        json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.split("\n") if line]
+    )
+    return read
+
+
 def _ask_pairs(
     path: Path,
-    facts: Sequence[tuple[str, str]],
-    talks: Sequence[Talk],
+    conversations: Sequence[Conversation],
     stores: list[Store],
     asked: list[tuple[str, str, str]],
 ) -> Iterator[Asked]:
     """Ask for facts in other words: among few of them, among all, among many others, and beside logged turns."""
-    choose, name = random.Random(4), path.stem
-    text = path.read_text("utf-8")
-    pairs = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.split("\n") if line]
+    choose, name, pairs = random.Random(4), path.stem, read_pairs(path)
     choose.shuffle(pairs)
+    facts = [(of.id, each["text"]) for of in conversations if of.family == "facts" for each in of.memories]
+    talks = [each for each in conversations if each.family in BESIDE]
     parts: list[tuple[str, Sequence[dict[str, str]], Sequence[tuple[str, str]], int]] = [
         ("pairs 20", pairs[start : start + FEW], (), -1) for start in range(0, len(pairs) - FEW + 1, FEW)
     ]
@@ -222,12 +273,11 @@ def _ask_pairs(
         ]
         if talk >= 0:
             # As many turns as facts, and questions for both.
-            of_talk, turns, answered = talks[talk]
-            holds.add(of_talk)
-            kept = turns[: max(len(memories), MANY // 2)]
+            holds.add(talks[talk].id)
+            kept = talks[talk].memories[: max(len(memories), MANY // 2)]
             held = {str(each["id"]) for each in kept}
             memories += kept
-            more = [(query, of) for query, of in answered if held.issuperset(map(str, of))]
+            more = [(each.query, each.turns) for each in talks[talk].questions if held.issuperset(each.turns)]
             questions = [*questions, *more[: len(questions)]]
         stores.append(build_store(family, name, sorted(memories, key=lambda each: _parse_time(each["ts"])), holds))
         for query, expected in questions:
@@ -245,7 +295,8 @@ def ask_foreign(stores: Sequence[Store], asked: Sequence[tuple[str, str, str]]) 
         for place in range(FOREIGN.get(store.family, FOREIGN["small"])):
             pool = [each for each in pools[families[(number + place) % len(families)]] if each[1] not in store.holds]
             if pool:
-                yield store.ask(choose.choice(pool)[2], kind="foreign")
+                _, of, query = choose.choice(pool)
+                yield store.ask(query, kind="foreign", of=of)
             if place % 3 == 0:
                 yield store.ask(choose.choice(general), kind="general")
 

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from records import Asked
+from records import MEANING, Asked
 from scipy.optimize import minimize
 
 from wellkept.recall import rules_matching as matching
-from wellkept.recall.rules_calibration import MEANING, BestMatch, Relevance, describe_words
+from wellkept.recall.rules_calibration import BestMatch, FamilyWeights, Relevance, describe_words
 from wellkept.recall.rules_matching import NO_MATCH
 from wellkept.recall.rules_similarity import Evidence
 
 HITS = 10
+NO_RELEVANCE = Relevance({}, {})
 RIDGE = 3e-4
 LEAST_WEIGHT = 0.02
 """Share of the largest effect on the chance below which a property is left out."""
@@ -98,9 +99,8 @@ def rank(
     evidence: Evidence | None = None,
 ) -> NDArray[np.float32]:
     features = asked.features if features is None else features
-    pairs = {name: ranking.get(name, (0.0, 0.0)) for name in features}
-    weights = {name: long * (1 - asked.short) + short * asked.short for name, (long, short) in pairs.items()}
-    return matching.weigh_features(asked.evidence if evidence is None else evidence, features, weights)
+    weights = FamilyWeights(ranking, NO_RELEVANCE, NO_RELEVANCE)
+    return matching.score_records(asked.evidence if evidence is None else evidence, features, weights)
 
 
 def fit_relevance(rated: Sequence[Rated]) -> Relevance:

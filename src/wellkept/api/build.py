@@ -158,7 +158,7 @@ class Services:
         self.recall = Recall(
             store,
             (
-                MemorySource(store, self.judge, words_share=settings.similarity_words),
+                MemorySource(store, self.judge),
                 AuditSource(store),
                 StepSource(store),
                 KnowledgeSource(PassageSearch(store)),

@@ -102,11 +102,11 @@ class Inject:
             return []
         query = ParsedQuery.read(message, now)
         # The question first: the embedder may have to be loaded, which is not to use up the time for the others.
-        vector = self._embedding.set_apart(self._embedding.of_query(message))
+        vector = self._embedding.move_to_answer(self._embedding.of_query(message))
         self._embedding.prepare(owner)
         evidence = self._store.weigh_memories(owner, query.lookups, vector, kinds=[Kind.NOTE], now=now)
         limit = self._settings.max_inject_count
-        return [*map(memory_id, find_best(evidence, query, words_share=self._settings.similarity_words, limit=limit))]
+        return [*map(memory_id, find_best(evidence, query, limit=limit))]
 
 
 PAGE = 100

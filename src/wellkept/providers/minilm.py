@@ -1,7 +1,7 @@
 """Built-in embedder: all-MiniLM-L6-v2, a sentence encoder, in 23 MB inside the package. Downloads nothing.
 
-`tools/embedder` makes the graph, `tools/ranking` the vector of a typical question. onnxruntime runs the graph on the
-caller's thread: it starts no threads, and `run` may be called by several at once.
+`tools/embedder` makes the graph, `tools/ranking` fits the map of questions to answers. onnxruntime runs the graph on
+the caller's thread: it starts no threads, and `run` may be called by several at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wellkept.providers.word_pieces import WordPieces
 from wellkept.settings import load_onnxruntime
 
 GRAPH_FILE, VOCABULARY_FILE = "minilm.onnx", "minilm_vocabulary.txt"
-TYPICAL_QUESTION_FILE = "minilm_typical_question.f16"
+ANSWER_MAP_FILE = "minilm_answer_map.f16"
 GRAPH_SHA256 = "1b7f66300eac7299f947b18e23b5de4a95e7d640c40f3f1d8ac93d48ef30d300"
 NAME = f"minilm-l6-v2-int8-{GRAPH_SHA256[:8]}"
 """Name of the vectors, which another graph would not make."""
@@ -53,20 +53,28 @@ class MiniLMEmbedder:
     replaces = (f"{FORMER_NAME}-static-256-v1", f"{FORMER_NAME}-static-256-v2")  # built-in embedders before this one
     is_builtin = True  # it only computes, so recall runs it on the caller's thread
 
-    @property
-    def typical_question(self) -> Floats:
-        """Average vector of many questions."""
-        return _read_typical_question()
-
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return one unit vector, as a row, for each text. Raises: ModelError."""
         return _load().embed(texts)
 
+    def move_to_answer(self, vector: Floats) -> Floats:
+        """Return a question's vector moved to where those of its answers are, to compare memories with.
+
+        It is shorter than 1 if the question is hardly more than a typical one: that is near to nothing.
+        """
+        return move_to_answer(vector, _read_answer_map())
+
 
 @cache
-def _read_typical_question() -> Floats:
-    stored = (resources.files(__package__) / TYPICAL_QUESTION_FILE).read_bytes()
-    return np.frombuffer(stored, "<f2").astype(np.float32)
+def _read_answer_map() -> Floats:
+    stored = (resources.files(__package__) / ANSWER_MAP_FILE).read_bytes()
+    return np.frombuffer(stored, "<f2").astype(np.float32).reshape(DIMENSIONS + 1, DIMENSIONS)
+
+
+def move_to_answer(vector: Floats, answer_map: Floats) -> Floats:
+    """Apply a linear map, whose last row is added."""
+    moved: Floats = vector @ answer_map[:-1] + answer_map[-1]
+    return moved
 
 
 @dataclass(frozen=True, slots=True)

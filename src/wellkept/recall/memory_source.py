@@ -38,10 +38,9 @@ class MemorySource:
 
     name = Source.MEMORY
 
-    def __init__(self, store: SqlStore, judge: Judge, *, words_share: float) -> None:
+    def __init__(self, store: SqlStore, judge: Judge) -> None:
         self._store = store
         self._judge = judge
-        self._words_share = words_share
 
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         query = ParsedQuery.read(question.text, question.now)
@@ -49,7 +48,7 @@ class MemorySource:
         evidence = self._store.weigh_memories(
             question.owner,
             query.lookups,
-            question.apart,
+            question.answer_vector,
             kinds=question.kinds,
             # Before this time nothing had ended, so what ended since is found as well.
             now=LONG_AGO if with_ended else question.now,
@@ -61,7 +60,7 @@ class MemorySource:
         words, nominated = self._nominate(evidence, query, question)
         limit = max(CANDIDATES, question.limit) * depth
         while True:
-            similarities = find_best(evidence, query, words_share=self._words_share, limit=limit)
+            similarities = find_best(evidence, query, limit=limit)
             candidates = self._make_candidates(question, similarities, words, nominated, with_ended=with_ended)
             if len(similarities) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
                 break

@@ -54,7 +54,7 @@ class Question:
     limit: int = 5  # number of hits to return, from all sources together
     agents: Collection[str] = ()  # only events and steps of these agents; empty: of all agents
     vector: Vector | None = None  # compared with passages; None: search by words alone
-    apart: Vector | None = None  # compared with memories: the vector without what all questions have in common
+    answer_vector: Vector | None = None  # compared with memories; see `MiniLMEmbedder.move_to_answer`
     where: Condition | None = None  # only memories that meet it
     with_bookkeeping: bool = True  # include events that wellkept itself records, such as "A note was stored."
 

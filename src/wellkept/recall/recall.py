@@ -143,7 +143,7 @@ class Recall:
             limit=request.limit,
             agents=current_caller().agents,
             vector=vector,
-            apart=self._embedding.set_apart(vector),
+            answer_vector=self._embedding.move_to_answer(vector),
             where=request.where,
             # Purposes choose among the events themselves.
             with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),

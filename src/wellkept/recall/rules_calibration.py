@@ -25,15 +25,10 @@ if TYPE_CHECKING:
 
 WEIGHTS_FILE = "weights.json"
 
-DEFAULT_WORDS_SHARE = 0.67
-"""Setting `similarity_words` at which the weights are used as fitted."""
-
 LARGE = log(1000)
 """Logarithm of the number of records from which a source counts as large."""
 
 LOWEST_LOGIT = -50.0
-WORDS = frozenset({"own", "near", "around", "around_held", "cover", "near_cover"})
-MEANING = frozenset({"cosine", "meaning", "near_meaning", "talk_meaning"})
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
@@ -98,15 +93,9 @@ class FamilyWeights:
             by_words=Relevance(**read["by_words"]),
         )
 
-    def weigh(self, name: str, *, shortness: float, words_share: float) -> float:
-        """Return the weight of a feature in the ranking; `words_share` tilts the balance of words and meaning."""
-        long, short = self.ranking.get(name, (0.0, 0.0))
-        weight = long * (1 - shortness) + short * shortness
-        if name in WORDS:
-            weight *= words_share / DEFAULT_WORDS_SHARE
-        elif name in MEANING:
-            weight *= (1 - words_share) / (1 - DEFAULT_WORDS_SHARE)
-        return weight
+    def weigh(self, shortness: float) -> Mapping[str, float]:
+        """Return the weights of the features in the ranking."""
+        return {name: long * (1 - shortness) + short * shortness for name, (long, short) in self.ranking.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,7 @@ UNSEEN = 100
 """Records added to the store when its best match counts how rare a word is: in a small store every word is."""
 
 
-def find_best(
-    evidence: Evidence,
-    question: ParsedQuery,
-    *,
-    words_share: float,
-    limit: int,
-) -> dict[int, float]:
+def find_best(evidence: Evidence, question: ParsedQuery, *, limit: int) -> dict[int, float]:
     """Return the `limit` best records with their relevance; of equal ones the newest first.
 
     Facts and turns are weighed by features of their own, and then compared by their relevance. Records outside
@@ -42,7 +36,7 @@ def find_best(
     rated = list[tuple[int, float]]()
     for family, is_member in ((weights.facts, ~evidence.turns), (weights.turns, evidence.turns)):
         if is_member.any():
-            rated += _rate_family(evidence, question, features, family, is_member, words_share=words_share, limit=limit)
+            rated += _rate_family(evidence, question, features, family, is_member, limit=limit)
     if not rated:
         # Nothing matches, by words alone: the newest are as good as any.
         newest = -np.sort(-(evidence.seqs if evidence.allowed is None else evidence.seqs[evidence.allowed]))
@@ -58,11 +52,10 @@ def _rate_family(
     family: FamilyWeights,
     is_member: NDArray[np.bool_],
     *,
-    words_share: float,
     limit: int,
 ) -> Iterable[tuple[int, float]]:
     """Return the best records of a family with their relevance, best first."""
-    scores = score_records(evidence, features, family, words_share=words_share)
+    scores = score_records(evidence, features, family)
     is_found = is_member if evidence.allowed is None else is_member & evidence.allowed
     ranked = scores if is_found.all() else np.where(is_found, scores, NO_MATCH)
     top = _top_positions(ranked, limit)
@@ -75,21 +68,12 @@ def _rate_family(
     return zip(evidence.seqs[top].tolist(), fitted.rate(match, ranked[best] - ranked[top]).tolist(), strict=True)
 
 
-def score_records(
-    evidence: Evidence, features: Mapping[str, Floats], family: FamilyWeights, *, words_share: float
-) -> Floats:
+def score_records(evidence: Evidence, features: Mapping[str, Floats], family: FamilyWeights) -> Floats:
     """Weigh the features into one ranking score per record, comparable within a question and a family only."""
-    short = shortness(evidence)
-    weights = {name: family.weigh(name, shortness=short, words_share=words_share) for name in features}
-    return weigh_features(evidence, features, weights)
-
-
-def weigh_features(evidence: Evidence, features: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    """Return the weighted sum of the features of each record."""
     scores = np.zeros(len(evidence.seqs), np.float32)
-    for name, column in features.items():
-        if weights[name]:
-            scores += np.float32(weights[name]) * column
+    for name, weight in family.weigh(shortness(evidence)).items():
+        if weight and name in features:
+            scores += np.float32(weight) * features[name]
     # Equal records must tie whatever their place in the arrays, so that the newest comes first.
     scores = np.round(scores, 4)
     if evidence.cosines is None or np.isnan(evidence.cosines).any():

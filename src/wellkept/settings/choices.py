@@ -130,9 +130,6 @@ class Settings:
     weight_recency: float = setting(0.2, "Weight of recency in recall.", low=0, high=1)
     weight_importance: float = setting(0.2, "Weight of importance in recall.", low=0, high=1)
     weight_source: float = setting(0.1, "Weight of trust in a memory's origin in recall.", low=0, high=1)
-    similarity_words: float = setting(
-        0.67, "Share of matching words in similarity; the rest is matching meaning.", low=0, high=1
-    )
     recency_half_life: float = setting(
         365.0, "Days after which the recency of a memory counts half in recall.", low=0.01, high=36_500
     )

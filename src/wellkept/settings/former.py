@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wellkept.program import FORMER_NAME, PROGRAM
 
-GONE = ("recall_floor", "context_floor", "inject_floor", "capture_turns", "extract_facts")
+GONE = ("recall_floor", "context_floor", "inject_floor", "capture_turns", "extract_facts", "similarity_words")
 """Settings of earlier versions that are ignored."""
 
 GONE_VALUES = {("embedder", "static")}

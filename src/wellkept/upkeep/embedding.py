@@ -409,16 +409,10 @@ class Embedding:
         """Reason why the last call failed; empty if it succeeded."""
         return self._calls.problem
 
-    def set_apart(self, vector: Vector | None) -> Vector | None:
-        """Return a question's vector without what all questions have in common, to compare memories with.
-
-        What is like any question is no answer to this one. The result is shorter than 1: a question that is hardly
-        more than a typical one is near to nothing. Without a typical question the vector stays as it is.
-        """
-        if vector is None:
-            return None
-        typical: Vector | None = getattr(self._embedder, "typical_question", None)
-        return vector if typical is None else cast("Vector", vector - typical)
+    def move_to_answer(self, vector: Vector | None) -> Vector | None:
+        """Return a question's vector as memories are compared with it; unchanged with most embedders."""
+        move = getattr(self._embedder, "move_to_answer", None)
+        return vector if vector is None or move is None else cast("Vector", move(vector))
 
     def forget(self, tenant: str) -> None:
         """Drop the latest questions of all tenants."""
