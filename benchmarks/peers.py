@@ -71,7 +71,7 @@ class _Wellkept:
         self._opened.close()
 
 
-class _Mem0:
+class Mem0:
     """mem0's `Memory` over a local Qdrant, without a language model."""
 
     def __init__(self, folder: Path, embed: Callable[[str], list[float]]) -> None:
@@ -83,19 +83,19 @@ class _Mem0:
             "vector_store": {"provider": "qdrant", "config": place},
             "history_db_path": str(folder / "history.db"),
         }
-        self._memory: Any = importlib.import_module("mem0").Memory.from_config(config)
-        self._memory.embedding_model = _Mem0Embedder(embed)
+        self.memory: Any = importlib.import_module("mem0").Memory.from_config(config)
+        self.memory.embedding_model = _Mem0Embedder(embed)
 
     def add(self, id: str, text: str) -> None:
         message = [{"role": "user", "content": text}]
-        self._memory.add(message, user_id="bench", infer=False, metadata={"label": id})
+        self.memory.add(message, user_id="bench", infer=False, metadata={"label": id})
 
     def search(self, question: str) -> Sequence[str]:
-        found = self._memory.search(question, filters={"user_id": "bench"}, top_k=LIMIT, threshold=0.0)
+        found = self.memory.search(question, filters={"user_id": "bench"}, top_k=LIMIT, threshold=0.0)
         return [each["metadata"]["label"] for each in found["results"]]
 
     def close(self) -> None:
-        self._memory.vector_store.client.close()
+        self.memory.vector_store.client.close()
 
 
 class _Mem0Embedder:
@@ -156,7 +156,7 @@ class _Chroma:
 
 PEERS: dict[str, tuple[str, type]] = {
     "wellkept": ("wellkept", _Wellkept),
-    "mem0": ("mem0ai", _Mem0),
+    "mem0": ("mem0ai", Mem0),
     "LangGraph store": ("langgraph-checkpoint", _LangGraph),
     "Chroma": ("chromadb", _Chroma),
 }

@@ -9,9 +9,10 @@ import pytest
 
 from tests.documentation import DOCS, read_blocks, run_page
 
+FIRST = [DOCS / "quickstart.md", DOCS / "coming-from.md"]
 PAGES = [
     page
-    for page in [DOCS / "quickstart.md", *sorted(DOCS.glob("tutorials/*.md")), *sorted(DOCS.glob("how-to/*.md"))]
+    for page in [*FIRST, *sorted(DOCS.glob("tutorials/*.md")), *sorted(DOCS.glob("how-to/*.md"))]
     if read_blocks(page, "python")
 ]
 
