@@ -7,6 +7,7 @@ import binascii
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from wellkept.secrets.rules_shapes import (
     SecretRule,
     Split,
     count_class_changes,
+    fill_in,
     is_placeholder,
     is_random,
     is_real,
@@ -30,7 +32,6 @@ _SYMBOL_INSIDE = re.compile(r"[A-Za-z0-9][!#$%&*+^~?]")
 _EXAMPLE_NAME = "IkpvaG4gRG9l"
 _SINGLE_CODE = re.compile(r"[a-z]+\d{1,3}[a-z]?|[^0-9]+|\d{6}|20\d{6}|\d{3}[- ]\d{3}|(?:19|20)\d\d[- ](?:19|20)\d\d")
 _OPEN_END = re.compile(r"(\{\d+),\}")
-_PART = re.compile(r"%([A-Z_0-9]+)%")
 MIN_BODY_CHARS = 16
 MIN_DIGITS = 4
 MIN_SEED_WORDS = 8
@@ -112,13 +113,10 @@ def _load_rules() -> Iterator[SecretRule]:
     parts = {name: "|".join(map(fold, words)) for name, words in source["words"].items()}
     parts["FORMER_NAME"] = FORMER_NAME
 
-    def fill_in(text: str | Sequence[str]) -> str:
-        return _PART.sub(lambda part: parts[part[1]], "".join(text))
-
     for name, text in source["parts"].items():
-        parts[name] = fill_in(text)
+        parts[name] = fill_in(text, parts)
     for table in source["rules"]:
-        yield _build_rule(table, fill_in)
+        yield _build_rule(table, partial(fill_in, parts=parts))
 
 
 def _build_rule(table: Mapping[str, Any], fill_in: Callable[[str | Sequence[str]], str]) -> SecretRule:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from wellkept.secrets.rules_shapes import Patterns
 from wellkept.secrets.rules_text import TextView, fold
 from wellkept.secrets.rules_values import (
-    BETWEEN,
     CHANGED,
     DOORS,
     FILLER,
@@ -22,7 +22,6 @@ from wellkept.secrets.rules_values import (
     NEEDS_SIGN,
     NEW,
     OTHER_KEYS,
-    OTHER_MEANING,
     PAIR_SIGN,
     PASSWORD_WORDS,
     PASSWORDS,
@@ -39,27 +38,6 @@ from wellkept.secrets.rules_values import (
     trim_value,
 )
 
-_VALUE = r"""(?P<value>"[^"\n\ufffc]{1,80}"|'[^'\n\ufffc]{1,80}'|`[^`\n\ufffc]{1,80}`|[^\s\ufffc]{1,200})"""
-_SIGN = (
-    r"""[ \t]?["'`\]*_)]{0,3}\s?(?:=>|->|:=|[:=|>])=?\s?["'`*_]{0,3}?\s{0,3}(?:(?:it'?s|is)\s)?"""
-    r"""|[ \t]--?[ \t]|'s\s|[是は]\s?"""
-)
-_SIGN_NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?P<link>{_SIGN}){_VALUE}")
-_LINK = re.compile(
-    rf"(?P<link>[ \t](?:{IS})(?=[\s:=])|,[ \t](?:{BETWEEN})(?=[\s:=])|(?=[:=|>)]|[ \t]-){_SIGN})"
-    r"|(?P<stop>[.!?;,](?=\s|$)|[\n\ufffc])"
-)
-_AFTER_LINK = re.compile(rf"(?:[ \t](?:{FILLER})(?![^\s:=])){{0,3}}[ \t]?[:=]?\s{{0,3}}{_VALUE}")
-_UNSURE = re.compile(
-    rf"(?P<many>e?s\b)?(?:[ \t][\w'-]{{1,30}}+){{0,3}}?[ \t](?:{MAYBE})(?:[ \t](?:{FILLER})){{0,3}}[ \t]{_VALUE}"
-)
-_CHANGED_TO = re.compile(
-    rf"[^\n.;:]{{0,60}}?[ \t](?:ge)?(?:{CHANGED})[^\W\d_]{{0,8}}[ \t](?:to|into|{MAYBE})[ \t]{_VALUE}"
-)
-_STILL = re.compile(rf"[^\n.,;:=]{{0,40}}?[ \t](?:{FILLER})[ \t]{_VALUE}")
-_FOR = re.compile(rf"[ \t](?:for|fur|pour|para|per|voor|dla|od|ot)(?:[ \t][\w-]{{1,30}}){{1,3}}?,?[ \t]{_VALUE}")
-_NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?:[,?]?[ \t](?:\([^()\n]{{1,30}}\)[ \t])?\(?|\(|(?<=[^\x00-\x7f])){_VALUE}")
-
 MIN_SHAPED_CHARS = 8
 REACH = 200
 """Maximum distance between such a word and its value."""
@@ -68,49 +46,19 @@ MAX_WORDS_BETWEEN = 8
 MAX_CHARS_BETWEEN = 90
 """Maximum distance between such a word and the verb or sign that links it to its value."""
 
-_BEFORE = re.compile(
-    r"(?:^|[\s(\"'`])([^\s\"'`]{4,60})[\"'`]?[ \t]+(?:(?:(?:is|as|was|ist|est|es|e|als|war)[ \t]+"
-    r"(?:my|the|our|his|her|their|your|das|mein|unser|le|mon|notre|la|mi|nuestra|minha|il|mia|het|mijn)"
-    r"|(?:as|als|como|comme|come|jako|som)(?![ \t]+(?:an?|ein|une?|una|uma?)\b))[ \t]+)"
-    r"(?:(?!(?:bad|worst|weak|weakest|popular|typical|example|common|terrible)[ \t])[\w'-]{1,20}[ \t]+){0,3}$"
+_P = Patterns(
+    "context",
+    IS=IS,
+    MAYBE=MAYBE,
+    FILLER=FILLER,
+    CHANGED=CHANGED,
+    NEW=NEW,
+    ACCOUNT=fold("учетк|аккаунт|пользовател|юзер|сервер|логин|почт|user|account"),
 )
-_CHANGED = re.compile(rf"\b(?:{CHANGED}|use(?!r)|using|with)\w*\b[^\n]{{0,40}}$")
-_NEWLY = re.compile(rf"\b(?:{CHANGED}|{NEW})")
-_CHANGED_AFTER = re.compile(rf"[^\n.]{{0,20}}?\b(?:ge|olarak )?(?:{CHANGED})")
-_GIVEN = re.compile(
-    r"(?:\b(?:with|using|mit|avec|con|com|met)|@[^\s@]{2,60})[ \t]+(?:(?:the|dem|le|la|el|a|het)[ \t]+)?$"
-    r"|\b(?:user(?:name)?|benutzer(?:name)?|utilisateur|usuario|utente|gebruiker|login|account|konto)\s?[:=]?\s?"
-    r"(?!(?:and|or|und|et|y|e|en)\b)[\w.@+-]{2,40}[\"'`]?[ ,;/]{1,3}(?:(?:and|und|et|y|e|en|with|mit)[ ])?$"
-)
-_STRONG = re.compile(
-    r"(?<![^\s\"'`(])(?=[^\s]{0,60}\d)(?=[^\s]{0,60}[A-Za-z]{3})(?![\w.]{1,40}#\d+(?!\S))"
-    r"[\w.-]{2,60}(?:[#!&*^~$]|%(?![0-9A-F]{2}))[\w.#!&*^~$%-]{1,60}(?![^\s\"'`),.;:])"
-)
-"""A value by its own looks, as in `Tournesol!9`, wherever a sentence about a password has it."""
-
-_SHAPED = re.compile(
-    r"(?<![^\s\"'`(=])(?<!\buser )(?<!\bfor )(?<!\bfur )(?<!\bof )(?<!account )"
-    r"(?=[^\s]{0,60}\d)(?=[^\s]{0,60}[a-z]{3})"
-    r"[A-Za-z0-9]{2,60}(?:[_.!#$&*+~^-][A-Za-z0-9]{1,60}){0,6}[!#*]?(?![^\s\"'`),.;])"
-)
-"""A value that may be a password, in a sentence about a new one."""
-
-_FOREIGN = re.compile(r"(?<![!-~])[!-~]{4,100}")
-_FOREIGN_OBJECT = re.compile(
-    rf"(?:{fold('учетк|аккаунт|пользовател|юзер|сервер|логин|почт|user|account')})\w*\s$", re.IGNORECASE
-)
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _FIRST_SYLLABLE = "\u0530"
-_GUARDED = re.compile(r"wi-?fi|wlan|router|netflix|e-?mail|correo|correio|posta\b|banco|banca|laptop|server|vpn")
-_COUNTED = re.compile(r"[年月日桁位个個文字]|(?:년|개|자)")
-_AND = re.compile(rf"[.,!?]?[ \t](?:to|auf|and|or|und|oder|y|o|et|ou|a|->|/|then)[ \t]{_VALUE}")
 _NAMED_BEFORE = ("key", "token", "schlussel", "sleutel")
 _VERBS_BEFORE = (" is ", " as ", " ist ", " est ", " es ", " als ", " was ", " como ", " comme ", " come ", " jako ")
-_ENDING = re.compile(r"(?:[a-z]|[^\W\d_a-zA-Z]){0,8}")
 _SIGNS = tuple(":=|>)-")
-_LISTED = re.compile(r"[,;/|][ \t]?$")
-_WORD_END = re.compile(r"(?:s|es|en|er|S)?(?![A-Za-z])")
-_GAP = re.compile(r"[ \n.-]")
 _PIECES = {
     size: re.compile(
         rf"[!-+\--~]{{{size}}}([ \n.-]{{1,2}})[!-+\--~]{{{size}}}(?:\1[!-+\--~]{{{size}}}){{0,12}}"
@@ -118,48 +66,6 @@ _PIECES = {
     )
     for size in range(3, 9)
 }
-_FUNCTION_WORDS = re.compile(
-    r"\b(?:the|and|for|one|are|not|you|it|is|in|on|to|of|at|by|or|if|we|as|das|der|die|ist|les|que)\b"
-)
-_PIN_TAIL = re.compile(
-    rf"""
-    (?P<between>(?:[ \t]?\([^)\n]{{1,30}}\)|(?:[ \t][\w'@&/\#.-]{{1,30}}+){{0,6}}?))
-    (?P<link>\s?(?:[:=]|->)\s?|\s?[是は为為]\s?|[ \t](?i:{IS}|e|to)(?:[ \t](?i:{FILLER})){{0,3}}:?[ \t]
-        |[ \t](?i:nr\.?|no\.?|number)?[ \t]?)
-    ["'`]{{0,2}}(?P<value>[*\#A-Z]?\d(?:[ -]?\d){{3,9}}[\#*]?|\d{{2,4}}[A-F]\d{{0,4}})["'`*]{{0,2}}
-    (?![A-Za-z0-9_%€$£°/年月日桁位])(?![.,:]\d|[ ][A-Z]{{2}}\b)
-    """,
-    re.VERBOSE,
-)
-_DIGITS = re.compile(r"\d")
-_POSTAL = re.compile(r"(?i)address|deliver|postal|lookup|zip|city|district|india|ship|courier|covers|locality|area\b")
-_ELECTRIC = re.compile(r"(?i)gpio|\bboard|solder|connector|\bheader\b|\bground\b|jumper|socket|arduino|\bLED\b|volt")
-_DOOR = re.compile(
-    r"door|gate\b|alarm|\bsafe\b|tresor|garage|keypad|\block\b|entr(?:y|ance)|\btur\b|haustur|\btor\b|\bporte\b|portail|digicode"
-    r"|\bporta\b|portao|cancello|puerta|porton|deur|kluis|poort|\bdor\b|drzwi|bram[ay]|dver|kapi|phone|kart|card|tarjeta|cart[ae]o?\b"
-)
-_CARD = re.compile(
-    r"^\s(?:of|for|to|on|fur|von|zu[rm]?|de|du|della|del|van|voor)\b.*"
-    r"(?:card|karte|carte|carta|tarjeta|phone|handy|bank|safe|locker)$"
-)
-_OTHER_CODE = re.compile(
-    r"(?:zip|post(?:al)?|area|country|error|status|exit|dress|discount|promo|voucher|booking|colou?r|source|qr|bar|http"
-    r"|ean|swift|iata|icao|icd|boarding|tax|product|course|class|error)[ -]?$"
-)
-_PAIR = re.compile(
-    r"(?<![\w/.@-])(?:admin|root|administrator|user|deploy|ubuntu|postgres|sa|test|guest|pi)(?::|(?<=min)\s/\s|(?<=root)\s/\s)([^\s:/\"'`]{5,60})(?![:/\w])"
-)
-_ACCESS = re.compile(r"cred|log ?in|sign ?in|passw|\bpw\b|account|access|zugang|\buse\b|\bauth")
-_LOGIN = re.compile(
-    r"(?i:credentials?|creds|logins?|log ?in(?:to)?|logged in"
-    r"|sign in|signed in|user(?:name)?\s?(?:/|and|&|\+)\s?pass(?:word)?"
-    r"|zugangsdaten|anmeldedaten|identifiants?|credenciales|credenciais|credenziali|inloggegevens|ssh in|default login)"
-    r"(?:[ \t](?!user\b)[\w.'-]{1,24}){0,5}?"
-    r"\s?(?:[:=]|[ \t](?i:is|are|with|as|using|mit|avec|con|com|met|sind|sont|son))?\s{1,2}[\"'`(]?"
-    r"(?:(?i:user(?:name)?)\s?[:=]?\s?|(?i:my|the|our|his|her|meine?|mon|mi)\s)?([\w.@+-]{2,40})[\"'`]?"
-    r"(?:\s?/\s?|:(?!\s)|\s\|\s|[ \t]+(?i:and|with|und|et|y|e)[ \t]+|,[ \t]+)"
-    r"(?:(?i:pass(?:word)?|pw)\s?[:=]?\s?)?[\"'`]?((?![\w.+-]{1,64}@[\w-]{1,40}\.\w)[^\s\"'`]{4,100})"
-)
 
 _DOOR_WORDS = prepare_words(DOORS)
 _NEEDS_SIGN = prepare_words(NEEDS_SIGN)
@@ -189,8 +95,8 @@ def _find_values(view: TextView, word: str, at: int, trust: Certainty) -> Iterat
     """Yield the ranges of the values for the word at `at`."""
     text, lower, after = view.text, view.lower, at + len(word)
     if word in _INFLECTED:
-        after = _ENDING.match(lower, after).end()  # type: ignore[union-attr]
-    if word.isascii() and not _WORD_END.match(text, after):
+        after = _P.ending.match(lower, after).end()  # type: ignore[union-attr]
+    if word.isascii() and not _P.word_end.match(text, after):
         return
     # `user:password@host` is the concern of another rule; `new Password('r0sebud')` and `Password {` are a class.
     following = text[after : after + 2]
@@ -198,21 +104,21 @@ def _find_values(view: TextView, word: str, at: int, trust: Certainty) -> Iterat
         return
     if word.endswith(_NAMED_BEFORE) and lower[max(0, at - 14) : at].rstrip(" _-").endswith(OTHER_KEYS):
         return
-    if OTHER_MEANING.match(lower, after):
+    if _P.other_meaning.match(lower, after):
         return
     found = False
     for tail, certainty in _tails(view, word, at, after, trust):
         if span := _value_in(tail, text, certainty):
             found = True
             yield span
-            if trust is Certainty.PASSWORD and (other := _AND.match(text, span[1])):
+            if trust is Certainty.PASSWORD and (other := _P.and_too.match(text, span[1])):
                 start, end = trim_value(text, *other.span("value"))
                 if is_value(text, start, end, Certainty.LOOSE, is_many=True):
                     yield start, end
             break
     window_at = max(0, at - 100)
     window = lower[window_at:at]
-    if any(verb in window for verb in _VERBS_BEFORE) and (before := _BEFORE.search(window)):
+    if any(verb in window for verb in _VERBS_BEFORE) and (before := _P.before.search(window)):
         start, end = trim_value(text, window_at + before.start(1), window_at + before.end(1))
         if is_value(
             text, start, end, Certainty.PASSWORD if trust is Certainty.PASSWORD else Certainty.LOOSE, is_many=True
@@ -232,12 +138,12 @@ def _find_strong(view: TextView, at: int, after: int) -> Iterator[tuple[int, int
     line_at = max(text.rfind("\n", 0, at) + 1, at - 60)
     line_end = text.find("\n", after, after + 80)
     line_end = min(len(text), after + 80) if line_end < 0 else line_end
-    for strong in _STRONG.finditer(text, line_at, line_end):
+    for strong in _P.strong.finditer(text, line_at, line_end):
         start, end = trim_value(text, *strong.span())
         if is_value(text, start, end, Certainty.LOOSE, is_many=True):
             yield start, end
             return
-    for shaped in _SHAPED.finditer(text, after, line_end) if _NEWLY.search(view.lower, line_at, line_end) else ():
+    for shaped in _P.shaped.finditer(text, after, line_end) if _P.newly.search(view.lower, line_at, line_end) else ():
         start, end = trim_value(text, *shaped.span())
         value = text[start:end]
         is_joined = not value.isalnum() and len(value) >= MIN_SHAPED_CHARS and not is_name(value)
@@ -249,14 +155,14 @@ def _find_strong(view: TextView, at: int, after: int) -> Iterator[tuple[int, int
 def _find_foreign(text: str, after: int, trust: Certainty) -> Iterator[tuple[int, int]]:
     """Yield the value after a word of another script, in which letters and digits of ours stand out."""
     line_end = text.find("\n", after, after + 60)
-    for run in _FOREIGN.finditer(text, after, after + 60 if line_end < 0 else line_end):
+    for run in _P.foreign.finditer(text, after, after + 60 if line_end < 0 else line_end):
         start, end = trim_value(text, *run.span())
         value, is_near = text[start:end], start - after <= 5
         if value.isdigit():
-            is_counted = not is_near or bool(_COUNTED.match(text, end) or _YEAR.fullmatch(value))
+            is_counted = not is_near or bool(_P.counted.match(text, end) or _P.year.fullmatch(value))
         else:
             is_counted = len(value) < 6 or (value.isalnum() and sum(c.isdigit() for c in value) < 2)
-        if is_counted or _FOREIGN_OBJECT.search(text, after, start):
+        if is_counted or _P.foreign_object.search(text, after, start):
             continue
         if is_value(text, start, end, trust, is_many=not is_near):
             # Letters of that script before it, and signs of a keypad after it, are part of the value.
@@ -272,32 +178,32 @@ def _tails(
     """Yield candidate phrases after the word, likeliest first, with the certainty of their wording."""
     lower = view.lower
     loose = Certainty.LOOSE if trust is Certainty.PASSWORD else Certainty.LOOSEST
-    tail = _SIGN_NEXT.match(lower, after)
+    tail = _P.sign_next.match(lower, after)
     if tail:
         is_assigned = trust is Certainty.PASSWORD and tail["link"].strip() == "=" and view.text[at].isupper()
         yield tail, Certainty.ASSIGNED if is_assigned else trust
     if word in _NEEDS_SIGN:
         trust, loose = loose, Certainty.LOOSEST
-    for link in _LINK.finditer(lower, after, after + MAX_CHARS_BETWEEN):
+    for link in _P.link.finditer(lower, after, after + MAX_CHARS_BETWEEN):
         # In "passwords with argon2id m=65536" the sign belongs to another word.
         is_of_other = link["link"] and link["link"][0] == "=" and " " in lower[after : link.start()]
         if not link["link"] or is_of_other or lower.count(" ", after, link.start()) > MAX_WORDS_BETWEEN:
             break
-        if tail := _AFTER_LINK.match(lower, link.end()):
+        if tail := _P.after_link.match(lower, link.end()):
             yield tail, trust
         if link["link"].strip()[:1] in _SIGNS:
             break
-    is_changed = _CHANGED.search(lower, max(0, at - 60), at) is not None
-    if tail := _UNSURE.match(lower, after):
-        is_changed = is_changed or _CHANGED_AFTER.match(lower, after, tail.start("value")) is not None
-        yield tail, trust if is_changed or _CHANGED_AFTER.match(lower, tail.end()) else loose
-    if tail := _CHANGED_TO.match(lower, after):
+    is_changed = _P.changed.search(lower, max(0, at - 60), at) is not None
+    if tail := _P.unsure.match(lower, after):
+        is_changed = is_changed or _P.changed_after.match(lower, after, tail.start("value")) is not None
+        yield tail, trust if is_changed or _P.changed_after.match(lower, tail.end()) else loose
+    if tail := _P.changed_to.match(lower, after):
         yield tail, trust
-    if trust is Certainty.PASSWORD and (tail := _STILL.match(lower, after)) and _is_shaped_end(lower, tail):
+    if trust is Certainty.PASSWORD and (tail := _P.still.match(lower, after)) and _is_shaped_end(lower, tail):
         yield tail, trust
-    if trust is not Certainty.PASSWORD and (tail := _FOR.match(lower, after)):
+    if trust is not Certainty.PASSWORD and (tail := _P.for_whom.match(lower, after)):
         yield tail, loose
-    if tail := _NEXT.match(lower, after):
+    if tail := _P.next.match(lower, after):
         yield tail, _certainty_of_next(lower, tail, word, at, trust, loose, is_changed=is_changed)
 
 
@@ -322,17 +228,17 @@ def _certainty_of_next(
         return trust if is_uuid(value) else loose
     is_last = lower[tail.end() :].lstrip(" ")[:1] in ("", "\n", "(", ",", ".") and lower[tail.start()] != ","
     if value.isdigit():
-        return trust if 4 <= len(value) <= 20 and is_last and not _YEAR.fullmatch(value) else loose
+        return trust if 4 <= len(value) <= 20 and is_last and not _P.year.fullmatch(value) else loose
     if not any(c.isdigit() for c in value) and is_changed:
         return loose
-    if word in _SHORT and _LISTED.search(lower, max(0, at - 40), at) and value[0].isalnum():
+    if word in _SHORT and _P.listed.search(lower, max(0, at - 40), at) and value[0].isalnum():
         return Certainty.PASSWORD
-    if word in _NEEDS_SIGN and not (is_last and _GUARDED.search(lower, max(0, at - 40), at)):
+    if word in _NEEDS_SIGN and not (is_last and _P.guarded.search(lower, max(0, at - 40), at)):
         return loose
     is_quoted = value[:1] in ("'", '"', "`") and any(c.isdigit() for c in value)
     is_chosen = is_last and len(value) >= MIN_SHAPED_CHARS and not is_name(value)
-    is_given = is_quoted or is_chosen or is_changed or _GIVEN.search(lower, max(0, at - 80), at)
-    return trust if is_given or _CHANGED_AFTER.match(lower, tail.end()) else loose
+    is_given = is_quoted or is_chosen or is_changed or _P.given.search(lower, max(0, at - 80), at)
+    return trust if is_given or _P.changed_after.match(lower, tail.end()) else loose
 
 
 def _value_in(tail: re.Match[str], text: str, trust: Certainty) -> tuple[int, int] | None:
@@ -343,9 +249,9 @@ def _value_in(tail: re.Match[str], text: str, trust: Certainty) -> tuple[int, in
     if trust in (Certainty.LOOSE, Certainty.LOOSEST):
         return None
     pieces = _PIECES[end - start].match(text, start) if end - start in _PIECES else None
-    words = [piece.isalpha() for piece in _GAP.split(pieces[0])] if pieces else []
-    if pieces and 2 * sum(words) < len(words) and not _FUNCTION_WORDS.search(pieces[0].lower()):
-        joined = _GAP.sub("", pieces[0])
+    words = [piece.isalpha() for piece in _P.gap.split(pieces[0])] if pieces else []
+    if pieces and 2 * sum(words) < len(words) and not _P.function_words.search(pieces[0].lower()):
+        joined = _P.gap.sub("", pieces[0])
         if is_value(joined, 0, len(joined), trust, is_many=True):
             return pieces.span()
     return None
@@ -355,19 +261,19 @@ def _find_pins(view: TextView, at: int, word: str) -> Iterator[tuple[str, int, i
     text, after = view.text, at + len(word)
     if word.isascii() and after < len(text) and text[after].isalpha():
         return
-    tail = _PIN_TAIL.match(text, after) if _DIGITS.search(text, after, after + MAX_CHARS_BETWEEN) else None
+    tail = _P.pin_tail.match(text, after) if _P.digits.search(text, after, after + MAX_CHARS_BETWEEN) else None
     if not tail:
         return
     digits = "".join(c for c in tail["value"] if c.isdigit())
     is_announced = bool(tail["link"].strip()) or text[at : at + 3] in ("PIN", "Pin") or word != "pin"
     around = text[max(0, at - 80) : tail.end() + 60]
     if word in _DOOR_WORDS and (
-        (not tail["link"].strip() and tail["between"] and not _DOOR.search(tail["between"].lower()))
-        or not _DOOR.search(view.lower, max(0, at - 60), tail.end() + 30)
-        or _OTHER_CODE.search(view.lower[max(0, at - 12) : at])
+        (not tail["link"].strip() and tail["between"] and not _P.door.search(tail["between"].lower()))
+        or not _P.door.search(view.lower, max(0, at - 60), tail.end() + 30)
+        or _P.other_code.search(view.lower[max(0, at - 12) : at])
     ):
         return
-    is_other = (len(digits) == 6 and _POSTAL.search(around)) or (word == "pin" and _ELECTRIC.search(around))
+    is_other = (len(digits) == 6 and _P.postal.search(around)) or (word == "pin" and _P.electric.search(around))
     if is_announced and 3 <= len(digits) <= 8 and not is_other and not _is_year_of(tail, word):
         yield "pin", *tail.span("value")
 
@@ -377,24 +283,24 @@ def _is_year_of(tail: re.Match[str], word: str) -> bool:
     if tail["link"].strip():
         return False
     if word == "pin" and tail["between"].strip():
-        return not _CARD.search(tail["between"].lower())
-    return _YEAR.fullmatch(tail["value"]) is not None
+        return not _P.card.search(tail["between"].lower())
+    return _P.year.fullmatch(tail["value"]) is not None
 
 
 def _find_logins(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the rule and range, in `view`, of every PIN, and of every password next to the name of its user."""
     for word, at in find_words(view, PIN_WORDS, keys):
         yield from _find_pins(view, at, word)
-    for pair in _PAIR.finditer(view.lower) if PAIR_SIGN in keys or " / " in view.text else ():
+    for pair in _P.pair.finditer(view.lower) if PAIR_SIGN in keys or " / " in view.text else ():
         start, end = trim_value(view.text, *pair.span(1))
         around = view.lower[max(0, pair.start() - 60) : pair.end() + 60]
-        if _ACCESS.search(around) and is_value(view.text, start, end, Certainty.PASSWORD, is_many=True):
+        if _P.access.search(around) and is_value(view.text, start, end, Certainty.PASSWORD, is_many=True):
             yield "login", start, end
     for word in LOGIN_WORDS.keys() & keys:
         at, hits = view.lower.find(word), 0
         while at >= 0 and hits < MAX_HITS:
             hits += 1
-            login = _LOGIN.match(view.text, at)
+            login = _P.login.match(view.text, at)
             if login:
                 start, end = trim_value(view.text, *login.span(2))
                 if is_value(view.text, start, end, Certainty.PASSWORD, is_many=True):

@@ -32,6 +32,7 @@ from wellkept.secrets.rules_shapes import (
     MAX_EXAMINED_CHARS,
     MAX_KEY_CHARS,
     REMOVED,
+    Patterns,
     SecretRule,
     Split,
     count_class_changes,
@@ -54,45 +55,26 @@ from wellkept.secrets.rules_text import (
 )
 from wellkept.secrets.rules_values import DESCRIBING_WORDS
 
-MIN_RUN_CHARS = 40
+_P = Patterns("scan")
 MAX_RUN_CHARS = 1_500
 """Maximum length of a key; a longer run is a file."""
 
 MIN_CHANGE_SHARE = 0.22
 """Minimum share of character class changes. Random keys change class at 45 % of positions, CamelCase below 20 %."""
 
-_RUN = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
-_PUBLIC = re.compile(
-    r"0x[0-9a-fA-F]+$|AAAA[BCE][23][NV]|MIIBIjAN|MIGfMA0G|MIICIjAN|MFkwEwYH|MCowBQYDK2Vw|MII[CDFGH](?!\w{0,12}IBAAK)|Qm[1-9A-HJ-NP-Za-km-z]{44}$|baf[yk]"
-    r"|[xyz]pub|age1|npub1|did:|urn:"
-)
-_LABELS = r"""sha-?\d+ md5 sha digest checksum hash integrity etag thumbprint commit revision address wallet public
-websocket-(?:key|accept) log_?id kid cid ipfs txid transaction signature[ ]of docs? document sheet spreadsheet folder
-drive file playlist video channel trace ids? id-2 uuid ulid cache[ ]key nonce salt certificate cert csr image font slug
-thumbnail branch tag build container pod ssh-rsa ssh-ed25519 solana polkadot bitcoin ethereum contract mint account
-program arn path peer (?:next|page|continuation|sync)[_-]?token data:\S{0,40} (?:^|[{,])\s*"[xyn]" ;\s?p"""
-_LABEL = "|".join(re.split(r"(?<!\[)\s+", _LABELS))
-_DESCRIBED = re.compile(rf"(?:{_LABEL})[\s:=\"'`(<~-]{{1,4}}(?:is\s|was\s|of\s|W/\")?$", re.IGNORECASE)
-_PUBLISHED = re.compile(
-    r"(?:public[ _-]?key|pub[ _-]?key|cle publique|clave publica|chave publica|chiave pubblica|offentlicher schlussel"
-    r"|openbare sleutel|publishable|site[ _-]?key|server[ _-]?key|verification|acme-challenge|fingerprint|>>> )"
-    r"[^\n]{0,50}(?:\n['\"])?$",
-    re.IGNORECASE,
-)
 _FILE = re.compile(
     # Known first bytes of a file, or the zeros that are in every header and hardly ever in a key.
     rb"\x89PNG|\xff\xd8\xff|GIF8|%PDF|RIFF|<svg|<\?xml|BM|OggS|fLaC|ID3|II\*\0|MM\0\*|PK\x03\x04|\x1f\x8b\x08|7z\xbc\xaf"
     rb"|\xfd7zXZ|\x28\xb5\x2f\xfd|BZh|Rar!|\x1a\x45\xdf\xa3|\x7fELF|MZ|wOF[F2]|\0asm|.{4}ftyp|SQLite|(?:[^\0]*\0){3}",
     re.DOTALL,
 )
-_ADDRESS = re.compile(r"(?i)[a-z]://|www\.|\w\.(?:com|org|net|io|dev|app|ai|co|de|me)/")
 _PATH_ENDS = ("/", "\\", ".", "@", "?", "&", ";base64,")
 MAX_ADDRESS_CHARS = 400
 
 
 def random_runs(view: TextView) -> Iterator[tuple[str, int, int]]:
     """Yield the rule and range of every long run that looks random."""
-    for run in _RUN.finditer(view.text):
+    for run in _P.run.finditer(view.text):
         if len(run[0]) <= MAX_RUN_CHARS and _is_key(view.text, run):
             yield "random-run", run.start(), run.end()
 
@@ -104,16 +86,16 @@ def _is_key(text: str, run: re.Match[str]) -> bool:
     if (
         count_class_changes(body) < MIN_CHANGE_SHARE * min(len(body), MAX_EXAMINED_CHARS)
         or is_placeholder(body)
-        or _PUBLIC.match(body)
+        or _P.public.match(body)
         or _FILE.match(base64.b64decode(body[:24], b"-_"))
     ):
         return False
     before = text[max(0, run.start() - 60) : run.start()]
-    if body[0] == "/" or before.endswith(_PATH_ENDS) or _DESCRIBED.search(before) or _PUBLISHED.search(before):
+    if body[0] == "/" or before.endswith(_PATH_ENDS) or _P.described.search(before) or _P.published.search(before):
         return False
     near = max(0, run.start() - MAX_ADDRESS_CHARS)
     word_at = max(near, *(text.rfind(blank, near, run.start()) + 1 for blank in " \n\t"))
-    if _ADDRESS.search(text, word_at, run.start()):
+    if _P.address.search(text, word_at, run.start()):
         return False
     return not is_plain_text_encoded(run[0])
 
@@ -122,39 +104,6 @@ MIN_PUBLIC_CHARS = 27
 """Minimum length of a hidden run: a SHA-1 in base64."""
 
 RUN_HINT = f"[A-Za-z0-9+/_-]{{{MIN_PUBLIC_CHARS}}}"
-_LONG_RUN = re.compile(rf"[A-Za-z0-9+/_-]{{{MIN_PUBLIC_CHARS},}}+={{0,3}}")
-_GAP = r"(?:\s|\\[nr])"
-_BLOCK = re.compile(
-    r"-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}(?:CERTIFICATE(?: REQUEST)?|PUBLIC KEY(?: BLOCK)?|PARAMETERS|CRL|PKCS7|CMS"
-    rf"|SIGNATURE|MESSAGE|ENCRYPTED FILE) ?-{{4,5}}{_GAP}*+(?:[A-Z][\w-]{{2,20}}: [^\n]{{0,80}}{_GAP}++){{0,5}}"
-    # An escaped line end is a backslash and a letter that could belong to the next line.
-    rf"(?:(?:[A-Za-z0-9+/]|\\[nr]){{20,}}+=*{_GAP}*+)++(?:[A-Za-z0-9+/=]{{1,80}}{_GAP}*+){{0,2}}(?=-{{4,5}} ?END|\Z)"
-)
-# SHA-1, SHA-256, SHA-384 and SHA-512 in base64, and any digest in hexadecimal.
-_DIGEST = r"(?:[A-Za-z0-9+/_-]{27}=?|[A-Za-z0-9+/_-]{43}=?|[\w+/-]{64}|[\w+/-]{86}(?:==)?|[0-9a-fA-F]{32,128})"
-_IS_DIGEST = re.compile(_DIGEST)
-_DIGEST_LABEL = re.compile(
-    r"(?i)(?<![a-z])(?:sha-?\d{1,3}|md5|h1|blake[23]\w?|integrity|checksum|digest)[\"'\s:=/()]{1,4}$"
-)
-_SEEN_BY_ALL = re.compile(
-    rf"""(?x)
-    (?i:sha-?(?:1|224|256|384|512))[-_/]{_DIGEST}$                     # subresource integrity, Nix, npm
-    |AAAA[BCEGI](?:3NzaC1|2VjZHNh|nNrL)                               # a public key of SSH
-    |(?:pk_(?:live|test)_|sb_publishable_|phc_)                   # publishable keys of Stripe, Clerk and others
-    |nonce-|RW[QRST][A-Za-z0-9+/]{{53}}$|RU[QRST][A-Za-z0-9+/]{{97}}  # a nonce, a key and a signature of minisign
-    |AQ[IE]CAH|Ag[A-D][A-Za-z0-9+/]{{160}}                             # a ciphertext of AWS KMS, a sealed secret
-    |[A-Za-z0-9+/]{{20,}}--[A-Za-z0-9+/]{{16}}--[A-Za-z0-9+/]{{22}}    # the credentials of Rails
-    |LS0tLS1CRUdJTiB(?:DRVJUSUZJQ0FUR|QVUJMSUMgS0VZ)                   # a certificate or public key in base64
-    |_+ZN?K?[A-Z0-9]                                                   # a mangled name of C++
-    |(?:[1-8pnbrqkPNBRQK]{{1,8}}/){{7}}[1-8pnbrqkPNBRQK]{{1,8}}$       # a chess position
-    """
-)
-_HASHED = re.compile(r"\$(?:2[abxy]|argon2\w{0,2}|s?crypt|pbkdf2[\w-]{0,12}|apr1|y|[156])\$[^\s\"'`]{0,120}$")
-# An encrypted value of SOPS, and a public token of Mapbox.
-_BRACKETED = re.compile(r"ENC\[[^\]\s]{1,2000}\]|(?<![A-Za-z0-9])pk\.eyJ[\w-]{10,300}\.[\w-]{10,100}")
-_ENCRYPTED = re.compile(
-    r"(?i)(?:ciphertext|cipher|encrypted\w*|\bkms\b[^\n]{0,12}|secure)[\"'\s:=]{1,4}(?:v\d:(?:[a-z0-9+/]{16}:)?)?$|vault:v\d{1,3}:$"
-)
 
 
 def hide_public(text: str) -> str:
@@ -164,11 +113,11 @@ def hide_public(text: str) -> str:
     44
     """
     if "BEGIN " in text:
-        text = _BLOCK.sub(lambda block: REMOVED * len(block[0]), text)
+        text = _P.block.sub(lambda block: REMOVED * len(block[0]), text)
     if "ENC[" in text or "pk.eyJ" in text:
-        text = _BRACKETED.sub(lambda value: REMOVED * len(value[0]), text)
+        text = _P.bracketed.sub(lambda value: REMOVED * len(value[0]), text)
     parts, done = [], 0
-    for run in _LONG_RUN.finditer(text):
+    for run in _P.long_run.finditer(text):
         if _is_public(text, run):
             parts += [text[done : run.start()], REMOVED * len(run[0])]
             done = run.end()
@@ -177,13 +126,13 @@ def hide_public(text: str) -> str:
 
 def _is_public(text: str, run: re.Match[str]) -> bool:
     start = run.start()
-    if _SEEN_BY_ALL.match(run[0]):
+    if _P.seen_by_all.match(run[0]):
         return start == 0 or not text[start - 1].isalnum()
-    if _IS_DIGEST.fullmatch(run[0]) and _DIGEST_LABEL.search(text, max(0, start - 16), start):
+    if _P.digest.fullmatch(run[0]) and _P.digest_label.search(text, max(0, start - 16), start):
         return True
-    if _ENCRYPTED.search(text, max(0, start - 60), start):
+    if _P.encrypted.search(text, max(0, start - 60), start):
         return True
-    return "$" in text and _HASHED.search(text, max(0, start - 160), start) is not None
+    return "$" in text and _P.hashed.search(text, max(0, start - 160), start) is not None
 
 
 MAX_WALKS = 4_000
@@ -205,21 +154,12 @@ MIN_EQUAL_PIECES = 4
 """Minimum number of pieces; fewer words of the same length in a row are coincidence."""
 
 _SIZES = range(2, 13)
-_TOKENS = re.compile(r"[^\s\"'+,]+")
-_FINE_TOKENS = re.compile(r"[^\s\"'+,.|-]+")
 _FOUR_EQUAL = re.compile(rb"([\x02-\x0c])\1{3}")
 _GAPS = bytes.maketrans(b"\"'+,\x1c\x1d\x1e\x1f", b" " * 8)
 _FINE_GAPS = bytes.maketrans(b"\"'+,.|-\x1c\x1d\x1e\x1f", b" " * 11)
-_LINE_END = re.compile(r"(?<=[\w/+=.:@%&-]{3})-?\r?\n(?=[\w/+=.-]{3})")
-_CONCATENATION = re.compile(r"(?<=\w)([\"'])\s?\+\s?\1(?=\w)")
-_CLASS_CHANGE = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]")
 _SEPARATORS = " \t\r\n\v\f-.,;|/\\+\"'`*~()[]:><=&^#"
 _DROP = _SEPARATORS.encode()
 _DROPPED = frozenset(_SEPARATORS)
-_SPACED_SK = re.compile(r"(?i)s ?k ?-")
-_PIECE = re.compile(r"[A-Za-z0-9_]+")
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}|[A-Za-z]")
-_LOWER_WORD = re.compile(r"[A-Z]?[a-z]+")
 
 
 PREFIXES = tuple(
@@ -240,7 +180,7 @@ def split_keys(view: TextView, find_prefixes: Callable[[str], Collection[str]]) 
     lower, offsets, walks = squeezed.lower(), list[int](), 0
     found = find_prefixes(squeezed)
     for rule, split, prefix in PREFIXES if found else ():
-        if prefix not in found or (prefix == "sk" and not _SPACED_SK.search(view.text)):
+        if prefix not in found or (prefix == "sk" and not _P.spaced_sk.search(view.text)):
             continue
         at = lower.find(prefix)
         while at >= 0 and walks < MAX_WALKS:
@@ -260,14 +200,14 @@ def _key_end(
     start, body_at = offsets[at], at + prefix_length
     if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
         return 0
-    if prefix_length == 2 and not _SPACED_SK.match(text, start, start + 5):
+    if prefix_length == 2 and not _P.spaced_sk.match(text, start, start + 5):
         return 0
     body = re.match(rf"(?:{split.chars}){{{split.least},{MAX_KEY_CHARS}}}", squeezed[body_at : body_at + MAX_KEY_CHARS])
     if not body:
         return 0
     last = body_at + _body_length(text, offsets, body_at, len(body[0]), split)
-    pieces = _PIECE.findall(text[start : offsets[last - 1] + 1])
-    word = _LOWER_WORD if "a-z" not in split.chars and "\\w" not in split.chars else _WORD
+    pieces = _P.piece.findall(text[start : offsets[last - 1] + 1])
+    word = _P.lower_word if "a-z" not in split.chars and "\\w" not in split.chars else _P.word
     in_words = sum(len(piece) for piece in pieces[1:] if word.fullmatch(piece))
     found = squeezed[body_at:last]
     if in_words > MAX_WORD_SHARE * len(found) or not rule.check(found):
@@ -284,10 +224,10 @@ def _body_length(text: str, offsets: list[int], body_at: int, available: int, sp
     while length < available:
         if _is_piece_end(text, offsets[body_at + length - 1]):
             nearby = text[offsets[body_at + length] : offsets[body_at + length] + 40]
-            piece = _PIECE.match(nearby)
+            piece = _P.piece.match(nearby)
             if (
                 piece is None
-                or _WORD.fullmatch(piece[0])
+                or _P.word.fullmatch(piece[0])
                 or offsets[body_at + length] - offsets[body_at + length - 1] > 4
             ):
                 break
@@ -301,7 +241,7 @@ def _is_piece_end(text: str, offset: int) -> bool:
 
 def join_pieces(view: TextView) -> Iterator[TextView]:
     """Yield views in which pieces of equal length, parts around a line break, or `"quoted" + "parts"`, are joined."""
-    for tokens, gaps in ((_TOKENS, _GAPS), (_FINE_TOKENS, _FINE_GAPS)):
+    for tokens, gaps in ((_P.tokens, _GAPS), (_P.fine_tokens, _FINE_GAPS)):
         if not _has_equal_pieces(view.text, gaps):
             continue
         joined = rewrite_parts(view, _equal_pieces(view.text, [token.span() for token in tokens.finditer(view.text)]))
@@ -356,15 +296,15 @@ def _has_piece_at_end(text: str, span: tuple[int, int], size: int) -> bool:
 
 def _broken_lines(text: str) -> Iterator[list[Rewriting]]:
     """Yield pairs of lines between which a key is broken."""
-    for gap in _LINE_END.finditer(text) if "\n" in text else ():
+    for gap in _P.line_end.finditer(text) if "\n" in text else ():
         before, after = text[max(0, gap.start() - 12) : gap.start()], text[gap.end() : gap.end() + 12]
-        if _CLASS_CHANGE.search(before) and _CLASS_CHANGE.search(after):
+        if _P.class_change.search(before) and _P.class_change.search(after):
             yield [(text[gap.start() - 1], gap.start() - 1, gap.start()), (text[gap.end()], gap.end(), gap.end() + 1)]
 
 
 def _concatenated(text: str) -> Iterator[list[Rewriting]]:
     """Yield the quotes and plus sign between two parts of a key, with the characters around them."""
-    for gap in _CONCATENATION.finditer(text) if "+" in text else ():
+    for gap in _P.concatenation.finditer(text) if "+" in text else ():
         yield [(text[gap.start() - 1], gap.start() - 1, gap.start()), (text[gap.end()], gap.end(), gap.end() + 1)]
 
 

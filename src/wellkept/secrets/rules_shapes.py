@@ -7,8 +7,10 @@ CamelCase names, slugs and paths hardly ever do. Counting these changes is cheap
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from wellkept.text_cache import compile_once
 
@@ -24,22 +26,34 @@ MIN_DISTINCT_CHARS = 5
 REMOVED = "\ufffc"
 """Replacement for a removed credential; no pattern reaches across it."""
 
-_CLASS_CHANGE = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
-_PLACEHOLDER = re.compile(
-    r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
-    r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|00010203|00112233|0123456789abcdef|deadbeef|jbswy3dpehpk3pxp|not[-_]?a[-_]?real"
-    r"|my[-_]?(?:[a-z]{1,12}[-_]?)?(?:password|secret|token|key|pass(?![a-z])|pw(?![a-z]))"
-    r"|(?:^|[-_.])(?:fake|todo|tbd|some|token|key|secret|password|demo)(?:$|[-_.])"
-)
+_PART = re.compile(r"%([A-Z_0-9]+)%")
+
+
+def fill_in(text: str | Sequence[str], parts: Mapping[str, str]) -> str:
+    """Return a pattern of a TOML file, which may be in pieces, with its `%PARTS%`."""
+    return _PART.sub(lambda part: parts[part[1]], "".join(text))
+
+
+class Patterns:
+    """The patterns of one table of `patterns.toml`, compiled on first use."""
+
+    _source = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text("utf-8"))
+
+    def __init__(self, table: str, **words: str) -> None:
+        self._table = self._source[table]
+        self._parts = {name: "".join(part) for name, part in self._source["parts"].items()} | words
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        pattern = self.__dict__[name] = re.compile(fill_in(self._table[name], self._parts))
+        return pattern
+
+
+_P = Patterns("shapes")
+
 _STAND_INS = frozenset(
     "user username admin root postgres mysql guest example test demo redis minioadmin tiger anonymous changeme pass123 "
     "bar xxx passwort kennwort contrasena senha clave wachtwoord".split()
 ) | {"open sesame"}
-_STAND_IN = re.compile(
-    r"(?:(?:my|an?|the|some|proxy|db|user|admin|super|top|very|long|strong)[-_ ]?){0,3}"
-    r"(?:secret|pass|password|passwd|pw|pwd|token|key)(?:[-_]?(?:password|pass|pw|pwd|key|token|value))?"
-)
-_VARIABLE = re.compile(r"[<\[{%$*(]|.*(?:\$\{|\{\{|\*\*\*)|[A-Z][A-Z_]+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +93,7 @@ def count_class_changes(run: str) -> int:
     >>> count_class_changes("AbstractProxyFactory"), count_class_changes("a7Xk2mPq9Lw4")
     (2, 8)
     """
-    return len(_CLASS_CHANGE.findall(run[:MAX_EXAMINED_CHARS]))
+    return len(_P.class_change.findall(run[:MAX_EXAMINED_CHARS]))
 
 
 def is_placeholder(value: str) -> bool:
@@ -89,7 +103,7 @@ def is_placeholder(value: str) -> bool:
     (True, True, False)
     """
     head = value[:MAX_EXAMINED_CHARS].lower()
-    return len(set(head)) < MIN_DISTINCT_CHARS or _PLACEHOLDER.search(head) is not None
+    return len(set(head)) < MIN_DISTINCT_CHARS or _P.placeholder.search(head) is not None
 
 
 def is_random(body: str) -> bool:
@@ -105,7 +119,7 @@ def is_real(body: str) -> bool:
 
 def is_variable(value: str) -> bool:
     """Return True if a value is filled in elsewhere: `$PW`, `<token>`, `{{ key }}`, `PASSWORD`."""
-    return _VARIABLE.match(value) is not None
+    return _P.variable.match(value) is not None
 
 
 def is_stated_password(value: str) -> bool:
@@ -115,5 +129,5 @@ def is_stated_password(value: str) -> bool:
     (False, False, True)
     """
     lower = value.lower()
-    is_stand_in = lower in _STAND_INS or _STAND_IN.fullmatch(lower) is not None
+    is_stand_in = lower in _STAND_INS or _P.stand_in.fullmatch(lower) is not None
     return not (is_stand_in or is_variable(value) or len(set(value)) < 3 or "…" in value)

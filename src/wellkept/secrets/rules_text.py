@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from wellkept.secrets.rules_shapes import REMOVED
+from wellkept.secrets.rules_shapes import REMOVED, Patterns
 
 _LOOKALIKES = {
     "A": "АΑᴀꓮᎪ𐊠", "B": "ВΒʙꓐᏴ", "C": "СϹᴄꓚᏟ", "D": "ᴅꓓᎠ", "E": "ЕΕᴇꓰᎬ", "F": "Ϝꓝ", "G": "ɢԌꓖᏀ", "H": "НΗʜꓧᎻ",
@@ -30,6 +30,7 @@ _LOOKALIKES = {
 # Stands for "é" and "è" as a word, "is", which without its accent would be "e", "and".
 _VERB = "\ue000"
 _INVISIBLE = "\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5"
+_P = Patterns("text")
 
 CHARS_BEFORE, CHARS_AFTER = 160, 80
 """Context kept around a rewritten part, for the words that describe it."""
@@ -43,7 +44,6 @@ _SPELLED = re.compile(
 SPELLED_HINT = rf"(?:^|[\s=(\"'`:\[/])[!-~](?:[ \t\n.\-_*|]{{1,2}}[!-~]){{{MIN_SPELLED_CHARS - 1}}}"
 """Necessary condition of a spelled-out word, for an engine without lookbehind."""
 
-_SPELLED_GAP = re.compile(r"([!-~])[ \t\n.\-_*|]{1,2}(?=[!-~])")
 _ESCAPES = (
     r"(?:%[0-9A-Fa-f]{2}[\w.~-]{0,64})+|(?:\\x[0-9A-Fa-f]{2}|\\u00[0-9A-Fa-f]{2})+|(?:&#(?:\d{2,3}|x[0-9A-Fa-f]{2});)+"
 )
@@ -56,7 +56,6 @@ _ENCODED = {
 }
 _SOME_PAIRS_SOURCE = r"[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]"
 _SOME_PAIRS = re.compile(_SOME_PAIRS_SOURCE)
-_VALUE_MARK = re.compile(r"[0-9\"'`@#$%^&*=~+!-]|[a-z][A-Z]")
 KEY_HINT = r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]|%[0-9A-F]|&#|[0-9]{12}"
 _KEY_HINT = re.compile(KEY_HINT)
 _EIGHT = [
@@ -65,10 +64,6 @@ _EIGHT = [
 ]
 ENCODED_HINT = "|".join([*_EIGHT, "[0-9]{12}", "%[0-9A-Fa-f]{2}", r"\\[xu]", "&#", _SOME_PAIRS_SOURCE])
 """Necessary condition of an encoded run: eight characters of it that are no word, escapes, or pairs of hex digits."""
-
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|&#(\d{2,3});|&#x([0-9A-Fa-f]{2});")
-_HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){6,}|(?:0x)?(?:[0-9A-F]{2}){6,}")
-_NOT_PLAIN = re.compile(r"[^\t\n\r -~]")
 
 
 MAX_KEPT_CHARS = 20_000
@@ -120,7 +115,7 @@ class TextView:
     @cached_property
     def marks(self) -> list[int]:
         """Positions of characters that occur in values but not in words, in order."""
-        return [mark.start() for mark in _VALUE_MARK.finditer(self.text)]
+        return [mark.start() for mark in _P.value_mark.finditer(self.text)]
 
     def has_marks(self, start: int, end: int) -> bool:
         """Return True if there is a mark between the two positions."""
@@ -219,7 +214,7 @@ def _add_end(pieces: Pieces, text: str, done: int) -> None:
 def join_spelled(parent: TextView) -> TextView | None:
     """Join words that are spelled letter by letter; return None without any."""
     return rewrite_parts(
-        parent, ([(_SPELLED_GAP.sub(r"\1", run[0]), *run.span())] for run in _SPELLED.finditer(parent.text))
+        parent, ([(_P.spelled_gap.sub(r"\1", run[0]), *run.span())] for run in _SPELLED.finditer(parent.text))
     )
 
 
@@ -283,12 +278,12 @@ def is_plain_text_encoded(run: str) -> bool:
 def _decode(run: str) -> str | None:
     """Decode `run` to plain text by any known encoding; return None if it is not encoded."""
     if run[0] in "%\\&":
-        return _ESCAPE.sub(lambda m: _character(m.groups()), run)
+        return _P.escape.sub(lambda m: _character(m.groups()), run)
     if run[2:3] in (" ", ":", ",", "-") or run[4:5] in (" ", ",", ":"):
         digits = re.sub(r"0x|[ :,-]", "", run)
-        return _decode_readable(bytes.fromhex(digits)) if len(digits) % 2 == 0 and _HEX.fullmatch(digits) else None
+        return _decode_readable(bytes.fromhex(digits)) if len(digits) % 2 == 0 and _P.hex.fullmatch(digits) else None
     compact = "".join(run.split()).rstrip("=")
-    if _HEX.fullmatch(compact):
+    if _P.hex.fullmatch(compact):
         plain = _decode_readable(bytes.fromhex(compact.removeprefix("0x")))
         if plain is not None:
             return plain
@@ -312,11 +307,10 @@ def _from_base64(compact: str) -> str | None:
 
 
 _URLSAFE = str.maketrans("-_", "+/")
-_BASE32 = re.compile(r"[A-Z2-7]{16,}")
 
 
 def _from_base32(compact: str) -> str | None:
-    if not _BASE32.fullmatch(compact) or len(compact) % 8 in (1, 3, 6):
+    if not _P.base32.fullmatch(compact) or len(compact) % 8 in (1, 3, 6):
         return None
     try:
         return _decode_readable(base64.b32decode(compact + "=" * (-len(compact) % 8)))
@@ -332,4 +326,4 @@ def _decode_readable(raw: bytes) -> str | None:
         return None
     if not text.isascii():
         text = text.translate(_FOLD)
-    return None if _NOT_PLAIN.search(text) or REMOVED in text else text
+    return None if _P.not_plain.search(text) or REMOVED in text else text

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from pathlib import Path
 
-from wellkept.secrets.rules_shapes import count_class_changes, is_placeholder, is_stated_password
+from wellkept.secrets.rules_shapes import Patterns, count_class_changes, is_placeholder, is_stated_password
 from wellkept.secrets.rules_text import TextView, fold
 
 MAX_HITS = 4_000
@@ -35,25 +35,7 @@ IS, MAYBE, FILLER, CHANGED, NEW = (
 )
 WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
 PAIR_SIGN = ":"
-BETWEEN = r"(?:c'est|it'?s|it is|now|new (?:one )?is|neu(?:es)? ist|ist jetzt|use|try|ficou|es|e')(?:[ \t]now)?"
-"""Words that continue a sentence about a password after a comma."""
-
-
-OTHER_MEANING = re.compile(
-    r"[\s_-]*(?:s\s+)?(?:manager|managers|polic|reset|hash|length|field|form\b|rotat|strength|generat|vault|protect|less"
-    r"|prompt|hint|expir|rules?\b|requirement|recover|limit|count|budget|usage|price|pricing|bucket|type|ring|ttl"
-    r"|lifetime|endpoint|window|name|economic|santa|sauce|store|stores\b|path|ref\b|format|prefix|style|based|auth"
-    r"|entropy|audit|check|input|box|screen|page|link|(?:e-?)?mail(?!(?:[ \t][\w'-]{1,20}){0,4}?(?:[ \t](?:"
-    rf"{IS})[\s:]|\s?[:=]))|table|column|version|size|cost|per\b|stream|id\b|ids\b"
-    r"|scanning|scanner|detection|leak|sharing|service\b|issuer|verif|validat|complexity|spray|stuff|crack|dump|login\b"
-    r"|value|pair|space|schema|order|board|stone|point|takeaway|result|idea|insight|player|feature|word|facts?\b"
-    r"|ceremony|derivation|exchange|file|fob|chain|card|layout|binding|signature|map|press|stroke|metric|performance"
-    r"|fingerprint|identifier|algorithm|rate|throughput|generation|encoding|doc|tutorial|guide|class\b|object|variable"
-    r"|env\b|publi|pubbl|regex|pattern)"
-)
-
-
-_PARAMETER = re.compile(r"[?&][A-Za-z_]{1,10}$")
+_P = Patterns("values")
 
 
 def prepare_words(names: str) -> dict[str, None]:
@@ -90,7 +72,7 @@ def find_words(view: TextView, words: dict[str, None], keys: frozenset[str]) -> 
                     and text[at + len(word) : at + len(word) + 1] == "="
                 )
                 or (word in COMPOUNDED and before.isalpha())
-                or (text.startswith("=", at + len(word)) and _PARAMETER.search(text, max(0, at - 12), at))
+                or (text.startswith("=", at + len(word)) and _P.parameter.search(text, max(0, at - 12), at))
             ):
                 yield word, at
             at = lower.find(word, at + len(word))
@@ -111,71 +93,6 @@ MIN_TOKEN_CHARS = 6
 MIN_LOOSE_CHARS = 6
 MIN_LOOSEST_CHARS = 16
 
-_TECH = re.compile(
-    r"""(?ix)(?:oauth|sha|md|utf|base|argon|aes|rsa|ed|curve|hs|rs|es|ps|x|pbkdf|s?crypt|bcrypt|tls|ssl|http|h|s|ec|k|v|ver|ipv|web
-    |win|windows|ios|macos|ubuntu|debian|python|py|php|java|node|gpt|claude|llama|gemini|erc|bep|brc|mp|usb|rfc|iso|cve|pci
-    |soc|q|fy|step|level|day|week|phase|sprint|ticket|issue|version|line|page|section|figure|fig|chapter|item|option|type|build
-    |release|blake|ripemd|hmac-?sha|sha-?|level|tier|room|floor|fido|saml|wpa|wep|grade|top|bip|eip|slip|nist|log4j|covid|area
-    |web|gen|part|act|vol|no|nr|pr|mr|bug|story|epic|env|slot|column|row)[-_.]?\d+(?:[-_.]\d+){0,3}[a-z]{0,3}"""
-)
-_ODD_WORDS = re.compile(
-    r"(?i)1password\d?|lastpass\d?|2fa|mfa|7-?zip|3d|4chan|365|o365|k8s|i18n|l10n|a11y|e2ee?|b2[bc]|p2p|s3|ec2|web3|web2|h2o|mp3"
-    r"|base64url|argon2id?|oauth2?(?:\.\d)?|pkcs\d+|x\.?509|keepass(?:xc)?2?|sha-?\d+-?\w*|log4j|c3po|r2d2|u2f|fido2|n26"
-    r"|ssh-\w+|route53|neo4j|auth0|d3js|ngrok|v\d{1,3}(?:[._-][\w.-]*|(?:alpha|beta|rc)\w*)?"
-)
-_UNIT = re.compile(
-    r"(?i)~?[<>≥≤]?\d+(?:[.,:]\d+)*\+?[- ]?"
-    r"(?:st|nd|rd|th|x|%|k|m|b|ms|s|sec|min|mins|h|hrs?|am|pm|d|days?|wks?|weeks?|mo"
-    r"|months?|y|yrs?|years?|chars?|characters?|digits?|letters?|words?|bits?|bytes?|kb|mb|gb|tb|px|pt|em|rem|usd|eur|gbp|€|\$|£|times|-?fold|er|ers|uhr"
-    r"|zeichen|stellig|tage|minutes?|hours?|seconds?|way|factor|step|part|tokens?|k/s|/s|/min|/h)(?:-[a-z-]+)?"
-)
-_STRUCTURED = re.compile(
-    r"""(?x)[a-z][a-z0-9+.-]*://.*                                # an address on the web
-    |[\w.+-]+@[\w-]+(?:\.[\w-]+)+                               # an address for mail
-    |~?\.{0,2}/[\w./@~-]*|[A-Za-z]:\\.*|[\w.-]+(?:/[\w.-]+)+/?  # a path
-    |\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:T[\d:.Z+-]*)?            # a date
-    |\d{1,2}:\d{2}(?::\d{2})?(?:[ap]m)?                         # a time
-    |v?\d+(?:\.\d+){1,4}(?:[-+]?[a-z]+\.?\d*)?                  # a version, a number, an IP address
-    |[A-Z][A-Z0-9]{1,9}-\d{1,6}|\#\d+|@[\w.-]+                  # a ticket, a person
-    |\$\{.*|\$[A-Za-z_]\w*(?:/.*)?|\$\(.*|%[A-Z_]+%|<.*|\[.*|\{.*|\(.*|process\.env\S*|os\.\S*|env[.:(\[]\S*|op://.*
-    |[a-z_][\w-]*(?:\.[a-z_][\w-]*)+(?:\(.*)?|[A-Za-z_][\w.]*\(.*  # a file, a host, a call
-    |[\w.-]+\.(?:pdf|docx?|xlsx?|csv|txt|md|zip|kdbx|gpg|json|ya?ml|png|jpe?g)  # a file
-    |--[\w-]+                                                    # an option, a property of CSS
-    |vault:v\d+:?                                                # a value that Vault encrypted
-    |(?:arn:)?aws:[\w:/.*-]*                                    # a resource of a cloud
-    |[\w-]+=[$<{%].*|[a-z_]+=[A-Za-z_.]*                        # a setting that is filled in elsewhere, an argument
-    |(?:[0-9a-fA-F]{2}[:-]){5,}[0-9a-fA-F]{2}                   # a MAC address, a fingerprint
-    |![a-z]+|!(?i:ref|sub|getatt|reference|include)  # a tag of YAML
-    |[A-Za-z_]\w*\[.*                                           # a type, an element
-    |\#[0-9a-fA-F]{3,8}|\*+|\.+|-+|_+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+  # a colour, a mask, the name of a variable
-    """
-)
-_REGEX = re.compile(
-    r"\(\?[=!:<P]|\[[^\]]{0,20}[a-zA-Z0-9]-[a-zA-Z0-9]|\\[dwDSW][+*{\])]|[^0-9]\{\d+,\d*\}?|[+*]\$[/'\"]?$"
-)
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_FINGERPRINT = re.compile(r"[0-9A-F]{40}")
-_PRODUCT_KEY = re.compile(r"(?:[A-Z0-9]{5}-?){4,5}")
-_GENERIC = re.compile(r"(?i)\bkms\b|gvlk|generic|evaluation|trial|setup key")
-_INNER_SYMBOL = re.compile(
-    r"(?<=[\w@#$%^&*+=~])[@#$%^&*!+=~?](?=[\w@#$%^&*!+=~?])|^[@#$%^&*!~](?=\w)|\w[#$%^&*=~]$|[!?#$]{2,}$"
-)
-_NAME = re.compile(
-    r"(?i)(?<![a-z])(?:prod|db|web|srv|server|host|node|app|api|dev|staging|test|auth|users?|team|polic[a-z]+|[a-z]*server|factor|svc|vm"
-    r"|ns|mail|vpn|nas|env|key|token|secret|v|eu|us|cluster|role|id|page|line|step|version|gpt|sha|release|branch|bug"
-    r"|issue|ticket|room|level|rule|chapter|section|item|option|day|week|phase|sprint|model|base|build)(?![a-z])"
-)
-_CHARSET = re.compile(r"[a-z]{1,7}[-_]\d")
-_HYPHENATED = re.compile(r"[a-z]+(?:[-'][a-z]+)*", re.IGNORECASE)
-_PASSPHRASE = re.compile(r"[A-Za-z]{3,}(?:[-_. ][A-Za-z]{3,}){3,}\d*")
-_HOST = re.compile(r"[A-Za-z][a-z]*(?:-[a-z]+){0,2}-?\d{1,3}")
-_MESSAGE = re.compile(
-    r"(?i)\b(?:your|must|enter|invalid|forgot|incorrect|please|required|cannot|error|failed|characters|digits)\b"
-)
-_QUOTED_PROSE = re.compile(
-    r"(?i)\b(?:your|must|enter|invalid|forgot|incorrect|please|too|required|cannot|the|is|not|reset|field|does|has|was|error|failed)\b"
-)
-_OTHER_SCRIPT = re.compile(r"[\u0530-\u1fff\u2e80-\ufffb]")
 _LATIN = str.maketrans("øæœßłđıØÆŁĐ", "oaesldiOALD")
 _TRAILING = ".,;:)]}>\"'`*|"
 _QUOTES = "\"'`*_"
@@ -189,7 +106,7 @@ def trim_value(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start] in "\"'`*(":
         start += 1
     # In a text of another script, the sentence may go on without a space.
-    if start < end and text[start].isascii() and (foreign := _OTHER_SCRIPT.search(text, start, end)):
+    if start < end and text[start].isascii() and (foreign := _P.other_script.search(text, start, end)):
         end = foreign.start()
     while end > start and text[end - 1] in _TRAILING:
         end -= 1
@@ -198,7 +115,7 @@ def trim_value(text: str, start: int, end: int) -> tuple[int, int]:
 
 def is_uuid(value: str) -> bool:
     """Return True for a UUID, which only wording tells from an id."""
-    return _UUID.fullmatch(value) is not None
+    return _P.uuid.fullmatch(value) is not None
 
 
 def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool) -> bool:
@@ -227,11 +144,13 @@ def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool
         and len(value) >= 20
         and count_class_changes(value) >= 0.2 * len(value)
     )
-    if _REGEX.search(value) or (_STRUCTURED.fullmatch(value) and not _UUID.fullmatch(value) and not is_random_path):
+    if _P.regex.search(value) or (
+        _P.structured.fullmatch(value) and not _P.uuid.fullmatch(value) and not is_random_path
+    ):
         return False
-    if _TECH.fullmatch(value) or _ODD_WORDS.fullmatch(value) or _UNIT.fullmatch(value):
+    if _P.tech.fullmatch(value) or _P.odd_words.fullmatch(value) or _P.unit.fullmatch(value):
         return False
-    if _PRODUCT_KEY.fullmatch(value) and _GENERIC.search(text, max(0, start - 80), end + 60):
+    if _P.product_key.fullmatch(value) and _P.generic.search(text, max(0, start - 80), end + 60):
         return False
     is_last = (
         end >= len(text) or not text[end : end + 6].lstrip(_QUOTES + ").!,; \t")[:1].isalnum() or text[end] in ".,;\n"
@@ -255,22 +174,22 @@ def _looks_secret(value: str, trust: Certainty, *, is_quoted: bool, is_many: boo
         return (
             len(value) >= MIN_TOKEN_CHARS
             and " " not in value
-            and (_is_mixed(value, has_digit, has_letter) or bool(_UUID.fullmatch(value)))
+            and (_is_mixed(value, has_digit, has_letter) or bool(_P.uuid.fullmatch(value)))
         )
     if trust is Certainty.LOOSE:
-        is_symbolic = bool(_INNER_SYMBOL.search(value)) and (has_digit or any(c.isupper() for c in value[1:]))
+        is_symbolic = bool(_P.inner_symbol.search(value)) and (has_digit or any(c.isupper() for c in value[1:]))
         is_mixed = (
             has_digit
             and has_letter
-            and not _HOST.fullmatch(value)
+            and not _P.host.fullmatch(value)
             and "/" not in value
             and _is_mixed(value, True, True)
         )
         return len(value) >= MIN_LOOSE_CHARS and (is_symbolic or is_mixed)
     return (
         len(value) >= MIN_LOOSEST_CHARS
-        and not _UUID.fullmatch(value)
-        and not _FINGERPRINT.fullmatch(value)
+        and not _P.uuid.fullmatch(value)
+        and not _P.fingerprint.fullmatch(value)
         and has_digit
         and has_letter
         and count_class_changes(value) >= max(4, 0.15 * len(value))
@@ -282,17 +201,17 @@ def _is_password(value: str, has_digit: bool, has_letter: bool, *, is_quoted: bo
         return False
     if is_quoted and " " in value:
         return (
-            not (_MESSAGE if has_digit else _QUOTED_PROSE).search(value)
+            not (_P.message if has_digit else _P.quoted_prose).search(value)
             and is_stated_password(value)
             and len(value) >= 8
         )
-    if is_quoted and has_letter and not _QUOTED_PROSE.search(value):
+    if is_quoted and has_letter and not _P.quoted_prose.search(value):
         return True
     if has_digit and not has_letter:
         return not is_many and value.isdigit() and len(value) <= 16
     if has_digit:
         return not _is_dashed_words(value) or not is_name(value)
-    return bool(_INNER_SYMBOL.search(value) or _PASSPHRASE.fullmatch(value)) or _is_jumble(value)
+    return bool(_P.inner_symbol.search(value) or _P.passphrase.fullmatch(value)) or _is_jumble(value)
 
 
 def _is_dashed_words(value: str) -> bool:
@@ -306,9 +225,9 @@ def _is_dashed_words(value: str) -> bool:
 def is_name(value: str) -> bool:
     """Return True if dashed words name a thing, as in `prod-db-01`, and not a password such as `blue-kettle-9`."""
     return (
-        _NAME.search(value) is not None
+        _P.name.search(value) is not None
         or not re.search(r"[A-Za-z][a-z]{3}", value)
-        or _CHARSET.fullmatch(value) is not None
+        or _P.charset.fullmatch(value) is not None
     )
 
 
