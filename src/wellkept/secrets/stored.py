@@ -10,28 +10,15 @@ from typing import TYPE_CHECKING
 from wellkept.deadline import check_deadline
 from wellkept.model import Json
 from wellkept.secrets.check import RANDOM_RUN, SecretGuard
-from wellkept.transfer.rules import CONTENTS, KEYS
+from wellkept.transfer.rules import CONTENTS, KEYS, read_facts
 from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
 
-SHELVES: Mapping[str, str] = {
-    "agents": "agents",
-    "memories": "memories",
-    "memory_versions": "memories",
-    "proposals": "proposals",
-    "chat_sessions": "transcripts",
-    "chat_messages": "transcripts",
-    "details": "details",
-    "kb_documents": "documents",
-    "kb_chunks": "documents",
-    "workflows": "workflows",
-    "workflow_steps": "workflows",
-    "context_calls": "prompts",
-    "audit_log": "audit",
-}
-"""Name of the shelf for each table with texts."""
+SHELVES: Mapping[str, str] = {table: shelf for table, (shelf,) in read_facts("shelf").items()}
+ORDER = "agents memories proposals transcripts details documents workflows prompts audit".split()
+"""Names of the shelves in the order in which they are listed."""
 
 MACHINE_COLUMNS = frozenset(
     """hash prev_hash content_hash created_at updated_at expires_at replaced_at archived_at last_retrieved_at valid_from
@@ -98,8 +85,7 @@ class _TenantScan:
             self._progress(self._done, 0)
 
     def list_sightings(self) -> Iterator[Sighting]:
-        shelves = list(dict.fromkeys(SHELVES.values()))
-        for shelf, agent, id in sorted(self._found, key=lambda each: shelves.index(each[0])):
+        for shelf, agent, id in sorted(self._found, key=lambda each: ORDER.index(each[0])):
             yield Sighting(shelf, agent, id, tuple(self._found[shelf, agent, id]))
 
     def _take_content(self, row: Json) -> None:

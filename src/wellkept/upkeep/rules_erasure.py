@@ -28,6 +28,7 @@ from wellkept.language.names import check_user, memory_seq
 from wellkept.language.text import STOPWORDS, content_hash, fold
 from wellkept.model import Json, Receipt, Subject, SubjectKind
 from wellkept.secrets.rules_text import look_up_shape
+from wellkept.transfer.rules import read_facts
 
 ERASED = "[erased]"
 """Replacement for an erased text that must leave a mark: in a conversation or in the audit log."""
@@ -388,34 +389,8 @@ SALT_CHARS = 16
 MIN_TEXT_WORDS, MIN_TEXT_CHARS = 4, 24
 """A text with this many words or characters is recognised wherever it stands; a shorter one only in its own row."""
 
-MARKED: Mapping[str, tuple[str, str]] = {
-    "agents": ("id", "created_at"),
-    "memories": ("text", "created_at"),
-    "memory_versions": ("text", "replaced_at"),
-    "proposals": ("text", "created_at"),
-    "details": ("key", "created_at"),
-    "context_calls": ("id", "at"),
-    "chat_sessions": ("id", "created_at"),
-    "chat_messages": ("content", "created_at"),
-    "kb_documents": ("id", "content_hash"),
-    "kb_chunks": ("text", "document_id"),
-    "workflows": ("id", "created_at"),
-    "workflow_steps": ("output", "completed_at"),
-    "secret_allowances": ("hash", "created_at"),
-    "audit_log": ("message", "at"),
-}
-"""Columns by which an erased row is recognised: its text or id, and what tells it from rows with the same."""
-
-UNMARKED: Mapping[str, str] = {
-    "erased_texts": "holds the marks themselves",
-    "shelves": "holds counters, and the last hash of the audit log",
-}
-"""Tables of an export whose rows are never erased, each with the reason."""
-
-BY_ID = frozenset(
-    ["agents", "details", "context_calls", "chat_sessions", "kb_documents", "workflows", "secret_allowances"]
-)
-"""Tables with rows that are recognised by their id."""
+MARKED: Mapping[str, tuple[str, str]] = read_facts("mark")
+UNMARKED, BY_ID = frozenset(read_facts("unmarked")), frozenset(read_facts("by_id"))
 
 _NAMING = {"agent_id": SubjectKind.AGENT, "session_id": SubjectKind.SESSION, "user_id": SubjectKind.USER}
 """Columns that name an agent, a conversation or a user, whose rows are all recognised."""

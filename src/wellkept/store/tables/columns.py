@@ -41,5 +41,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "context_call": _names("tenant_id agent_id id session_id at layout budget tokens blocks truncations user_id"),
     "key": _names("tenant_id id scope name created_at last_used_at expires_at revoked_at agents trust user_id"),
     "workflow": _names("tenant_id id name created_at"),
+    "step": _names("tenant_id workflow_id position step_name agent_id status output completed_at seq"),
     "chunk": _names("tenant_id id document_id position text"),
 }

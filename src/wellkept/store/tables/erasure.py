@@ -1,6 +1,7 @@
 """Erasure of texts: the tables that hold them, and the rows to remove or clear with each.
 
-`TABLES` lists every table of tenants with the columns that hold user text; a test compares it with the schema.
+`TABLES` lists every table of tenants with the columns that hold user text, read from `transfer/tables.toml`; a test
+compares it with the schema.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from wellkept.store.tables.audit import SHELF as AUDIT
 from wellkept.store.tables.audit import AuditRows, Sealing, read_head, refuse_foreign
 from wellkept.store.tables.knowledge import SHELF as KNOWLEDGE
 from wellkept.store.tables.rows import is_searchable, memory_from, memory_values, moment, note_entries, stamp
+from wellkept.transfer.rules import read_facts
 from wellkept.upkeep.rules_erasure import BY_ID, ERASED, ERASED_ACTION, MARKED, SALT_CHARS, hash_mark, mark_row
 
 NOTES_FILE = "notes_file"
@@ -42,32 +44,13 @@ class ErasureTable:
 
 
 TABLES: Mapping[str, ErasureTable] = {
-    "agents": ErasureTable(
-        ("",), texts=("name", "system_prompt", "model", "colour", "icon"), json=("tools", "knowledge_categories")
-    ),
-    "memories": ErasureTable(
-        (-1,),
-        True,
-        json=("tags", "metadata", "told", "sources"),
-        texts=("text", "category", "session_id", "flag", "user_id", "namespace", "item_key"),
-    ),
-    "memory_versions": ErasureTable((-1, -1), True, json=("tags", "metadata"), texts=("text",)),
-    "proposals": ErasureTable((-1,), True, json=("tags",), texts=("text", "reason", "user_id")),
-    "context_calls": ErasureTable(
-        ("",), True, json=("blocks", "truncations"), texts=("session_id", "layout", "user_id")
-    ),
-    "details": ErasureTable(
-        ("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id", "user_id")
-    ),
-    "chat_sessions": ErasureTable(("",), texts=("id", "summary", "user_id"), json=("metadata",)),
-    "chat_messages": ErasureTable(("", -1), texts=("content",)),
-    "kb_documents": ErasureTable(("",), texts=("id", "title", "category", "source", "flag"), json=("metadata",)),
-    "kb_chunks": ErasureTable((-1,), texts=("text",)),
-    "workflows": ErasureTable(("",), texts=("id", "name")),
-    "workflow_steps": ErasureTable(("", -1), texts=("step_name", "status", "output", "folded")),
-    "audit_log": ErasureTable((-1,), json=("meta",), texts=("message",)),
-    "api_keys": ErasureTable(("",), json=("agents",), texts=("name", "user_id")),
-    "secret_allowances": ErasureTable(("",)),
+    table: ErasureTable(
+        tuple(facts["start"]),
+        facts.get("is_agents", False),
+        json=tuple(facts.get("json", "").split()),
+        texts=tuple(facts.get("texts", "").split()),
+    )
+    for table, facts in read_facts("erasure").items()
 }
 
 DEPENDENT_TABLES = {

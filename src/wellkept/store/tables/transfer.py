@@ -44,107 +44,67 @@ from wellkept.store.tables.rows import (
     stamp,
     step_from,
 )
-from wellkept.transfer.rules import CONTENTS, KEYS
+from wellkept.transfer.rules import CONTENTS, KEYS, read_facts
 
 MAX_NUMBER = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportTable:
-    """One table of an export."""
+    """One table of an export; `transfer/tables.toml` explains the facts."""
 
     name: str
     columns: tuple[str, ...]  # in the order of the statement `export_…`
-    order: tuple[str, ...] = ()  # order of the export, if it is not the key
-    same: tuple[str, ...] = ()  # rows with equal keys are the same record if these are equal
-    optional: frozenset[str] = frozenset()
-    added: frozenset[str] = frozenset()  # columns that older files lack; an absent one has the default of its type
-    choices: Mapping[str, type[StrEnum]] | None = None
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Columns that identify a row within its tenant."""
-        return KEYS[self.name]
-
-    @property
-    def ordered_by(self) -> tuple[str, ...]:
-        return self.order or self.key
+    key: tuple[str, ...]
+    ordered_by: tuple[str, ...]
+    same: tuple[str, ...]
+    optional: frozenset[str]
+    added: frozenset[str]
+    choices: Mapping[str, type[StrEnum]]
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "audit_log": COLUMNS["event"],
+    "secret_allowances": ("tenant_id", "hash", "created_at"),
+    "agents": (*COLUMNS["agent"], "last_seq"),
+    "memories": COLUMNS["memory"],
+    "memory_versions": ("tenant_id", "agent_id", *COLUMNS["version"]),
+    "chat_sessions": COLUMNS["session"],
+    "chat_messages": COLUMNS["message"],
+    "details": COLUMNS["detail"],
+    "context_calls": COLUMNS["context_call"],
+    "proposals": COLUMNS["proposal"],
+    "kb_documents": COLUMNS["document"],
+    "kb_chunks": COLUMNS["chunk"],
+    "workflows": COLUMNS["workflow"],
+    "workflow_steps": COLUMNS["step"],
+    "erased_texts": ("tenant_id", "hash", "erased_at"),
+    "shelves": ("tenant_id", "shelf", "last_id", "last_hash"),
+}
+_CHOICES: Mapping[str, Mapping[str, type[StrEnum]]] = {
+    "memories": {"kind": Kind, "scope": Scope, "role": Role, "origin": Origin, "ended_as": EndedAs},
+    "chat_messages": {"role": Role},
+    "proposals": {"kind": Kind, "origin": Origin, "state": ProposalState},
+}
 
 
-TABLES: Sequence[ExportTable] = (
-    ExportTable(name="audit_log", columns=COLUMNS["event"], same=("hash",), optional=_names("agent_id")),
-    ExportTable(name="secret_allowances", columns=("tenant_id", "hash", "created_at")),
-    ExportTable(name="agents", columns=(*COLUMNS["agent"], "last_seq")),
-    ExportTable(
-        name="memories",
-        columns=COLUMNS["memory"],
-        same=("kind", "created_at"),
-        optional=frozenset(each.name for each in fields(Memory) if "None" in str(each.type)) - {"user"},
-        added=_names("user_id metadata sources"),
-        choices={"kind": Kind, "scope": Scope, "role": Role, "origin": Origin, "ended_as": EndedAs},
-    ),
-    ExportTable(
-        name="memory_versions", columns=("tenant_id", "agent_id", *COLUMNS["version"]), added=_names("metadata")
-    ),
-    ExportTable(
-        name="chat_sessions",
-        columns=COLUMNS["session"],
-        same=("agent_id", "created_at"),
-        added=_names("user_id metadata"),
-    ),
-    ExportTable(name="chat_messages", columns=COLUMNS["message"], same=("role", "created_at"), choices={"role": Role}),
-    ExportTable(
-        name="details",
-        columns=COLUMNS["detail"],
-        same=("content_hash", "created_at"),
-        optional=_names("session_id"),
-        added=_names("user_id"),
-    ),
-    ExportTable(name="context_calls", columns=COLUMNS["context_call"], added=_names("user_id")),
-    ExportTable(
-        name="proposals",
-        columns=COLUMNS["proposal"],
-        same=("kind", "created_at"),
-        optional=_names("memory_seq decided_at"),
-        added=_names("user_id"),
-        choices={"kind": Kind, "origin": Origin, "state": ProposalState},
-    ),
-    ExportTable(
-        name="kb_documents",
-        columns=COLUMNS["document"],
-        same=("content_hash",),
-        optional=_names("flag"),
-        added=_names("metadata"),
-    ),
-    ExportTable(name="kb_chunks", columns=COLUMNS["chunk"], order=("id",)),
-    ExportTable(name="workflows", columns=COLUMNS["workflow"], same=("name", "created_at")),
-    ExportTable(
-        name="workflow_steps",
-        columns=(
-            "tenant_id",
-            "workflow_id",
-            "position",
-            "step_name",
-            "agent_id",
-            "status",
-            "output",
-            "completed_at",
-            "seq",
-        ),
-        order=("seq",),
-        same=("step_name", "completed_at"),
-        optional=_names("agent_id"),
-    ),
-    # Last, so that an import that is repeated does not find the file's own hashes.
-    ExportTable(name="erased_texts", columns=("tenant_id", "hash", "erased_at")),
-    ExportTable(name="shelves", columns=("tenant_id", "shelf", "last_id", "last_hash")),
-)
-"""All tables in the order of an export: referenced rows come before the rows that refer to them."""
+def _list_tables() -> Iterator[ExportTable]:
+    order, same, optional, added = map(read_facts, ("order", "same", "optional", "added"))
+    may_be_none = [each.name for each in fields(Memory) if "None" in str(each.type) and each.name != "user"]
+    for name, key in KEYS.items():
+        yield ExportTable(
+            name=name,
+            columns=_COLUMNS[name],
+            key=key,
+            ordered_by=order.get(name, key),
+            same=same.get(name, ()),
+            optional=frozenset(may_be_none if name == "memories" else optional.get(name, ())),
+            added=frozenset(added.get(name, ())),
+            choices=_CHOICES.get(name, {}),
+        )
 
+
+TABLES: Sequence[ExportTable] = tuple(_list_tables())
 BY_NAME: Mapping[str, ExportTable] = {table.name: table for table in TABLES}
 
 WORDS = frozenset(["tools", "knowledge_categories", "tags", "sources"])
@@ -230,7 +190,7 @@ def _from_json(table: ExportTable, column: str, value: Any) -> Any:
     text = check_text(_check_type(str, value), what=column)
     if is_time(column):
         return _parse_time(text)
-    return text if table.choices is None or column not in table.choices else table.choices[column](text).value
+    return table.choices[column](text).value if column in table.choices else text
 
 
 def _parse_time(text: str) -> datetime:
