@@ -63,6 +63,14 @@ def list_messages(store: SqlStore, tenant: str) -> list[str]:
     return [each.message for each in reversed(store.list_events(tenant, limit=1000))]
 
 
+def test_transactions_of_one_moment_are_listed_in_their_order(writer: SqlStore, tenant: str) -> None:
+    write(writer, tenant, "logged", "remembered", "remembered too")
+    write(writer, tenant, "deleted")
+    write(writer, tenant, "of an hour before", seconds=-3600)
+
+    assert list_messages(writer, tenant) == ["of an hour before", "logged", "remembered", "remembered too", "deleted"]
+
+
 def test_waiting_events_are_seen_by_every_reader(
     lasting_place: Place, store: SqlStore, writer: SqlStore, ann: Owner
 ) -> None:

@@ -37,7 +37,13 @@ CONTRACTIONS = frozenset(["s", "t", "d", "ll", "m", "re", "ve"])
 
 # Scripts written without spaces are split into overlapping pairs of characters, all others at word boundaries.
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
-_PIECE = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W_]+)?")
+# Vowel signs of Indic scripts, which are no letters to a pattern, but part of a word.
+_SIGNS = "".join(
+    chr(code) for code in (*range(0x900, 0xE00), *range(0xE80, 0x1800)) if unicodedata.category(chr(code))[0] == "M"
+)
+_PIECE = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{_SIGNS}])*+(?:['’][^\W_]+)?")
+# Vowel points of Hebrew and Arabic, accents that no letter is composed with, and joiners: a word may lack them.
+_POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u200c\u200d]+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _UNSPACED_START = re.compile(rf"[{UNSPACED}]")
 
@@ -157,13 +163,16 @@ def terms(text: str) -> list[str]:
     ['prefer', 'tab', 'over', 'space', 'think']
     >>> terms("東京都に住む")
     ['東京', '京都', '都に', 'に住', '住む']
+    >>> terms("मीरा को चाय पसंद है।")
+    ['मीरा', 'को', 'चाय', 'पसंद', 'है']
     """
     return join_terms(split_words(text))
 
 
 def split_words(text: str) -> list[str]:
     """Return the folded words of `text`, and each run of characters written without spaces as one."""
-    return _PIECE.findall(fold(text))
+    folded = fold(text)
+    return _PIECE.findall(folded if folded.isascii() else _POINTS.sub("", folded))
 
 
 def join_terms(words: Iterable[str]) -> list[str]:

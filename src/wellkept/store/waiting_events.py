@@ -18,7 +18,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wellkept.errors import WellkeptError
@@ -33,6 +33,9 @@ BATCH = 100
 
 PAUSE = 0.2
 """Seconds from a commit until its events are added to the chain, together with those that follow meanwhile."""
+
+CLOCK_STEP = timedelta(milliseconds=100)
+"""Longest time for which a clock may show the same."""
 
 RETRY_PAUSE = 5.0
 """Seconds after which a failed attempt is repeated."""
@@ -56,19 +59,32 @@ def find_lane(agent: str | None) -> int:
     return zlib.crc32((agent or "").encode()) % LANES
 
 
-def add_waiting(unit: Unit, events: Sequence[AuditEvent], key: str) -> None:
+class EventTimes:
+    """Times of the events of one process, which grow even if the clock stands still for a moment."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = datetime.min.replace(tzinfo=UTC)
+
+    def move_on(self, at: datetime) -> datetime:
+        """Return the time of the next event, which is that of the clock or a little later."""
+        with self._lock:
+            # A clock that was set back is believed.
+            is_standing = at <= self._last < at + CLOCK_STEP
+            self._last = self._last + timedelta(microseconds=1) if is_standing else at
+            return self._last
+
+
+def add_waiting(unit: Unit, events: Sequence[AuditEvent], key: str, times: EventTimes) -> None:
     """Write the events of one transaction, as its last statements.
 
     All take the lane of the first, so that no two transactions wait for each other's lanes. Their times must differ,
     because they are added to the chain in the order of time.
     """
     lane, mark = find_lane(events[0].agent_id), f"{key_mark(key)}%" if key else ""
-    last = None
     unit.put("take_places", tenant=unit.tenant, lane=lane, count=len(events))
     for number, event in enumerate(events, 1):
-        if last is not None and event.at <= last:
-            event = replace(event, at=last + timedelta(microseconds=1))
-        last = event.at
+        event = replace(event, at=times.move_on(event.at))
         unit.put(
             "add_waiting_event",
             tenant=unit.tenant,

@@ -124,7 +124,9 @@ FIND_LEFT_BEHIND = (
 
 
 _CHECKED_COLUMN = re.compile(
-    r"ALTER TABLE (?P<table>\w+) ADD COLUMN (?P<column>\w+) (?P<type>.+?) CHECK (?P<check>\(.+\))", re.DOTALL
+    r"ALTER TABLE (?P<table>\w+) ADD COLUMN (?P<again>IF NOT EXISTS )?(?P<column>\w+) (?P<type>.+?)"
+    r" CHECK (?P<check>\(.+\))",
+    re.DOTALL,
 )
 
 
@@ -234,7 +236,7 @@ def truncate_statement_for(table: str) -> str:
 def split_checked_column(statement: str) -> Sequence[str]:
     """Split ADD COLUMN … CHECK, which Citus refuses, into two statements that it accepts.
 
-    The constraint gets the name that PostgreSQL would give it.
+    The constraint gets the name that PostgreSQL would give it. What can be run again still can.
 
     >>> split_checked_column("ALTER TABLE api_keys ADD COLUMN trust TEXT CHECK (trust IN ('user', 'tool'))")[1]
     "ALTER TABLE api_keys ADD CONSTRAINT api_keys_trust_check CHECK (trust IN ('user', 'tool'))"
@@ -242,8 +244,10 @@ def split_checked_column(statement: str) -> Sequence[str]:
     found = _CHECKED_COLUMN.fullmatch(statement)
     if found is None:
         return (statement,)
-    table, column, type_, check = found.groups()
+    table, again, column, type_, check = found.groups()
+    name = f"{table}_{column}_check"
     return (
-        f"ALTER TABLE {table} ADD COLUMN {column} {type_}",
-        f"ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_check CHECK {check}",
+        f"ALTER TABLE {table} ADD COLUMN {again or ''}{column} {type_}",
+        *([f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}"] if again else ()),
+        f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK {check}",
     )

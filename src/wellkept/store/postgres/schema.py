@@ -115,7 +115,7 @@ def unforce_statements(connection: Connection) -> Sequence[sql.Composed]:
 MIGRATION_LOCK = 7_263_554_201
 """Key of the advisory lock held while migrating."""
 
-INDEX_LOCK_TIMEOUT_MS = 50
+MIGRATION_LOCK_TIMEOUT_MS = 50
 LOCK_PAUSE = 0.5
 LOCK_PATIENCE = 600.0
 """Time that a migration waits for a lock, seconds until it tries again, and seconds after which it gives up."""
@@ -252,7 +252,7 @@ def _apply_together(
         try:
             with connection.transaction():
                 connection.execute("SET LOCAL citus.multi_shard_modify_mode TO 'sequential'")
-                connection.execute(f"SET LOCAL lock_timeout = {INDEX_LOCK_TIMEOUT_MS}")
+                connection.execute(f"SET LOCAL lock_timeout = {MIGRATION_LOCK_TIMEOUT_MS}")
                 _lock_tables(connection, group)
                 _apply(connection, group, before, after)
                 for statement in () if is_forced else unforce_statements(connection):
@@ -318,7 +318,8 @@ def _apply_one_by_one(connection: Connection, migration: Migration) -> None:
             connection.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.Identifier(name)))
     for statement in migration.statements:
         statement = statement.replace(CONCURRENTLY, f"{CONCURRENTLY} IF NOT EXISTS")
-        connection.execute(statement.replace(DROP_INDEX, f"{DROP_INDEX}{CONCURRENTLY} IF EXISTS"))
+        for part in citus.split_checked_column(statement.replace(DROP_INDEX, f"{DROP_INDEX}{CONCURRENTLY} IF EXISTS")):
+            connection.execute(part)
 
 
 MIGRATE_FIRST = (

@@ -38,7 +38,7 @@ from wellkept.store.tables.rows import (
     note_change,
     readable_event,
 )
-from wellkept.store.waiting_events import EventSealer, add_waiting, find_waiting_problem, seal_waiting
+from wellkept.store.waiting_events import EventSealer, EventTimes, add_waiting, find_waiting_problem, seal_waiting
 from wellkept.upkeep.rules_erasure import ERASED, ERASED_ACTION
 
 SHELF = "audit"
@@ -76,6 +76,7 @@ class AuditRows(WordSearchRows):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._sealer = EventSealer(self._seal_free)
+        self._times = EventTimes()
 
     def add_event(self, event: AuditEvent, *, is_sealed: bool = False) -> AuditEvent:
         """Add an event; return it with its number, its hash and the current caller as actor.
@@ -118,7 +119,7 @@ class AuditRows(WordSearchRows):
         notes = super()._finish(unit)
         if not (events := unit.memo.get(EVENTS_OF)):
             return notes
-        add_waiting(unit, events, self.audit_key)
+        add_waiting(unit, events, self.audit_key, self._times)
         return (*notes, partial(self._sealer.wake, unit.tenant))
 
     def _seal_free(self, tenant: str) -> bool:
