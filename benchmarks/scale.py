@@ -36,7 +36,7 @@ from benchmarks.corpus import sentences
 from tests.postgres_server import PostgresServer
 from wellkept import Wellkept
 from wellkept.settings import Settings
-from wellkept.store.search import index_cache
+from wellkept.store.search import memory_search
 
 CROWDS = (1, 100, 1_000, 10_000)
 EACH = 100
@@ -192,14 +192,14 @@ def prepare(wellkept: Wellkept, verb: str, questions: Iterator[str]) -> Callable
         return lambda: agent.list(limit=20)
     if verb == "recall, cold":
         # No number of questions is enough for an index.
-        index_cache.MIN_ASKED = sys.maxsize
+        memory_search.MIN_ASKED = sys.maxsize
 
         def recall_cold() -> object:
             store.forget_cached("default")
             return recall()
 
         return recall_cold
-    index_cache.MIN_ASKED = 1
+    memory_search.MIN_ASKED = 1
     recall()
     while not store._engine.index._indexes._cached:  # type: ignore[attr-defined]
         time.sleep(0.05)

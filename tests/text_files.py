@@ -9,8 +9,7 @@ from typing import Any
 
 import apsw
 
-from wellkept.store.content.chunks import pack_numbers, unpack_numbers
-from wellkept.store.sqlite.text_files import tenant_folder
+from wellkept.store.contents import pack_numbers, tenant_folder, unpack_numbers
 
 
 def put_into_files(database: Path) -> list[Path]:

@@ -16,8 +16,8 @@ from tests.waiting import eventually
 from wellkept import Settings, Wellkept
 from wellkept.api.agent import AgentMemory
 from wellkept.model import Hit
-from wellkept.store.search import index_cache
-from wellkept.store.search.index_cache import MIN_ASKED
+from wellkept.store.search import memory_search
+from wellkept.store.search.memory_search import MIN_ASKED
 
 pytestmark = pytest.mark.only_on("postgres")
 
@@ -115,7 +115,7 @@ def assert_same(left: Sequence[Hit], right: Sequence[Hit]) -> None:
 def test_database_and_index_give_the_same_answers(
     both_ways: tuple[Wellkept, Wellkept], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wellkept.store.search.index_cache.MIN_ASKED", 10**9)
+    monkeypatch.setattr("wellkept.store.search.memory_search.MIN_ASKED", 10**9)
     rng = random.Random(seed)
     cold, warm = (each.agent(f"agent{seed}") for each in both_ways)
     cold.remember_many([write_draft(rng) for _ in range(rng.choice((1, 30, 400)))])
@@ -180,14 +180,14 @@ def test_only_an_agent_asked_repeatedly_gets_an_index(wellkept: Wellkept) -> Non
 def test_an_answer_does_not_wait_for_an_index_that_is_loading(
     wellkept: Wellkept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, may_go_on, is_loading = index_cache.OwnerIndex.append, threading.Event(), threading.Event()
+    append, may_go_on, is_loading = memory_search.OwnerIndex.append, threading.Event(), threading.Event()
 
     def append_late(index: Any, rows: Any) -> None:
         is_loading.set()
         assert may_go_on.wait(60)
         append(index, rows)
 
-    monkeypatch.setattr(index_cache.OwnerIndex, "append", append_late)
+    monkeypatch.setattr(memory_search.OwnerIndex, "append", append_late)
     agent = wellkept.agent("loading")
     agent.remember("bread")
     for _ in range(MIN_ASKED):
@@ -207,14 +207,14 @@ def test_an_answer_does_not_wait_for_an_index_that_is_loading(
 def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
     wellkept: Wellkept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, may_go_on, is_loading = index_cache.OwnerIndex.append, threading.Event(), threading.Event()
+    append, may_go_on, is_loading = memory_search.OwnerIndex.append, threading.Event(), threading.Event()
 
     def append_late(index: Any, rows: Any) -> None:
         append(index, rows)
         is_loading.set()
         assert may_go_on.wait(60)
 
-    monkeypatch.setattr(index_cache.OwnerIndex, "append", append_late)
+    monkeypatch.setattr(memory_search.OwnerIndex, "append", append_late)
     agent = wellkept.agent("erased")
     agent.remember("bread")
     for _ in range(MIN_ASKED):
@@ -223,12 +223,12 @@ def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
     wellkept.tenant().erase("agent:erased")
     may_go_on.set()
     loader = wellkept._services.store._engine.index._loader  # type: ignore[attr-defined]
-    eventually(lambda: not loader._is_running)
+    eventually(lambda: not loader._waiting)
     assert count_held(wellkept, "erased") == 0
 
 
 def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellkept.store.search.index_cache.MIN_ASKED", 1)
+    monkeypatch.setattr("wellkept.store.search.memory_search.MIN_ASKED", 1)
     with Wellkept(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as wellkept:
         agents = [wellkept.agent(f"limited{number}") for number in range(5)]
         rng = random.Random(1)
@@ -256,7 +256,7 @@ def test_agents_asked_in_turn_do_not_displace_each_other(lasting_place: Place) -
             for agent in agents:
                 ask(agent)
         loader = wellkept._services.store._engine.index._loader  # type: ignore[attr-defined]
-        eventually(lambda: not loader._is_running)
+        eventually(lambda: not loader._waiting)
         held = set(indexes._cached)
         assert held
         for _ in range(2 * MIN_ASKED):

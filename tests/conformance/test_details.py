@@ -15,8 +15,7 @@ from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import EARLIER, LATER, NOW, add_detail, agent, detail, note
 from wellkept.errors import Conflict, NotFound, StoreError
 from wellkept.model import Owner
-from wellkept.store.content.chunks import CHUNK_CHARS
-from wellkept.store.content.rows import Content
+from wellkept.store.contents import CHUNK_CHARS, Content
 from wellkept.store.sqlstore import SqlStore
 
 ALSO_ON_OLDER = True

@@ -17,7 +17,7 @@ from wellkept.errors import NotFound, StoreError, StoreTimeout
 from wellkept.language.text import terms
 from wellkept.model import Kind, Owner
 from wellkept.store.engine import Unit
-from wellkept.store.search import index_cache, words
+from wellkept.store.search import memory_search, words
 from wellkept.store.sqlstore import SqlStore
 
 
@@ -133,20 +133,20 @@ def test_what_was_read_before_the_time_was_over_is_not_read_again(
     lasting_place: Place, store: SqlStore, ann: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise an index that takes longer than a recall may take would never be loaded."""
-    for module in (index_cache, words):
+    for module in (memory_search, words):
         monkeypatch.setattr(module, "BATCH", 3)
     store.add_memories([note("apples", ann) for _ in range(10)], [None] * 10)
     for _ in range(10):
         store.add_event(event("apples", ann.tenant))
-    append, calls = index_cache.OwnerIndex.append, []
+    append, calls = memory_search.OwnerIndex.append, []
 
-    def once_in_three(index: index_cache.OwnerIndex, rows: list[object]) -> None:
+    def once_in_three(index: memory_search.OwnerIndex, rows: list[object]) -> None:
         append(index, rows)  # type: ignore[arg-type]
         calls.append(len(rows))
         if len(calls) % 3 == 2:
             raise StoreTimeout("over")
 
-    monkeypatch.setattr(index_cache.OwnerIndex, "append", once_in_three)
+    monkeypatch.setattr(memory_search.OwnerIndex, "append", once_in_three)
     with closing(lasting_place.open()) as other:
         hold_indexes(other)
         with pytest.raises(StoreTimeout):

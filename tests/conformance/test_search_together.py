@@ -34,7 +34,7 @@ from tests.waiting import eventually
 from wellkept.errors import Conflict, NotFound, StoreBusy
 from wellkept.language.text import terms
 from wellkept.model import Kind, Memory, Owner
-from wellkept.store.search import index_cache
+from wellkept.store.search import memory_search
 from wellkept.store.sqlstore import SqlStore
 
 
@@ -200,7 +200,7 @@ def test_what_is_taken_back_leaves_no_trace_in_what_is_held(stores: Callable[[],
 def test_what_is_held_equals_what_is_stored_whatever_happened_elsewhere(
     stores: Callable[[], SqlStore], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_cache, "BATCH", 7)
+    monkeypatch.setattr(memory_search, "BATCH", 7)
     ann, choose = owner("ann"), random.Random(seed)
     writer, reader, forgetful = stores(), stores(), stores()
     writer.add_memories([note(f"apples {number}", ann) for number in range(20)], [vector(1)] * 20)
@@ -304,18 +304,18 @@ def test_nobody_is_shown_what_is_held_of_another_tenant(stores: Callable[[], Sql
 def test_an_index_that_could_not_be_read_to_the_end_is_read_again(
     stores: Callable[[], SqlStore], ann: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_cache, "BATCH", 4)
+    monkeypatch.setattr(memory_search, "BATCH", 4)
     writer, reader = stores(), stores()
     writer.add_memories([note("apples", ann) for _ in range(10)], [None] * 10)
-    append, calls = index_cache.OwnerIndex.append, []
+    append, calls = memory_search.OwnerIndex.append, []
 
-    def failing(index: index_cache.OwnerIndex, rows: Any) -> None:
+    def failing(index: memory_search.OwnerIndex, rows: Any) -> None:
         calls.append(rows)
         if len(calls) == 2:
             raise StoreBusy("The database is busy. Try again.", retry_after=1)
         append(index, rows)
 
-    monkeypatch.setattr(index_cache.OwnerIndex, "append", failing)
+    monkeypatch.setattr(memory_search.OwnerIndex, "append", failing)
     with pytest.raises(StoreBusy):
         found(reader, ann)
     writer.delete_memory(ann, "m-2")

@@ -23,7 +23,7 @@ from wellkept.errors import Invalid, StoreError
 from wellkept.model import Owner
 from wellkept.providers.archives import Archives
 from wellkept.store import open_store
-from wellkept.store.content.chunks import CHUNK_CHARS, decompress_chunk
+from wellkept.store.contents import CHUNK_CHARS, decompress_chunk
 from wellkept.store.sqlstore import SqlStore
 
 OLD_ARCHIVE = "28b52ffd04584900007b2261223a20317d0a3387dfc3"

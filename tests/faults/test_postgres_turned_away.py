@@ -24,7 +24,7 @@ def failing(store: SqlStore, ann: Owner, state: str) -> None:
     def fail(unit: Unit) -> None:
         unit._connection.execute(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{state}'; END $$")  # type: ignore[attr-defined]
 
-    store._write(ann.tenant, fail)
+    store.write(ann.tenant, fail)
 
 
 def test_a_server_that_lets_no_more_in_is_busy_and_not_away(postgres_server: PostgresServer, ann: Owner) -> None:

@@ -211,6 +211,7 @@ PAUSES = {
     "wellkept.evaluation.replay": "says how long a recall took",
     "wellkept.evaluation.speed": "measures how fast the verbs are",
     "wellkept.store.sqlite.writer": "orders snapshots by the time they began",
+    "wellkept.store.notes.disk": "waits for a lock that another process holds",
     "wellkept.store.postgres.schema": "lets others pass while it waits for a lock",
     "wellkept.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
     "wellkept.upkeep.embedding": "embeds for a recall no longer than allowed; retries refused texts later",
@@ -227,7 +228,7 @@ PAUSES = {
     "wellkept.store.engine": "relies on a mark in the database for some seconds",
     "wellkept.store.postgres.citus": "keeps the answers of the nodes for some seconds",
     "wellkept.store.postgres.engine": "tells which of two snapshots is older",
-    "wellkept.store.search.index_cache": "forgets after minutes how often an owner was asked",
+    "wellkept.store.search.memory_search": "forgets after minutes how often an owner was asked",
     "wellkept.store.search.words": "tells which of two snapshots is older",
     "wellkept.store.postgres.link": "asks a server that has not answered for a second whether it is still there",
 }

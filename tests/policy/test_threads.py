@@ -29,7 +29,7 @@ from wellkept.prompt.rules_tokens import estimate_tokens
 from wellkept.providers.minilm import MiniLMEmbedder
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.secrets.rules_text import TextView, fold_view
-from wellkept.store.content.chunks import ChunkFile, decompress_chunk
+from wellkept.store.contents import ChunkFile, decompress_chunk
 from wellkept.store.postgres.index import tsvector_literal
 from wellkept.store.search.encoding import encode_terms
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from wellkept.store.engine import RegisteredEmbedder
+from wellkept.store.engine import IndexQuery, RegisteredEmbedder
 from wellkept.store.search.encoding import (
     decode_rows,
     encode_rows,
@@ -15,7 +17,6 @@ from wellkept.store.search.encoding import (
     split_vectors,
 )
 from wellkept.store.search.index import OwnerIndex
-from wellkept.store.search.index_rows import RowFilter
 
 ROWS, QUERIES, TOP = 2_000, 50, 10
 
@@ -82,8 +83,9 @@ def test_what_is_kept_of_an_index_for_the_next_question_follows_its_rows() -> No
         index.append(stored[-1:])
         fresh = OwnerIndex(embedder)
         fresh.append(stored)
-        for wanted in (RowFilter([], 0.0), RowFilter(["note"], 0.0), RowFilter([], 1e9), RowFilter([], 0.0, until=4)):
-            kept, made = (each.evidence(["tea", "w2"], vector, wanted) for each in (index, fresh))
+        asked = IndexQuery(terms=["tea", "w2"], vector=vector, now=0.0)
+        for query in (asked, replace(asked, groups=["note"]), replace(asked, now=1e9), replace(asked, until=4)):
+            kept, made = (each.evidence(query) for each in (index, fresh))
             assert kept.seqs.tolist() == made.seqs.tolist()
             assert np.array_equal(kept.cosines, made.cosines, equal_nan=True)  # type: ignore[arg-type]
             assert [rows.tolist() for rows, _ in kept.occurrences] == [rows.tolist() for rows, _ in made.occurrences]

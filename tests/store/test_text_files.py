@@ -23,8 +23,8 @@ from tests.text_files import put_into_files
 from wellkept import Wellkept
 from wellkept.errors import StoreError
 from wellkept.model import Owner
-from wellkept.store.sqlite import text_files
-from wellkept.store.sqlite.text_files import TextFile
+from wellkept.store import contents
+from wellkept.store.contents import TextFile
 
 pytestmark = pytest.mark.proves("D4", "T2")
 ANN = Owner("acme", "ann")
@@ -81,11 +81,11 @@ def test_texts_are_read_from_files_and_then_from_rows(path: Path) -> None:
 
 def test_a_move_is_made_in_steps_and_goes_on_where_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (file,) = fill(path, noise=NOISE)
-    monkeypatch.setattr(text_files, "STEP_BYTES", 200_000)
+    monkeypatch.setattr(contents, "STEP_BYTES", 200_000)
     store = opened(path)
     steps = 0
     try:
-        while text_files._move_step(
+        while contents._move_step(
             store._engine, ANN.tenant, file.stem, TextFile(file.parents[1], ANN.tenant, file.stem)
         ):
             steps += 1
@@ -105,10 +105,10 @@ import os, signal, sys
 from pathlib import Path
 from tests.conformance.examples import NOW
 from tests.faults.test_details import opened
-from wellkept.store.sqlite import text_files
+from wellkept.store import contents
 
 frames_left = int(sys.argv[2])
-frame = text_files.TextFile.frame
+frame = contents.TextFile.frame
 
 def frame_or_die(file, position):
     global frames_left
@@ -117,7 +117,7 @@ def frame_or_die(file, position):
         os.kill(os.getpid(), signal.SIGKILL)
     return frame(file, position)
 
-text_files.TextFile.frame, text_files.STEP_BYTES = frame_or_die, 200_000
+contents.TextFile.frame, contents.STEP_BYTES = frame_or_die, 200_000
 opened(Path(sys.argv[1])).sweep_contents("acme", stored_before=NOW)
 """
 """Moves texts, three chunks in one transaction, and dies when it reads the chunk after so many."""

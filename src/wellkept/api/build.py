@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, partial
@@ -57,12 +57,13 @@ if TYPE_CHECKING:
     from wellkept.memory.facts import ExtractFacts
     from wellkept.memory.restoring import RestoreMemories
     from wellkept.providers.archives import Archives
-    from wellkept.secrets.stored import SecretScan
+    from wellkept.secrets.stored import Sighting
     from wellkept.store.sqlstore import SqlStore
-    from wellkept.transfer.export import Export
+    from wellkept.transfer.archive import Export
     from wellkept.transfer.restore import Import
     from wellkept.upkeep.checkup import Checkup, RepairIndex
     from wellkept.upkeep.erase import Erase
+    from wellkept.upkeep.walk import Progress
 
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -227,11 +228,10 @@ class Services:
 
         return RepairIndex(self.store, self.now)
 
-    @cached_property
-    def scan(self) -> SecretScan:
+    def scan(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
         from wellkept.secrets.stored import SecretScan
 
-        return SecretScan(self.store, self.guard)
+        return SecretScan(self.guard, tenant, progress)(self.store)
 
     @cached_property
     def workflows(self) -> RecordWorkflows:
@@ -283,19 +283,19 @@ class Services:
 
     @cached_property
     def export(self) -> Export:
-        from wellkept.transfer.export import Export
+        from wellkept.transfer.archive import Export
 
         return Export(self.store, self._outside.archives, self.now, key=self._export_key)
 
     @cached_property
     def import_(self) -> Import:
+        from wellkept.transfer.check import Place
         from wellkept.transfer.foreign import ForeignImport
         from wellkept.transfer.restore import Import, Restore
 
         store, now, settings, archives = self.store, self.now, self._settings, self._outside.archives
-        restore = Restore(
-            store, self._embedding, archives, now, audit_key=settings.audit_key, export_key=self._export_key
-        )
+        keys = {"audit_key": settings.audit_key, "export_key": self._export_key}
+        restore = Restore(Place(store=store, embedding=self._embedding, files=archives, now=now, **keys))
         foreign = ForeignImport(store, self.remember, self.items, self.transcripts, self.guard, now, settings)
         return Import(archives, restore, foreign, self._outside.formats, agent=settings.agent)
 
@@ -308,7 +308,12 @@ class Services:
             self.telling.parsed,
         )
         return Erase(
-            self.store, self.consolidate, self.now, waiting=(self.retrieved, self.context_calls), caches=caches
+            self.store,
+            self.consolidate,
+            self.now,
+            # Queued values would be written after the erasure.
+            flush=(self.retrieved.flush, self.context_calls.flush),
+            forget=[each.forget for each in caches],
         )
 
 

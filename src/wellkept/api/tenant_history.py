@@ -17,7 +17,7 @@ from wellkept.errors import Invalid
 from wellkept.history.rules_history import COMPLETED, OWN_AREAS
 from wellkept.knowledge import ingest as filing
 from wellkept.knowledge.ingest import IngestReport
-from wellkept.knowledge.rules_documents import check_category
+from wellkept.knowledge.rules_chunking import check_category
 from wellkept.knowledge.search import KnowledgeOptions
 from wellkept.language.json_values import check_storable
 from wellkept.language.numbers import check_before, check_whole

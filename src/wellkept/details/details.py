@@ -32,7 +32,7 @@ from wellkept.model import AuditEvent, Detail, DetailPage, Owner
 from wellkept.prompt.rules_escaping import to_one_line
 from wellkept.prompt.rules_transcript_digest import cut_at_sentence
 from wellkept.secrets.check import SecretGuard
-from wellkept.store.content.rows import ContentDraft
+from wellkept.store.contents import ContentDraft
 from wellkept.upkeep.resting import GuardedModel
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from wellkept.details.rules_keys import PartRequest
 from wellkept.model import DetailPage
-from wellkept.store.content.rows import Content
+from wellkept.store.contents import Content
 
 KEPT_CHUNKS = 3
 """Number of chunks that one read keeps in memory."""

@@ -18,16 +18,19 @@ from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Conflict, Invalid
 from wellkept.extension import Clock
-from wellkept.knowledge.rules_chunking import DocumentPart, Reading, retitle_passage, split_passages
-from wellkept.knowledge.rules_documents import (
+from wellkept.knowledge.rules_chunking import (
     MAX_PASSAGES,
     MAX_SOURCE_CHARS,
     WHITEBOARD,
+    DocumentPart,
+    Reading,
     check_category,
     check_title,
     choose_title,
     document_hash,
     document_id,
+    retitle_passage,
+    split_passages,
 )
 from wellkept.language.text import check_text
 from wellkept.memory.rules_kinds import check_metadata

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from wellkept.knowledge.rules_documents import check_categories
+from wellkept.knowledge.rules_chunking import check_categories
 from wellkept.knowledge.rules_passages import find_best_passages, query_terms
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, Condition

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from wellkept.errors import Invalid
-from wellkept.knowledge.rules_documents import check_categories
+from wellkept.knowledge.rules_chunking import check_categories
 
 MAX_CHARS: Mapping[str, int] = {"name": 200, "system_prompt": 100_000, "model": 200, "colour": 40, "icon": 40}
 MAX_TOOLS = 200

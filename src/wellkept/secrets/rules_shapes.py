@@ -44,6 +44,8 @@ class Patterns:
         self._parts = {name: "".join(part) for name, part in self._source["parts"].items()} | words
 
     def __getattr__(self, name: str) -> re.Pattern[str]:
+        if name not in self._table:
+            raise AttributeError(name)
         pattern = self.__dict__[name] = re.compile(fill_in(self._table[name], self._parts))
         return pattern
 

@@ -44,23 +44,10 @@ class Sighting:
 
 
 class SecretScan:
-    """Scan of every text of a tenant, in any state, as of one moment."""
+    """Scan of every text of a tenant, in any state, as of one moment: the rules found so far, by record."""
 
-    def __init__(self, store: SqlStore, guard: SecretGuard) -> None:
-        self._store = store
-        self._guard = guard
-
-    def __call__(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
-        """Yield each record with a secret, by shelf. `progress` is called after each row, with a total of 0."""
-        scan = _TenantScan(self._guard, tenant, progress)
-        self._store.export_rows(tenant, scan.take)
-        yield from scan.list_sightings()
-
-
-class _TenantScan:
-    """State of one scan: the rules found so far, by record."""
-
-    def __init__(self, guard: SecretGuard, tenant: str, progress: Progress | None) -> None:
+    def __init__(self, guard: SecretGuard, tenant: str, progress: Progress | None = None) -> None:
+        """Set up; `progress` is called after each row, with a total of 0."""
         self._guard = guard
         self._tenant = tenant
         self._progress = progress
@@ -69,7 +56,13 @@ class _TenantScan:
         self._last_piece = ("", "")
         self._done = 0
 
-    def take(self, table: str, row: Json) -> None:
+    def __call__(self, store: SqlStore) -> Iterator[Sighting]:
+        """Yield each record with a secret, by shelf."""
+        store.export_rows(self._tenant, self._take)
+        for shelf, agent, id in sorted(self._found, key=lambda each: ORDER.index(each[0])):
+            yield Sighting(shelf, agent, id, tuple(self._found[shelf, agent, id]))
+
+    def _take(self, table: str, row: Json) -> None:
         check_deadline()
         if table == CONTENTS:
             self._take_content(row)
@@ -83,10 +76,6 @@ class _TenantScan:
         self._done += 1
         if self._progress is not None:
             self._progress(self._done, 0)
-
-    def list_sightings(self) -> Iterator[Sighting]:
-        for shelf, agent, id in sorted(self._found, key=lambda each: ORDER.index(each[0])):
-            yield Sighting(shelf, agent, id, tuple(self._found[shelf, agent, id]))
 
     def _take_content(self, row: Json) -> None:
         """Scan a piece of a long text; the details that refer to it come later."""

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wellkept.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from wellkept.knowledge.rules_passages import PassageEvidence
-from wellkept.model import BackupReport, ClusterNode, Kind, Match, Owner
+from wellkept.model import BackupReport, ClusterNode, Match, Owner
 from wellkept.model.stored import CLAIM, SOON, Claim, Vector
 from wellkept.recall.rules_similarity import Evidence
 
@@ -96,6 +96,22 @@ class RegisteredEmbedder:
                 raise Invalid(f"The embedder {self.name!r} makes vectors of {self.dimensions} dimensions, not {shape}.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexQuery:
+    """Question to an index: words and a vector, and the rows that count.
+
+    They are in one of the groups (if any), started by `until` and have not expired at `now`. `where` limits those that
+    may be found; the others still count for comparison.
+    """
+
+    terms: Sequence[str] = ()
+    vector: Vector | None = None
+    groups: Collection[str] = ()
+    now: float = float("-inf")
+    until: float | None = None
+    where: Condition | None = None
+
+
 class SearchIndex(Protocol):
     """Index of the words and vectors of one engine's records."""
 
@@ -108,35 +124,13 @@ class SearchIndex(Protocol):
     def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
         """Return True if such an entry holds at least these words."""
 
-    def search_memories(
-        self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
-    ) -> Sequence[Match]: ...
+    def search_memories(self, owner: Owner, query: IndexQuery, limit: int) -> Sequence[Match]: ...
 
-    def nearest_memories(
-        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
-    ) -> Sequence[Match]: ...
+    def nearest_memories(self, owner: Owner, query: IndexQuery, limit: int) -> Sequence[Match]: ...
 
-    def weigh_memories(
-        self,
-        owner: Owner,
-        terms: Sequence[str],
-        vector: Vector | None,
-        *,
-        kinds: Collection[Kind],
-        now: datetime,
-        is_past: bool,
-        where: Condition | None = None,
-    ) -> Evidence: ...
+    def weigh_memories(self, owner: Owner, query: IndexQuery) -> Evidence: ...
 
-    def weigh_chunks(
-        self,
-        tenant: str,
-        terms: Sequence[str],
-        vector: Vector | None,
-        *,
-        categories: Collection[str],
-        where: Condition | None = None,
-    ) -> PassageEvidence: ...
+    def weigh_chunks(self, tenant: str, query: IndexQuery) -> PassageEvidence: ...
 
 
 class Engine(Protocol):
@@ -250,11 +244,13 @@ class Units:
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` in the current transaction, or on a snapshot of its own."""
-        return self._read(tenant, work)
+        unit = self._unit(tenant)
+        return self._engine.read(tenant, work) if unit is None else work(unit)
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` in the current transaction, or in one of its own."""
-        return self._write(tenant, work)
+        unit = self._unit(tenant)
+        return self._commit(tenant, work) if unit is None else work(unit)
 
     def is_in_transaction(self, tenant: str) -> bool:
         """Return True inside `transaction` on this thread."""
@@ -267,17 +263,9 @@ class Units:
         """Return True inside `read_together` of this tenant on this thread."""
         return getattr(self._current, "together", None) == tenant
 
-    def _read(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        unit = self._unit(tenant)
-        return self._engine.read(tenant, work) if unit is None else work(unit)
-
     def _read_sealed(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` on a snapshot in which the audit log is complete: see `AuditRows`."""
-        return self._read(tenant, work)
-
-    def _write(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        unit = self._unit(tenant)
-        return self._commit(tenant, work) if unit is None else work(unit)
+        return self.read(tenant, work)
 
     def _commit(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Write in a new transaction, which also takes the idempotency key of the current request, if any.
@@ -318,12 +306,9 @@ class Units:
         if CHANGED not in unit.memo or now - self._marked.get(tenant, -MARK_SECONDS) < MARK_SECONDS:
             return ()
         unit.put("mark_due", tenant=tenant, soon=SOON)
-        return (lambda: self._keep_mark(tenant, now),)
-
-    def _keep_mark(self, tenant: str, at: float) -> None:
         if len(self._marked) >= MAX_MARKED:
             self._marked.clear()
-        self._marked[tenant] = at
+        return (lambda: self._marked.update({tenant: now}),)
 
     def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
         try:

@@ -171,62 +171,45 @@ def _count_places(lanes: dict[str, list[int]], places: Sequence[tuple[int, int]]
 
 
 class EventSealer:
-    """Thread that adds the waiting events of tenants to their chains. It starts with the first of them."""
+    """Adds the waiting events of tenants to their chains, a moment after the first of them."""
 
     def __init__(self, seal: Callable[[str], bool]) -> None:
         """Set up for a method that adds waiting events of a tenant; it returns False if some still wait."""
-        # The thread must not keep the store alive.
+        # A timer must not keep the store alive.
         self._seal = weakref.WeakMethod(seal)
         self._tenants: set[str] = set()
         self._lock = threading.Lock()
-        self._woken = threading.Event()
-        self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._timer: threading.Timer | None = None
+        self._is_closed = False
 
-    def wake(self, tenant: str) -> None:
+    def wake(self, tenant: str, *, after: float | None = None) -> None:
         """Have the events of a tenant added soon. Safe from any thread."""
         with self._lock:
             self._tenants.add(tenant)
-            # An unforeseen error ends the thread.
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="wellkept-audit", daemon=True)
-                self._thread.start()
-        self._woken.set()
+            if self._is_closed or (self._timer is not None and self._timer.is_alive()):
+                return
+            self._timer = threading.Timer(PAUSE if after is None else after, self._seal_all)
+            self._timer.name, self._timer.daemon = "wellkept-audit", True
+            self._timer.start()
 
     def close(self) -> None:
         """Add what still waits, and stop. What cannot be added now is added by the next writer or reader."""
-        self._closed.set()
-        self._woken.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            if not self._woken.wait(RETRY_PAUSE):
-                if self._seal() is None:
-                    return
-                continue
-            self._closed.wait(PAUSE)
-            self._woken.clear()
-            if not self._seal_all():
-                self._closed.wait(RETRY_PAUSE)
+        with self._lock:
+            self._is_closed, timer = True, self._timer
+        if timer is not None and timer is not threading.current_thread():
+            timer.cancel()
+            timer.join()
         self._seal_all()
 
-    def _seal_all(self) -> bool:
-        """Add the events of all tenants; return False if it failed for one of them, which is tried again."""
+    def _seal_all(self) -> None:
+        """Add the events of all tenants; try those again later that could not be added."""
         with self._lock:
-            tenants, self._tenants = self._tenants, set()
-        failed = set()
+            tenants, self._tenants, self._timer = self._tenants, set(), None
         for tenant in sorted(tenants):
             seal = self._seal()
             try:
                 if seal is not None and not seal(tenant):
                     self.wake(tenant)
             except WellkeptError as error:
-                failed.add(tenant)
                 log.warning("Events of the audit log wait to be added to its chain: %s", error)
-        if failed and not self._closed.is_set():
-            with self._lock:
-                self._tenants |= failed
-            self._woken.set()
-        return not failed
+                self.wake(tenant, after=RETRY_PAUSE)

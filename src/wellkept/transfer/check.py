@@ -23,6 +23,7 @@ from wellkept.upkeep.rules_erasure import MARKED, UNMARKED, list_subject_marks, 
 if TYPE_CHECKING:
     from wellkept.providers.archives import Archives
     from wellkept.store.sqlstore import SqlStore
+    from wellkept.upkeep.embedding import Embedding
 
 
 class RowSecrets:
@@ -58,6 +59,19 @@ FOREIGN = (
 
 
 @dataclass(slots=True)
+class Refused:
+    """Number of refused items, and the first of them."""
+
+    count: int = 0
+    first: list[RefusedItem] = field(default_factory=list)
+
+    def add(self, place: str, reason: str) -> None:
+        self.count += 1
+        if len(self.first) < MAX_LISTED:
+            self.first.append(RefusedItem(place=place, reason=reason))
+
+
+@dataclass(slots=True)
 class LogState:
     """Audit log of the file, compared with the stored one."""
 
@@ -80,13 +94,10 @@ class ArchiveFindings:
     is_signed: bool = False  # with the export_key that is set here
     added: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
-    clashes: list[RefusedItem] = field(default_factory=list)  # the first rows with a key that is taken
-    clash_count: int = 0
-    erased: list[RefusedItem] = field(default_factory=list)  # the first rows that were erased here
-    erased_count: int = 0
+    clashes: Refused = field(default_factory=Refused)  # rows with a key that is taken
+    erased: Refused = field(default_factory=Refused)  # rows that were erased here
     blanked: set[Key] = field(default_factory=set)  # rows that keep their place without their texts
-    flagged: list[RefusedItem] = field(default_factory=list)  # the first new rows that seem to hold a secret
-    flagged_count: int = 0
+    flagged: Refused = field(default_factory=Refused)  # new rows that seem to hold a secret
     secrets: dict[Key, str] = field(default_factory=dict)  # new memories that do, and the rule that found it
     core_count: int = 0  # new core memories that are not held yet
     prompted: list[str] = field(default_factory=list)  # the first new agents with a system prompt
@@ -94,27 +105,27 @@ class ArchiveFindings:
     log: LogState = field(default_factory=LogState)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Target of an import, and the keys that are set there."""
+
+    store: SqlStore
+    embedding: Embedding
+    files: Archives
+    now: Clock
+    audit_key: str
+    export_key: str
+
+
 class CheckArchive:
     """First pass over one file, for one tenant."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        files: Archives,
-        secrets: RowSecrets,
-        tenant: str,
-        *,
-        audit_key: str,
-        export_key: str,
-        with_erased: bool,
-    ) -> None:
-        self._audit_key = audit_key
-        self._export_key = export_key
-        self._store = store
-        self._files = files
-        self._secrets = secrets
+    def __init__(self, place: Place, tenant: str, *, with_erased: bool) -> None:
+        self._place = place
+        self._store = place.store
         self._tenant = tenant
-        self._has_rows = {table: store.has_rows(tenant, table) for table in KEYS}
+        self._secrets = RowSecrets(place.store, place.now)
+        self._has_rows = {table: place.store.has_rows(tenant, table) for table in KEYS}
         # A stored memory can also clash with a version.
         self._has_rows["memory_versions"] = self._has_rows["memories"]
         self._has_erased = self._has_rows["erased_texts"] and not with_erased
@@ -131,7 +142,7 @@ class CheckArchive:
 
         Raises: Invalid when the file is incomplete or has invalid rows.
         """
-        archive = ArchiveReader(self._files, path, key=self._export_key)
+        archive = ArchiveReader(self._place.files, path, key=self._place.export_key)
         found, batch = ArchiveFindings(archive.header), list[Line]()
         for line in archive:
             if line.table not in KEYS and line.table != CONTENTS:
@@ -231,9 +242,7 @@ class CheckArchive:
         return erased
 
     def _leave_out(self, line: Line, found: ArchiveFindings) -> None:
-        found.erased_count += 1
-        if len(found.erased) < MAX_LISTED:
-            found.erased.append(RefusedItem(place=_describe_place(line), reason=ERASED_HERE))
+        found.erased.add(_describe_place(line), ERASED_HERE)
         if line.table == "chat_messages":
             found.added[line.table] += 1
             found.blanked.add(key_of(line.table, line.row))
@@ -264,18 +273,14 @@ class CheckArchive:
             found.present[line.table] += 1
         else:
             found.left_out.add(key)
-            found.clash_count += 1
-            if len(found.clashes) < MAX_LISTED:
-                found.clashes.append(RefusedItem(place=_describe_place(line), reason="something else has this id here"))
+            found.clashes.add(_describe_place(line), "something else has this id here")
 
     def _flag(self, line: Line, found: ArchiveFindings) -> None:
         """Note a new row that seems to hold a secret."""
         rule = self._secrets.find_rule(self._tenant, line.table, line.row)
         if not rule:
             return
-        found.flagged_count += 1
-        if len(found.flagged) < MAX_LISTED:
-            found.flagged.append(RefusedItem(place=_describe_place(line), reason=f"it seems to hold a secret: {rule}"))
+        found.flagged.add(_describe_place(line), f"it seems to hold a secret: {rule}")
         if line.table == "memories":
             found.secrets[key_of(line.table, line.row)] = rule
 
@@ -284,7 +289,7 @@ class CheckArchive:
         for line in batch:
             event = parse_event(line.row, tenant)
             log.first = log.first or event.hash
-            log.is_foreign = log.is_foreign or is_foreign(event.hash, self._audit_key)
+            log.is_foreign = log.is_foreign or is_foreign(event.hash, self._place.audit_key)
             log.problem = log.problem or self._find_event_problem(event, log)
             log.last, log.previous_hash = max(event.id, log.last), event.hash
         comparisons = self._find_rows("audit_log", [line.row for line in batch])
@@ -300,9 +305,9 @@ class CheckArchive:
         found.present["audit_log"] += len(batch)
 
     def _find_event_problem(self, event: AuditEvent, log: LogState) -> str:
-        if is_foreign(event.hash, self._audit_key):
+        if is_foreign(event.hash, self._place.audit_key):
             return FOREIGN.format(event.id)
-        key, previous_hash = self._audit_key, log.previous_hash
+        key, previous_hash = self._place.audit_key, log.previous_hash
         problem = find_seal_problem(event, previous_hash, key=key, must_be_keyed=is_keyed(previous_hash))
         is_whole = event.id == log.last + 1 and not problem
         return "" if is_whole else f"The audit log of the file does not fit together at event {event.id}."

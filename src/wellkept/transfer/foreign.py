@@ -33,7 +33,7 @@ from wellkept.model import (
 from wellkept.prompt.transcripts import TranscriptWriter, check_turn
 from wellkept.secrets.check import SecretGuard
 from wellkept.settings import Settings
-from wellkept.transfer.check import ERASED_HERE, MAX_LISTED
+from wellkept.transfer.check import ERASED_HERE, Refused
 from wellkept.upkeep.rules_erasure import mark_row
 from wellkept.upkeep.walk import Progress
 
@@ -72,14 +72,7 @@ class _Tally:
 
     added: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
-    refused: list[RefusedItem] = field(default_factory=list)
-    refused_count: int = 0
-
-    def refuse(self, refused: RefusedItem) -> None:
-        """Count a refused item and list the first ones."""
-        self.refused_count += 1
-        if len(self.refused) < MAX_LISTED:
-            self.refused.append(refused)
+    refused: Refused = field(default_factory=Refused)
 
 
 @dataclass(slots=True)
@@ -122,20 +115,20 @@ class ForeignImport:
         seen.has_erased = not options.with_erased and self._store.has_rows(owner.tenant, "erased_texts")
         for number, item in enumerate(format.read(path), 1):
             if isinstance(item, RefusedItem):
-                tally.refuse(item)
+                tally.refused.add(item.place, item.reason)
             else:
                 self._import_item(owner, item, tally, seen, is_dry_run=is_dry_run)
             if progress is not None:
                 progress(number, total)
-        if (tally.added.total() or tally.refused_count) and not is_dry_run:
+        if (tally.added.total() or tally.refused.count) and not is_dry_run:
             self._record(owner.tenant, format.name, tally)
         return ImportReport(
             format=format.name,
             is_dry_run=is_dry_run,
             added=dict(tally.added),
             present=dict(tally.present),
-            refused=tuple(tally.refused),
-            refused_count=tally.refused_count,
+            refused=tuple(tally.refused.first),
+            refused_count=tally.refused.count,
         )
 
     def _import_item(
@@ -157,7 +150,7 @@ class ForeignImport:
                 is_new, what = self._import_turn(owner, item, seen, is_dry_run=is_dry_run), TURNS
         # Includes SecretRejected; its message does not quote the text.
         except (Invalid, NotFound, Conflict) as error:
-            tally.refuse(RefusedItem(place=item.place, reason=str(error)))
+            tally.refused.add(item.place, str(error))
         else:
             (tally.added if is_new else tally.present)[what] += 1
 
@@ -262,8 +255,8 @@ class ForeignImport:
 
     def _record(self, tenant: str, format: str, tally: _Tally) -> None:
         counts = " and ".join(f"{count:,} {what}" for what, count in sorted(tally.added.items())) or "nothing new"
-        message = f"A file of the format {format} was imported: {counts}; {tally.refused_count:,} refused."
-        meta = {"format": format, "added": dict(tally.added), "refused": tally.refused_count}
+        message = f"A file of the format {format} was imported: {counts}; {tally.refused.count:,} refused."
+        meta = {"format": format, "added": dict(tally.added), "refused": tally.refused.count}
         self._store.add_event(
             AuditEvent(tenant=tenant, at=self._now(), action="import.done", message=message, meta=meta)
         )

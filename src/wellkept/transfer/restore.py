@@ -22,25 +22,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wellkept.errors import Conflict, Invalid
-from wellkept.extension import Clock
 from wellkept.history.rules_history import OWN_AREAS
 from wellkept.language.names import check_owner
 from wellkept.memory.rules_trust import LOW_TRUST
 from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
 from wellkept.secrets.check import FLAG
-from wellkept.store.content.rows import ContentDraft
+from wellkept.store.contents import ContentDraft
 from wellkept.transfer.archive import OTHER_KEY, ArchiveReader, Line, is_export
-from wellkept.transfer.check import BATCH, ArchiveFindings, CheckArchive, RowSecrets, is_unheld_core, parse_event
+from wellkept.transfer.check import BATCH, ArchiveFindings, CheckArchive, Place, is_unheld_core, parse_event
 from wellkept.transfer.foreign import ForeignImport, ImportOptions
 from wellkept.transfer.rules import CONTENTS, key_of
-from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.rules_erasure import ERASED, ERASED_ACTION, blank_row
 from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.importers import Importers
     from wellkept.providers.archives import Archives
-    from wellkept.store.sqlstore import SqlStore
 
 FORMAT = "wellkept"
 PROGRESS_BYTES = 1024
@@ -67,49 +64,42 @@ class _LogPlan:
 class Restore:
     """Service that restores exports."""
 
-    def __init__(
-        self, store: SqlStore, embedding: Embedding, files: Archives, now: Clock, *, audit_key: str, export_key: str
-    ) -> None:
-        self._keys = {"audit_key": audit_key, "export_key": export_key}
-        self._store = store
-        self._embedding = embedding
-        self._files = files
-        self._now = now
+    def __init__(self, place: Place) -> None:
+        self._place = place
 
     def __call__(self, tenant: str, path: Path, options: ImportOptions, progress: Progress | None) -> ImportReport:
         """Restore an export.
 
         Raises: Invalid when the file is incomplete or wrongly signed; Conflict when it clashes with stored rows.
         """
-        size, is_dry_run = self._files.size(path), options.is_dry_run
+        size, is_dry_run = self._place.files.size(path), options.is_dry_run
         total = size if is_dry_run else 2 * size
 
         def report(done: int, total: int) -> None:
             if progress is not None:
                 progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
 
-        secrets = RowSecrets(self._store, self._now)
-        check = CheckArchive(self._store, self._files, secrets, tenant, **self._keys, with_erased=options.with_erased)
+        check = CheckArchive(self._place, tenant, with_erased=options.with_erased)
         found = check(path, lambda read: report(read, total))
         is_trusted = options.is_trusted or found.is_signed
-        if self._keys["export_key"] and found.signature and not is_trusted:
+        if self._place.export_key and found.signature and not is_trusted:
             raise Invalid(OTHER_KEY)
         plan = self._plan_log(tenant, found)
-        if found.clash_count and not options.is_merged and not is_dry_run:
-            raise Conflict(CLASH.format(count=found.clash_count, place=found.clashes[0].place))
+        if found.clashes.count and not options.is_merged and not is_dry_run:
+            raise Conflict(CLASH.format(count=found.clashes.count, place=found.clashes.first[0].place))
         if not is_dry_run and found.added.total():
-            run = _Run(self._store, self._embedding, self._now, tenant, found, plan, is_trusted=is_trusted)
-            run.read(ArchiveReader(self._files, path), lambda read: report(size + read, total))
+            run = _Run(self._place, tenant, found, plan, is_trusted=is_trusted)
+            run.read(ArchiveReader(self._place.files, path), lambda read: report(size + read, total))
         report(total, total)
         return _make_result(found, is_dry_run=is_dry_run, is_trusted=is_trusted)
 
     def _plan_log(self, tenant: str, found: ArchiveFindings) -> _LogPlan:
         log = found.log
-        is_beginning = log.shared == self._store.count_events(tenant)
+        is_beginning = log.shared == self._place.store.count_events(tenant)
         is_resealed = found.header.tenant != tenant or not is_beginning or log.is_foreign or bool(log.erased)
         after = log.shared
         if is_resealed and log.shared < log.last:
-            after = max(after, self._store.last_imported(tenant, log.first))
+            after = max(after, self._place.store.last_imported(tenant, log.first))
         new = max(0, min(log.last - after, found.present["audit_log"]))
         found.present["audit_log"] -= new
         if new:
@@ -120,20 +110,8 @@ class Restore:
 class _Run:
     """Second pass over a file."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        embedding: Embedding,
-        now: Clock,
-        tenant: str,
-        found: ArchiveFindings,
-        plan: _LogPlan,
-        *,
-        is_trusted: bool,
-    ) -> None:
-        self._store = store
-        self._embedding = embedding
-        self._now = now
+    def __init__(self, place: Place, tenant: str, found: ArchiveFindings, plan: _LogPlan, *, is_trusted: bool) -> None:
+        self._store, self._embedding, self._now = place.store, place.embedding, place.now
         self._tenant = tenant
         self._found = found
         self._plan = plan
@@ -288,10 +266,10 @@ def _make_result(found: ArchiveFindings, *, is_dry_run: bool, is_trusted: bool) 
         is_dry_run=is_dry_run,
         added=added,
         present=present,
-        refused=(*found.clashes, *found.erased),
-        refused_count=found.clash_count + found.erased_count,
-        flagged=tuple(found.flagged),
-        flagged_count=found.flagged_count,
+        refused=(*found.clashes.first, *found.erased.first),
+        refused_count=found.clashes.count + found.erased.count,
+        flagged=tuple(found.flagged.first),
+        flagged_count=found.flagged.count,
         problems=tuple(problems),
     )
 

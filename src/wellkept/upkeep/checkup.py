@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wellkept.errors import NotFound, StoreDamaged, StoreError
 from wellkept.extension import Clock
-from wellkept.model import AuditEvent, CheckResult, Owner, StoreState, WrongWords
+from wellkept.model import AuditEvent, CheckResult, Owner, StoreState
 from wellkept.upkeep.maintain import SWEEP_GRACE
 from wellkept.upkeep.walk import Progress, iter_owners
 
@@ -59,27 +59,26 @@ class RepairIndex:
     def _mend(self, tenant: str) -> int:
         gaps = self._store.count_index_gaps(tenant)
         found = gaps.missing + gaps.surplus
-        while found and self._store.transaction(tenant, lambda: self._mend_batch(tenant)):
+        while found and self._record(tenant, partial(self._store.mend_index, tenant)):
             pass
         wrong = self._store.find_wrong_words(tenant)
         while entries := list(islice(wrong, REPAIR_BATCH)):
-            found += self._store.transaction(tenant, partial(self._mend_words, tenant, entries))
+            found += self._record(tenant, partial(self._store.mend_words, tenant, entries))
         return found
 
-    def _mend_batch(self, tenant: str) -> int:
-        return self._record(tenant, self._store.mend_index(tenant))
+    def _record(self, tenant: str, mend: Callable[[], int]) -> int:
+        """Repair a batch together with the event about it; return how many entries it had."""
 
-    def _mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
-        return self._record(tenant, self._store.mend_words(tenant, entries))
+        def repair() -> int:
+            if mended := mend():
+                message = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index were put right."
+                meta = {"mended": mended}
+                self._store.add_event(
+                    AuditEvent(tenant=tenant, at=self._now(), action="maintenance.mend", message=message, meta=meta)
+                )
+            return mended
 
-    def _record(self, tenant: str, mended: int) -> int:
-        if mended:
-            message = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index were put right."
-            meta = {"mended": mended}
-            self._store.add_event(
-                AuditEvent(tenant=tenant, at=self._now(), action="maintenance.mend", message=message, meta=meta)
-            )
-        return mended
+        return self._store.transaction(tenant, repair)
 
 
 class Checkup:

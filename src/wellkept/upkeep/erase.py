@@ -9,10 +9,10 @@ of its content.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from wellkept.access.keys import CACHE_TIME
 from wellkept.errors import Conflict, Invalid, NotFound
@@ -50,6 +50,9 @@ MAX_FOUND = 1_000
 MARK_STEP = 2_000
 """Maximum hashes of erased rows that are stored in one transaction."""
 
+OfTenant = Callable[[str], None]
+"""Method that writes the waiting values of a tenant, or drops its texts from a cache."""
+
 EVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 AUDIT_STAYS = "The audit log, whose events name ids and times and hold no text."
@@ -63,22 +66,6 @@ WHOLE_AGENTS = (
 STILL_COMING = "New rows that mention the subject were written during every round; run the erasure again."
 
 
-class TenantCache(Protocol):
-    """Cache that holds texts of tenants in memory."""
-
-    def forget(self, tenant: str) -> None:
-        """Drop the texts of a tenant."""
-        ...
-
-
-class TenantQueue(Protocol):
-    """Queue of values that are written later."""
-
-    def flush(self, tenant: str) -> None:
-        """Write the values of a tenant."""
-        ...
-
-
 class Erase:
     """Service that erases a subject, or reports what it would erase."""
 
@@ -88,15 +75,16 @@ class Erase:
         consolidate: Consolidate,
         now: Clock,
         *,
-        waiting: Sequence[TenantQueue],
-        caches: Sequence[TenantCache],
+        flush: Sequence[OfTenant],
+        forget: Sequence[OfTenant],
     ) -> None:
         self._store = store
         self._consolidate = consolidate
         self._now = now
         # Queued values would be written after the erasure, so they are flushed first.
-        self._waiting = waiting
-        self._caches = caches
+        self._flush = flush
+        # Caches hold texts of tenants in memory.
+        self._forget = forget
         self._traces = FindTraces(store)
 
     def __call__(
@@ -113,8 +101,8 @@ class Erase:
         Raises: Invalid; NotFound when there is no such agent, session or memory; Conflict when a single word would
             delete an agent and `with_agents` does not say if it may.
         """
-        for each in self._waiting:
-            each.flush(tenant)
+        for flush in self._flush:
+            flush(tenant)
         subject = parse_subject(query, tenant) or self._resolve(tenant, query)
         found, at = self._traces(tenant, subject, with_agents=with_agents is not False), self._now()
         if with_agents is None and not dry_run and found.whole and len(subject.text.split()) == 1:
@@ -188,8 +176,8 @@ class Erase:
         # What waited for a vector is gone.
         self._store.settle_queue(receipt.tenant, self._store.list_queue(receipt.tenant))
         swept = self._store.sweep_contents(receipt.tenant, stored_before=EVER, unknown_too=True)
-        for cache in self._caches:
-            cache.forget(receipt.tenant)
+        for forget in self._forget:
+            forget(receipt.tenant)
         self._store.forget_cached(receipt.tenant)
         clear_text_caches()
         remnants += self._store.scrub(compact=compact)
@@ -201,8 +189,8 @@ class Erase:
         for id in ids:
             self._store.revoke_key(receipt.tenant, id, at=receipt.at)
         if ids:
-            for cache in self._caches:
-                cache.forget(receipt.tenant)
+            for forget in self._forget:
+                forget(receipt.tenant)
             # Another process may have verified the key just before; what it stores meanwhile is found below.
             time.sleep(CACHE_TIME.total_seconds())
 

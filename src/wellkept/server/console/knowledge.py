@@ -12,7 +12,7 @@ from fastapi import Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from wellkept.errors import Invalid, NotFound
-from wellkept.knowledge.rules_documents import WHITEBOARD
+from wellkept.knowledge.rules_chunking import WHITEBOARD
 from wellkept.model import Chunk, Document
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept

@@ -20,7 +20,7 @@ from starlette.datastructures import UploadFile
 
 from wellkept.errors import Invalid
 from wellkept.knowledge.ingest import Change, IngestReport, RemovedSecret
-from wellkept.knowledge.rules_documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
+from wellkept.knowledge.rules_chunking import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
 from wellkept.model import Chunk, Document, Hit, Skill, Source
 from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept, readable_agent

@@ -19,7 +19,7 @@ import os
 import re
 import stat
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,9 @@ FOLDERS = (".aegis", "memory")
 FILE_NAME = "memories.jsonl"
 LOCK_NAME = "memories.lock"
 CLAIM = "memories.agent"
+
+LOCK_PAUSE = 0.002
+"""Seconds between two attempts to take the lock, which others hold for some milliseconds."""
 
 OWNER_ONLY_FILE = 0o600
 OWNER_ONLY_FOLDER = 0o700
@@ -280,6 +283,7 @@ def _acquire(paths: NotesPaths, disk: Disk, timeout: float) -> int:
     while True:
         fd = _open(paths, disk)
         if not _lock(fd, timeout):
+            disk.close(fd)
             raise StoreBusy(f"Another program has held {paths.lock} for {timeout:g} seconds; try again, or end it.")
         if is_at(fd, paths.lock):
             return fd
@@ -304,47 +308,16 @@ def _open(paths: NotesPaths, disk: Disk) -> int:
 
 
 def _lock(fd: int, timeout: float) -> bool:
-    """Lock the file. Return False after `timeout`; the descriptor is then closed or owned by the waiting thread."""
+    """Lock the file; return False if it is not free within `timeout` seconds."""
     import portalocker
 
-    try:
-        portalocker.lock(fd, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
-    except portalocker.AlreadyLocked:
-        waiter = _Waiter(fd)
-        waiter.start()
-        return waiter.wait(timeout)
-    return True
-
-
-class _Waiter(threading.Thread):
-    """Thread that waits for the lock, because `flock` is fair but takes no time limit."""
-
-    def __init__(self, fd: int) -> None:
-        super().__init__(name="wellkept-notes-lock", daemon=True)
-        self._fd = fd
-        self._guard = threading.Lock()
-        self._is_done = self._is_given_up = False
-
-    def run(self) -> None:
-        import portalocker
-
-        portalocker.lock(self._fd, portalocker.LockFlags.EXCLUSIVE)
-        with self._guard:
-            self._is_done = True
-            if self._is_given_up:
-                os.close(self._fd)
-
-    def wait(self, timeout: float) -> bool:
-        """Return True if the lock was taken within `timeout` seconds."""
-        has_waited = False
+    until = time.monotonic() + timeout
+    while True:
         try:
-            self.join(timeout)
-            has_waited = True
-        finally:
-            # Also runs when the caller is interrupted.
-            with self._guard:
-                if not (has_waited and self._is_done):
-                    self._is_given_up = True
-                    if self._is_done:
-                        os.close(self._fd)
-        return not self._is_given_up
+            portalocker.lock(fd, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+        except portalocker.AlreadyLocked:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(LOCK_PAUSE)
+        else:
+            return True

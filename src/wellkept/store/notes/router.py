@@ -22,14 +22,17 @@ import numpy as np
 
 from wellkept.errors import Invalid
 from wellkept.language.names import memory_seq
+from wellkept.language.text import terms
 from wellkept.memory.rules_conditions import Condition, is_matching
 from wellkept.memory.rules_trust import is_low
 from wellkept.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
 from wellkept.model.stored import EmbedTexts, Encoded, MemorySummary, Vector
 from wellkept.recall.rules_similarity import Evidence
-from wellkept.store.content.rows import ContentDraft
+from wellkept.store.contents import ContentDraft
+from wellkept.store.engine import IndexQuery
 from wellkept.store.notes.store import NotesStore, Superseded
 from wellkept.store.notes.trust import TrustRows
+from wellkept.store.search.index import OwnerIndex
 from wellkept.store.search.memory_search import merge_matches
 from wellkept.store.sqlstore import SqlStore
 from wellkept.store.tables.audit import refuse_foreign
@@ -113,7 +116,8 @@ class RoutedStore(Delegate):
         return [next(in_file if _belongs_in_file(memory) else in_rows) for memory in memories]
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
-        return self._notes.find_one(owner, id) or self.sql.get_memory(owner, id)
+        found = self._notes.find_with_file(owner, id)
+        return self.sql.get_memory(owner, id) if found is None else found[1]
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         return {**self.sql.find_memories(owner, seqs), **self._notes.find(owner, seqs)}
@@ -149,7 +153,12 @@ class RoutedStore(Delegate):
         if kind not in (None, Kind.NOTE) or state not in (None, State.LIVE, State.HELD):
             return in_rows
         is_held = None if state is None else state is State.HELD
-        in_file = self._notes.list_notes(owner, needle=needle, where=where, is_held=is_held, before=before, limit=limit)
+        file, hidden = self._notes.find_file(owner), self._notes.hidden(owner)
+        if file is None:
+            return in_rows
+        in_file = file.list_memories(
+            needle=needle, where=where, is_held=is_held, before=before, hidden=hidden, limit=limit
+        )
         return _newest([*in_rows, *(note for note in in_file if not is_past or note.created_at <= now)], limit)
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
@@ -185,7 +194,7 @@ class RoutedStore(Delegate):
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
     ) -> Sequence[MemoryVersion]:
-        if self._notes.find_one(owner, id) is not None:
+        if self._notes.find_with_file(owner, id) is not None:
             return []
         return self.sql.list_versions(owner, id, before=before, limit=limit)
 
@@ -225,14 +234,17 @@ class RoutedStore(Delegate):
         self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
         in_rows = self.sql.search_memories(owner, query, kinds=kinds, now=now, limit=limit)
-        in_file = self._notes.search(owner, query, limit=limit) if Kind.NOTE in kinds else ()
+        index, words = self._find_index(owner, kinds), terms(query)
+        in_file = index.search(IndexQuery(terms=words), limit) if index is not None and words else ()
         return merge_matches([in_rows, in_file], limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
         in_rows = self.sql.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
-        in_file = self._notes.nearest(owner, vector, limit=limit) if Kind.NOTE in kinds else ()
+        index = self._find_index(owner, kinds)
+        has_vectors = index is not None and index.embedder.dimensions == len(vector)
+        in_file = index.nearest(IndexQuery(vector=vector), limit) if index is not None and has_vectors else ()
         return merge_matches([in_rows, in_file], limit)
 
     def weigh_memories(
@@ -247,15 +259,23 @@ class RoutedStore(Delegate):
         where: Condition | None = None,
     ) -> Evidence:
         in_rows = self.sql.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past, where=where)
-        until = int(now.timestamp()) if is_past else None
-        in_file = self._notes.weigh(owner, terms, vector, until=until) if Kind.NOTE in kinds else None
-        if in_file is None:
+        if (index := self._find_index(owner, kinds)) is None:
             return in_rows
+        query = IndexQuery(terms=terms, vector=vector, until=int(now.timestamp()) if is_past else None)
+        if vector is None or index.embedder.dimensions == len(vector):
+            in_file = index.evidence(query)
+        else:
+            # The notes have no vectors yet.
+            in_file = index.evidence(replace(query, vector=None))
+            in_file = replace(in_file, cosines=np.full(len(in_file.seqs), np.nan, np.float32))
         if where is not None:
             notes = self._notes.find(owner, in_file.seqs.tolist())
             allowed = [seq in notes and is_matching(where, notes[seq], now) for seq in in_file.seqs.tolist()]
             in_file = replace(in_file, allowed=np.array(allowed, np.bool_))
         return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
+
+    def _find_index(self, owner: Owner, kinds: Collection[Kind]) -> OwnerIndex | None:
+        return self._notes.find_index(owner) if Kind.NOTE in kinds else None
 
     def list_traces(
         self,

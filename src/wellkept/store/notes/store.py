@@ -11,18 +11,13 @@ import threading
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from wellkept.errors import Invalid, StoreError
 from wellkept.language.names import memory_id, memory_seq
-from wellkept.language.text import content_hash, index_terms, terms
-from wellkept.memory.rules_conditions import Condition
-from wellkept.model import Kind, Match, Memory, Origin, Owner
+from wellkept.language.text import content_hash, index_terms
+from wellkept.model import Memory, Origin, Owner
 from wellkept.model.stored import EmbedTexts, Vector
-from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.engine import RegisteredEmbedder
 from wellkept.store.notes.disk import (
     CLAIM,
@@ -38,9 +33,7 @@ from wellkept.store.notes.file import NotesFile
 from wellkept.store.notes.trust import SPARE, NoteTrust, TrustRows
 from wellkept.store.search.encoding import encode_terms, encode_vector
 from wellkept.store.search.index import OwnerIndex
-from wellkept.store.search.index_rows import RowFilter
 
-EVERYTHING = RowFilter([Kind.NOTE.value], float("-inf"))
 EMBEDDER_ID = 1
 
 
@@ -60,29 +53,8 @@ class NotesIndex:
         with self._lock:
             self._vectors, self._indexed = {}, ((), OwnerIndex(RegisteredEmbedder(0, "", 0)))
 
-    def search(self, notes: Sequence[Memory], query: str, limit: int) -> Sequence[Match]:
-        """Return notes that share words with `query`, best first."""
-        words = terms(query)
-        return self._current(notes).search(words, EVERYTHING, limit) if words else []
-
-    def nearest(self, notes: Sequence[Memory], vector: Vector, limit: int) -> Sequence[Match]:
-        """Return notes by cosine to `vector`, nearest first."""
-        index = self._current(notes)
-        return index.nearest(vector, EVERYTHING, limit) if index.embedder.dimensions == len(vector) else []
-
-    def evidence(
-        self, notes: Sequence[Memory], terms: Sequence[str], vector: Vector | None, until: float | None
-    ) -> Evidence:
-        """Return the scores of every note for `terms` and `vector`; with `until`, only of notes created by then."""
-        index = self._current(notes)
-        row_filter = replace(EVERYTHING, until=until)
-        if vector is None or index.embedder.dimensions == len(vector):
-            return index.evidence(terms, vector, row_filter)
-        # The notes have no vectors yet.
-        found = index.evidence(terms, None, row_filter)
-        return replace(found, cosines=np.full(len(found.seqs), np.nan, np.float32))
-
-    def _current(self, notes: Sequence[Memory]) -> OwnerIndex:
+    def current(self, notes: Sequence[Memory]) -> OwnerIndex:
+        """Return the index of these notes, of which only some may have vectors."""
         with self._lock:
             known, index = self._indexed
             if known != notes or self._is_growing:
@@ -258,18 +230,13 @@ class NotesStore:
     def find(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Return the notes that exist, by number."""
         file = self.find_file(owner)
-        hidden = self._hidden(owner)
+        hidden = self.hidden(owner)
         return file.find_memories([seq for seq in seqs if seq not in hidden]) if file is not None else {}
-
-    def find_one(self, owner: Owner, id: str) -> Memory | None:
-        """Return the note with this id."""
-        found = self.find_with_file(owner, id)
-        return None if found is None else found[1]
 
     def find_with_file(self, owner: Owner, id: str) -> tuple[NotesFile, Memory] | None:
         """Return the file and the note with this id."""
         file, seq = self.find_file(owner), memory_seq(id) or 0
-        if file is None or seq in self._hidden(owner):
+        if file is None or seq in self.hidden(owner):
             return None
         note = file.find_memories([seq]).get(seq)
         return None if note is None else (file, note)
@@ -281,7 +248,7 @@ class NotesStore:
 
     def all(self, owner: Owner) -> Sequence[Memory]:
         """Return every note, newest first."""
-        file, hidden = self.find_file(owner), self._hidden(owner)
+        file, hidden = self.find_file(owner), self.hidden(owner)
         return [note for note in file.all() if memory_seq(note.id) not in hidden] if file is not None else []
 
     def all_of_tenant(self, tenant: str) -> Sequence[Memory]:
@@ -289,40 +256,10 @@ class NotesStore:
         owner = self.find_claimant()
         return self.all(owner) if owner is not None and owner.tenant == tenant else []
 
-    def list_notes(
-        self,
-        owner: Owner,
-        *,
-        needle: str,
-        where: Condition | None,
-        is_held: bool | None,
-        before: int | None,
-        limit: int,
-    ) -> Sequence[Memory]:
-        """List notes as `NotesFile.list_memories` does."""
-        file, hidden = self.find_file(owner), self._hidden(owner)
-        if file is None:
-            return []
-        return file.list_memories(
-            needle=needle, where=where, is_held=is_held, before=before, hidden=hidden, limit=limit
-        )
-
-    def search(self, owner: Owner, query: str, *, limit: int) -> Sequence[Match]:
-        """Return notes that share words with `query`, best first."""
+    def find_index(self, owner: Owner) -> OwnerIndex | None:
+        """Return the search index of every note; None if this agent does not have the file."""
         file = self.find_file(owner)
-        return self._index.search(file.live(), query, limit) if file is not None else []
-
-    def nearest(self, owner: Owner, vector: Vector, *, limit: int) -> Sequence[Match]:
-        """Return notes by cosine to `vector`, nearest first."""
-        file = self.find_file(owner)
-        return self._index.nearest(file.live(), vector, limit) if file is not None else []
-
-    def weigh(
-        self, owner: Owner, terms: Sequence[str], vector: Vector | None, *, until: float | None
-    ) -> Evidence | None:
-        """Return the scores of every note; None if this agent does not have the file."""
-        file = self.find_file(owner)
-        return self._index.evidence(file.live(), terms, vector, until) if file is not None else None
+        return self._index.current(file.live()) if file is not None else None
 
     def forget_cached(self) -> None:
         """Drop what the search index holds in memory."""
@@ -340,7 +277,7 @@ class NotesStore:
             known = self._trust.register(owner, highest)
         return known
 
-    def _hidden(self, owner: Owner) -> Collection[int]:
+    def hidden(self, owner: Owner) -> Collection[int]:
         """Return the numbers of notes that the transaction on this thread has superseded."""
         return (self._pending.superseded or {}).get(owner.whole, ())
 

@@ -61,7 +61,7 @@ TIMEOUT_SLACK = 0.1
 """Seconds by which a statement timeout may be too long before a new one is set, which costs a round trip."""
 
 SENT_AS_BYTES = frozenset(
-    {"weigh_entries", "entries_where", "sample_entries", "memory_index_after", "memory_index_rows"}
+    {"weigh_entries", "entries_where", "memory_index_after", "memory_index_rows"}
     | {"memory_index_versions", "chunk_index_after", "chunk_index_rows", "chunk_index_versions"}
 )
 """Statements that return bytes, which are twice as long in the text format."""

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.language.text import FIXED
-from wellkept.memory.rules_conditions import Condition
 from wellkept.meter import METER
 from wellkept.model import Match
 from wellkept.model.stored import Vector
@@ -44,7 +43,7 @@ from wellkept.recall.rules_similarity import (
     rarity,
 )
 from wellkept.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter
-from wellkept.store.engine import RegisteredEmbedder, Row, Unit
+from wellkept.store.engine import IndexQuery, RegisteredEmbedder, Row, Unit
 from wellkept.store.queries import load_queries
 from wellkept.store.search.encoding import (
     MAX_BYTE,
@@ -58,9 +57,7 @@ from wellkept.store.search.encoding import (
     word_code,
 )
 from wellkept.store.search.index import OwnerIndex
-from wellkept.store.search.index_cache import Demand, IndexKey, IndexLoader, Read
-from wellkept.store.search.index_rows import ALWAYS, RowFilter
-from wellkept.store.search.memory_search import MemorySearch
+from wellkept.store.search.memory_search import Demand, IndexKey, IndexLoader, MemorySearch, Read
 
 SCORE_DIGITS = 5
 """Cosines are rounded to this precision, so that equal rows get equal scores."""
@@ -89,25 +86,17 @@ ROLES = [each.value for each in SPEAKERS if each is not None]
 """Roles of the speakers, by their numbers from 1 on."""
 
 
-def weigh_entries(
-    unit: Unit,
-    owner: Mapping[str, str],
-    embedder: RegisteredEmbedder,
-    *,
-    terms: Sequence[str],
-    vector: Vector | None,
-    row_filter: RowFilter,
-    where: Condition | None = None,
-) -> Evidence:
+def weigh_entries(unit: Unit, owner: Mapping[str, str], embedder: RegisteredEmbedder, query: IndexQuery) -> Evidence:
     """Return the evidence that an index of the owner's memories would give."""
+    terms, vector, where = query.terms, query.vector, query.where
     parts = [terms[start : start + WORDS_PER_NUMBER] for start in range(0, len(terms), WORDS_PER_NUMBER)]
     ((sent,),) = unit.all(
         "weigh_entries",
         _write_bits(parts),
         **owner,
-        kinds=list(row_filter.groups),
-        now=row_filter.now,
-        until=row_filter.until,
+        kinds=list(query.groups),
+        now=query.now,
+        until=query.until,
         roles=ROLES,
         positive=POSITIVE,
         embedder_id=0 if vector is None else embedder.id,
@@ -122,7 +111,7 @@ def weigh_entries(
     evidence = replace(evidence, occurrences=_find_occurrences(unit, owner, evidence.seqs, bits, parts))
     if where is None:
         return evidence
-    now, is_past = datetime.fromtimestamp(row_filter.now, UTC), row_filter.until is not None
+    now, is_past = datetime.fromtimestamp(query.now, UTC), query.until is not None
     clause = compile_filter(where, "postgres", now, is_past=is_past)
     ((found,),) = unit.all("entries_where", clause, **owner)
     return replace(evidence, allowed=np.isin(evidence.seqs, np.frombuffer(found or b"", ">i8")))
@@ -267,56 +256,30 @@ class PostgresIndex(MemorySearch):
         self._demand.count(key)
         return self._indexes.find(key)
 
-    def _search_part(self, key: IndexKey, terms: Sequence[str], row_filter: RowFilter, limit: int) -> Sequence[Match]:
+    def _search_part(self, key: IndexKey, query: IndexQuery, limit: int) -> Sequence[Match]:
         index = self._find(key)
         if index is not None:
-            return index.search(terms, row_filter, limit)
-        return search_evidence(self._weigh_entries(key, list(dict.fromkeys(terms)), None, row_filter), limit)
+            return index.search(query, limit)
+        return search_evidence(self._weigh_entries(key, replace(query, terms=list(dict.fromkeys(query.terms)))), limit)
 
-    def _search_nearest(self, key: IndexKey, vector: Vector, row_filter: RowFilter, limit: int) -> Sequence[Match]:
+    def _search_nearest(self, key: IndexKey, query: IndexQuery, limit: int) -> Sequence[Match]:
         index = self._find(key)
         if index is not None:
-            return index.nearest(vector, row_filter, limit)
-        return nearest_evidence(self._weigh_entries(key, (), vector, row_filter), limit)
+            return index.nearest(query, limit)
+        return nearest_evidence(self._weigh_entries(key, query), limit)
 
-    def _sample_part(self, key: IndexKey, limit: int) -> tuple[Numbers, Floats]:
+    def _weigh_part(self, key: IndexKey, query: IndexQuery) -> Evidence:
         index = self._find(key)
         if index is None:
-            index, values = OwnerIndex(self._embedder, SENT), {"embedder_id": self._embedder.id, "limit": limit}
-            index.append(self._read(key.tenant, lambda unit: unit.all("sample_entries", **key.owner, **values)))
-        return index.sample(limit)
-
-    def _weigh_part(
-        self,
-        key: IndexKey,
-        terms: Sequence[str],
-        vector: Vector | None,
-        row_filter: RowFilter,
-        where: Condition | None,
-    ) -> Evidence:
-        index = self._find(key)
-        if index is None:
-            return self._weigh_entries(key, terms, vector, row_filter, where)
-        found = self._weigh_index(index, key, terms, vector, row_filter, where)
+            return self._weigh_entries(key, query)
+        found = self._weigh_index(index, key, query)
         # The index keeps what it derived for this search.
         self._indexes.measure(key)
         return found
 
-    def _weigh_entries(
-        self,
-        key: IndexKey,
-        terms: Sequence[str],
-        vector: Vector | None,
-        row_filter: RowFilter,
-        where: Condition | None = None,
-    ) -> Evidence:
+    def _weigh_entries(self, key: IndexKey, query: IndexQuery) -> Evidence:
         """Weigh the entries in the database, and have the index loaded if the owner is asked often."""
-        found = self._read(
-            key.tenant,
-            lambda unit: weigh_entries(
-                unit, key.owner, self._embedder, terms=terms, vector=vector, row_filter=row_filter, where=where
-            ),
-        )
+        found = self._read(key.tenant, lambda unit: weigh_entries(unit, key.owner, self._embedder, query))
         METER.get().count_index("database")
         if self._demand.is_high(key):
             nbytes = len(found.seqs) * (ENTRY_BYTES + self._embedder.dimensions)
@@ -344,30 +307,21 @@ class PostgresIndex(MemorySearch):
     def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
         return {*terms} <= {_unquote(term) for term, _ in _ANY_WORD.findall(stored)}
 
-    def weigh_chunks(
-        self,
-        tenant: str,
-        terms: Sequence[str],
-        vector: Vector | None,
-        *,
-        categories: Collection[str],
-        where: Condition | None = None,
-    ) -> PassageEvidence:
+    def weigh_chunks(self, tenant: str, query: IndexQuery) -> PassageEvidence:
         index = self._find_chunk_index(tenant)
         if index is not None:
-            return self._weigh_shelf(index, tenant, terms, vector, categories, where)
+            return self._weigh_shelf(index, tenant, query)
         clause = ALL_ROWS
-        if where is not None:
-            of_documents = compile_filter(where, "postgres")
+        if query.where is not None:
+            of_documents = compile_filter(query.where, "postgres")
             numbers = load_queries("postgres")["chunks_where"].replace(PLACE, of_documents.sql)
             clause = Clause(f"seq IN ({numbers})", of_documents.values)
-        return self._read(tenant, lambda unit: self._weigh_in_database(unit, terms, vector, categories, clause))
+        return self._read(tenant, lambda unit: self._weigh_in_database(unit, query, clause))
 
-    def _weigh_in_database(
-        self, unit: Unit, terms: Sequence[str], vector: Vector | None, categories: Collection[str], clause: Clause
-    ) -> PassageEvidence:
+    def _weigh_in_database(self, unit: Unit, query: IndexQuery, clause: Clause) -> PassageEvidence:
         """Weigh the best passages by words and by meaning, with the statistics of the whole shelf."""
-        some = {"tenant": unit.tenant, **_category_params(categories)}
+        terms, vector = query.terms, query.vector
+        some = {"tenant": unit.tenant, **_category_params(query.groups)}
         total, length = unit.all("chunk_sizes", **some)[0]
         counted = unit.all("count_holding", terms=list(terms), **some) if terms else ()
         holding: dict[str, int] = {each[0]: each[1] for each in counted}
@@ -378,8 +332,8 @@ class PostgresIndex(MemorySearch):
         average = 0.0
         if vector is not None:
             seqs.update(row[0] for row in self._nearest(unit, vector, some, clause))
-            average = self._estimate_average(unit, vector, categories)
-        found = self._load(unit, sorted(seqs)).evidence(terms, vector, RowFilter(categories, ALWAYS))
+            average = self._estimate_average(unit, vector, query.groups)
+        found = self._load(unit, sorted(seqs)).evidence(replace(query, where=None))
         return PassageEvidence(
             found=found,
             total=total,
@@ -403,7 +357,7 @@ class PostgresIndex(MemorySearch):
         row = unit.one("chunks_ever", tenant=unit.tenant)
         last = 0 if row is None else row[0]
         sample = self._load(unit, sorted({1 + place * last // SAMPLE for place in range(SAMPLE)}))
-        return PassageEvidence.of_shelf(sample.evidence((), vector, RowFilter(categories, ALWAYS))).average_cosine
+        return PassageEvidence.of_shelf(sample.evidence(IndexQuery(vector=vector, groups=categories))).average_cosine
 
     def _load(self, unit: Unit, seqs: Sequence[int]) -> OwnerIndex:
         """Return an index of these passages alone."""

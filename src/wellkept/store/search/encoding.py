@@ -36,9 +36,6 @@ REST = 2 * MAX_BYTE
 PART = 1 << 15
 """Rows multiplied at a time."""
 
-ALIGNMENT = 64
-"""Packed arrays begin at multiples of this number of bytes."""
-
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.int8]
 Numbers = NDArray[np.int64]

@@ -23,14 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wellkept.language.text import FIXED
-from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Kind, Match
 from wellkept.recall.rules_ranking import BM25_B, BM25_K1
 from wellkept.recall.rules_similarity import SPEAKERS, Evidence, Frame, number_conversations
-from wellkept.store.engine import RegisteredEmbedder, Row
-from wellkept.store.search.columns import FieldColumns, LoadField
-from wellkept.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, decode_rows, word_key
-from wellkept.store.search.index_rows import ALWAYS, HIDDEN, NEVER, IndexRows, RowFilter
+from wellkept.store.engine import IndexQuery, RegisteredEmbedder, Row
+from wellkept.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, word_key
+from wellkept.store.search.index_rows import HIDDEN, NEVER, FieldColumns, IndexRows, LoadField
 from wellkept.store.tables.rows import moment
 
 MIN_SEGMENT = 4096
@@ -237,8 +235,6 @@ MAX_VIEWS = 4
 V = TypeVar("V", bound=Hashable)
 N = TypeVar("N", np.int8, np.int64, np.float64)
 
-NO_WORDS = np.empty(0, np.uint64)
-
 EMPTY_BYTES = 4096
 """Approximate size of an empty index, which dominates when there are many small owners."""
 
@@ -367,11 +363,11 @@ class OwnerIndex:
         other.last_seq, other._rows = self.last_seq, rows
         return other
 
-    def search(self, terms: Sequence[str], row_filter: RowFilter, limit: int) -> list[Match]:
+    def search(self, query: IndexQuery, limit: int) -> list[Match]:
         """Rank the rows that contain any of the words by BM25, with the statistics of the rows that pass the filter."""
         # Read the rows first: words of rows that are appended in between are ignored.
         rows, words = self._rows, self._words
-        return _search_rows(rows, _find_words(words, terms), row_filter, limit) if rows.count else []
+        return _search_rows(rows, _find_words(words, query.terms), query, limit) if rows.count else []
 
     def search_all(self, terms: Sequence[str], limit: int) -> list[Match]:
         """Rank all rows by BM25. Scores are relative to an average-length text with every word once, and at most 1."""
@@ -380,46 +376,31 @@ class OwnerIndex:
         if not any(map(len, holding)):
             return []
         full = float(sum(np.log1p((total - min(len(each), total) + 0.5) / (len(each) + 0.5)) for each in holding))
-        found = _search_rows(rows, holding, RowFilter((), ALWAYS), limit)
+        found = _search_rows(rows, holding, IndexQuery(), limit)
         return [Match(match.seq, min(1.0, match.score / full)) for match in found]
 
-    def nearest(self, vector: Floats, row_filter: RowFilter, limit: int) -> list[Match]:
-        """Rank the rows by their cosine to `vector`."""
+    def nearest(self, query: IndexQuery, limit: int) -> list[Match]:
+        """Rank the rows by their cosine to the vector."""
         rows = self._rows
-        if not rows.count:
+        if not rows.count or query.vector is None:
             return []
-        scores = rows.multiply(vector)
-        scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
+        scores = rows.multiply(query.vector)
+        scores[~(rows.match_filter(query) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
-    def sample(self, limit: int) -> tuple[Numbers, Floats]:
-        """Return the numbers and vectors of at most `limit` rows, evenly spread from the oldest to the newest."""
-        rows = self._rows
-        ready = np.flatnonzero(rows.is_kept & rows.embedded[: rows.count])
-        if len(ready) > limit:
-            ready = ready[np.linspace(0, len(ready) - 1, limit).round().astype(np.int64)]
-        return rows.seqs[ready], decode_rows(rows.matrix[ready], rows.scales[ready])
+    def evidence(self, query: IndexQuery, load: LoadField | None = None) -> Evidence:
+        """Collect the cosines and word occurrences of the rows that count for `recall.rules_similarity`.
 
-    def evidence(
-        self,
-        terms: Sequence[str],
-        vector: Floats | None,
-        row_filter: RowFilter,
-        *,
-        where: Condition | None = None,
-        load: LoadField | None = None,
-    ) -> Evidence:
-        """Collect the cosines and word occurrences of the filtered rows for `recall.rules_similarity`.
-
-        `where` marks the rows that may be found; `load` reads the fields it names.
+        `load` reads the fields that the condition of the query names.
         """
+        terms, vector, where = query.terms, query.vector, query.where
         rows, words = self._rows, self._words
         if not rows.count:
             nowhere = (np.zeros(0, np.int64), np.zeros(0, np.float32))
             cosines = None if vector is None else nowhere[1]
             allowed = None if where is None else np.zeros(0, np.bool_)
             return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
-        view = self._view(rows, words, row_filter)
+        view = self._view(rows, words, query)
         keys = [word_key(term) for term in terms]
         occurrences = words.occurrences(keys, view.places, rows.count, is_whole=view.is_whole)
         allowed = None
@@ -433,9 +414,9 @@ class OwnerIndex:
             cosines = view.arrange(cosines)
         return view.evidence.with_question(occurrences, cosines, allowed)
 
-    def _view(self, rows: IndexRows, words: Words, row_filter: RowFilter) -> IndexView:
+    def _view(self, rows: IndexRows, words: Words, query: IndexQuery) -> IndexView:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
-        allowed, groups = rows.match_filter(row_filter), frozenset(row_filter.groups)
+        allowed, groups = rows.match_filter(query), frozenset(query.groups)
         view = self._views.get(groups)
         if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
             view = IndexView.build(rows, words, allowed)
@@ -448,8 +429,8 @@ def _find_words(words: Words, terms: Sequence[str]) -> list[Entries]:
     return words.find(list({word_key(term) for term in terms}))
 
 
-def _search_rows(rows: IndexRows, holding: Sequence[Entries], row_filter: RowFilter, limit: int) -> list[Match]:
-    allowed = rows.match_filter(row_filter)
+def _search_rows(rows: IndexRows, holding: Sequence[Entries], query: IndexQuery, limit: int) -> list[Match]:
+    allowed = rows.match_filter(query)
     total = int(np.count_nonzero(allowed))
     if not total:
         return []

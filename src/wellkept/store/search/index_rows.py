@@ -1,29 +1,47 @@
-"""Rows of an index in memory: parallel columns, and the filter of a search."""
+"""Rows of an index in memory: parallel columns, and the filter of a search.
+
+Columns of an index in memory for filters: the values of a field of all rows.
+
+A filter names few fields, but with other values each time. So a column is read once, when a filter first names its
+field, and compared as an array. Later only the rows that were added to the index are read. A row never changes: an edit
+hides it and adds another one. Rows keep their places as long as the index is not compacted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+import json
+import operator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wellkept.model import Match
+from wellkept.memory.rules_conditions import (
+    EQUAL,
+    EXISTS,
+    JSON_FIELDS,
+    ORDERINGS,
+    STATE,
+    And,
+    Comparison,
+    Condition,
+    Not,
+    Or,
+    Scalar,
+    list_json_values,
+)
+from wellkept.model import Match, State
+from wellkept.store.engine import IndexQuery, Row
 from wellkept.store.search.encoding import Floats, multiply
+from wellkept.store.tables.rows import TAG_BORDER, moment
 
 NEVER = np.inf
-ALWAYS = HIDDEN = -np.inf
-"""Time before all others. A row that expires then is hidden; as the time of a search it finds all other rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowFilter:
-    """Filter of rows: in one of the groups (if any), started by `until` and not expired at `now`."""
-
-    groups: Collection[str]
-    now: float
-    until: float | None = None
+HIDDEN = -np.inf
+"""Time before all others. A row that expires then is hidden; a search at that time finds all other rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +112,15 @@ class IndexRows:
         kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
         return IndexRows(count=int(np.count_nonzero(stays)), group_names=self.group_names, **kept)
 
-    def match_filter(self, row_filter: RowFilter) -> NDArray[np.bool_]:
+    def match_filter(self, query: IndexQuery) -> NDArray[np.bool_]:
         """Return a mask of the rows that pass the filter."""
         # Without times among the ends, two bytes hold them but not the time of a search.
-        now = row_filter.now if self.expiries.dtype == np.float64 else 0.0
+        now = query.now if self.expiries.dtype == np.float64 else 0.0
         allowed: NDArray[np.bool_] = self.expiries[: self.count] > now
-        if row_filter.until is not None:
-            allowed &= self.since[: self.count] <= row_filter.until
-        if row_filter.groups:
-            numbers = [number for number, name in enumerate(self.group_names) if name in row_filter.groups]
+        if query.until is not None:
+            allowed &= self.since[: self.count] <= query.until
+        if query.groups:
+            numbers = [number for number, name in enumerate(self.group_names) if name in query.groups]
             if len(numbers) < len(self.group_names):
                 allowed &= np.isin(self.groups[: self.count], numbers)
         return allowed
@@ -151,3 +169,132 @@ def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]
         column = larger
     column[count:needed] = values
     return column
+
+
+MAX_COLUMNS = 32
+"""Columns that an index keeps, more than one filter can name; the least recently read are dropped."""
+
+MAX_COLUMN_BYTES = 32 * 1024 * 1024
+"""Size above which a column is not kept but read for each search. Metadata may hold long texts."""
+
+PAIR_BYTES = 8 + 4 + 1
+"""Size of a row, a value's place and its kind."""
+
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+OTHER = object()
+"""Value of a list or an object: it exists, but equals nothing."""
+
+Mask = NDArray[np.bool_]
+LoadField = Callable[[Comparison, Sequence[int]], Iterable[Row]]
+"""Function that reads number, version in the index and value of a field of some memories."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldColumn:
+    """Values of one field, as pairs of a row and a value: none for a row without one, several for tags and lists."""
+
+    count: int = 0  # number of rows it covers
+    rows: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    values: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, np.object_))
+    kinds: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))  # of the values
+    nbytes: int = 0
+
+    def extend(self, count: int, pairs: Iterable[tuple[int, object]]) -> FieldColumn:
+        """Return a column that covers `count` rows, with more pairs of a row and a value."""
+        rows, kinds, values = list[int](), list[int](), list[object]()
+        # Equal texts are kept once.
+        known = dict[tuple[int, object], object]()
+        for row, value in pairs:
+            kind = _find_kind(value)
+            rows.append(row)
+            kinds.append(kind)
+            values.append(known.setdefault((kind, value), value))
+        added = np.empty(len(values), np.object_)
+        added[:] = values
+        return FieldColumn(
+            count,
+            np.append(self.rows, np.array(rows, np.int32)),
+            np.append(self.values, added),
+            np.append(self.kinds, np.array(kinds, np.int8)),
+            self.nbytes + PAIR_BYTES * len(values) + sum(map(sys.getsizeof, known.values())),
+        )
+
+    def match(self, op: str, value: Scalar) -> Mask:
+        """Return a mask of the rows whose values pass a comparison."""
+        mask = np.zeros(self.count, np.bool_)
+        if op == EXISTS:
+            mask[self.rows] = True
+            return mask
+        compared = _count_microseconds(value) if isinstance(value, datetime) else value
+        # A number is neither more nor less than a text, and 1 is not true.
+        is_alike = self.kinds == _find_kind(compared)
+        compare = operator.eq if op == EQUAL else ORDERINGS[op]
+        passes = np.asarray(compare(self.values[is_alike], compared), np.bool_)
+        mask[self.rows[is_alike][passes]] = True
+        return mask
+
+
+class FieldColumns:
+    """Columns of one index. Threads may match at the same time; then a column may be read twice."""
+
+    def __init__(self) -> None:
+        self.held: Mapping[tuple[str, tuple[str, ...]], FieldColumn] = {}
+
+    def match(self, condition: Condition, rows: IndexRows, load: LoadField) -> Mask:
+        """Return a mask of the rows that meet a condition."""
+        match condition:
+            case And(parts) | Or(parts):
+                join = np.logical_and if isinstance(condition, And) else np.logical_or
+                masks: list[Mask] = [self.match(part, rows, load) for part in parts]
+                return np.asarray(join.reduce(masks), np.bool_)
+            case Not(part):
+                return ~self.match(part, rows, load)
+        if condition.field == STATE:
+            # A search finds only live memories.
+            return np.full(rows.count, condition.op == EXISTS or condition.value == State.LIVE)
+        return self._current(condition, rows, load).match(condition.op, condition.value)[: rows.count]
+
+    def _current(self, comparison: Comparison, rows: IndexRows, load: LoadField) -> FieldColumn:
+        """Return the column of a field, with the rows that were added since it was read."""
+        key = (comparison.field, comparison.path)
+        column = self.held.get(key, FieldColumn())
+        if column.count >= rows.count:
+            return column
+        new = np.flatnonzero(rows.is_kept[column.count :]) + column.count
+        found = {row[0]: row[1:] for row in load(comparison, rows.seqs[new].tolist())}
+        pairs, is_current = list[tuple[int, object]](), True
+        for at, seq, version in zip(new.tolist(), rows.seqs[new].tolist(), rows.versions[new].tolist(), strict=True):
+            found_version, value = found.get(seq, (None, None))
+            is_current = is_current and found_version == version
+            pairs += [(at, each) for each in _list_values(comparison.field, value)]
+        column = column.extend(rows.count, pairs)
+        if is_current and column.nbytes <= MAX_COLUMN_BYTES:
+            # Otherwise the index is ahead of this transaction or behind it, and another one reads these rows again.
+            others = [(name, each) for name, each in self.held.items() if name != key]
+            self.held = dict([*others[-MAX_COLUMNS + 1 :], (key, column)])
+        return column
+
+
+def _list_values(field: str, stored: object) -> Iterator[object]:
+    """Yield the values of a field as the database returns it."""
+    if stored is None or stored == "":
+        return
+    if field in JSON_FIELDS:
+        for value in list_json_values(json.loads(str(stored))):
+            yield OTHER if isinstance(value, list | dict) else value
+    elif field == "tags":
+        yield from filter(None, str(stored).split(TAG_BORDER))
+    elif field.endswith("_at"):
+        assert isinstance(stored, str | datetime)
+        yield _count_microseconds(moment(stored))
+    else:
+        yield stored
+
+
+def _find_kind(value: object) -> int:
+    """Return a number for values that can be compared with each other."""
+    return 2 if isinstance(value, bool) else 1 if isinstance(value, int | float) else 3 if isinstance(value, str) else 0
+
+
+def _count_microseconds(at: datetime) -> int:
+    return (at - EPOCH) // MICROSECOND

@@ -23,6 +23,7 @@ from wellkept.deadline import check_deadline, is_read_overdue
 from wellkept.errors import StoreError
 from wellkept.model import BackupReport, ClusterNode
 from wellkept.model.stored import Vector
+from wellkept.store.contents import FOLDER_SUFFIX
 from wellkept.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from wellkept.store.migrations import (
     MESSAGES,
@@ -35,12 +36,10 @@ from wellkept.store.migrations import (
 )
 from wellkept.store.queries import load_queries
 from wellkept.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
-from wellkept.store.search.index_cache import Read
-from wellkept.store.search.memory_search import MemorySearch
+from wellkept.store.search.memory_search import MemorySearch, Read
 from wellkept.store.sqlite import scrub
 from wellkept.store.sqlite.backup import PAGES, write_backup
 from wellkept.store.sqlite.files import create_database_file
-from wellkept.store.sqlite.text_files import FOLDER_SUFFIX
 from wellkept.store.sqlite.writer import (
     SqliteUnit,
     SqliteWriter,

@@ -29,13 +29,13 @@ class KeyRows(Units):
             unit.put("note_key", tenant=key.tenant)
             return unit.run("add_key", **_key_values(key), hash=hash)
 
-        if not self._write(key.tenant, add):
+        if not self.write(key.tenant, add):
             raise Conflict("A key with that id already exists.")
         return key
 
     def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
         """Return the key and its hash."""
-        row = self._read(tenant, lambda unit: unit.one("find_key", tenant=tenant, id=id))
+        row = self.read(tenant, lambda unit: unit.one("find_key", tenant=tenant, id=id))
         return None if row is None else (_key_from(row[:-1]), row[-1])
 
     def list_keys(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
@@ -44,12 +44,12 @@ class KeyRows(Units):
         """
         at, id = (BEFORE_ALL, "") if after is None else after
         page = {"at": at, "id": id, "limit": BEHIND_ALL if limit is None else limit}
-        rows = self._read(tenant, lambda unit: unit.all("list_keys", tenant=tenant, **page))
+        rows = self.read(tenant, lambda unit: unit.all("list_keys", tenant=tenant, **page))
         return [_key_from(row) for row in rows]
 
     def list_tenants_with_keys(self) -> Sequence[str]:
         """List the tenants that may have a key."""
-        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_tenants_with_keys"))]
+        return [row[0] for row in self.read(NO_OWNER, lambda unit: unit.all("list_tenants_with_keys"))]
 
     def lease_tokens(self, name: str, want: int, *, rate: float, burst: int) -> tuple[int, float]:
         """Take up to `want` tokens from a bucket that refills at `rate` a second up to `burst`.
@@ -57,7 +57,7 @@ class KeyRows(Units):
         Returns the number of tokens, and the seconds until the bucket is full. On PostgreSQL only, by its clock.
         """
         values = {"name": name, "want": want, "rate": rate, "burst": burst}
-        row = self._write(NO_OWNER, lambda unit: unit.one("lease_tokens", **values))
+        row = self.write(NO_OWNER, lambda unit: unit.one("lease_tokens", **values))
         assert row is not None
         return row[0], row[1]
 
@@ -70,16 +70,16 @@ class KeyRows(Units):
             if unit.one("list_keys", tenant=tenant, at=BEFORE_ALL, id="", limit=1) is not None:
                 unit.put("note_key", tenant=tenant)
 
-        self._write(tenant, note)
+        self.write(tenant, note)
 
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
         """Revoke a key; an earlier revocation keeps its time. Raises: NotFound."""
-        if not self._write(tenant, lambda unit: unit.run("revoke_key", tenant=tenant, id=id, at=at)):
+        if not self.write(tenant, lambda unit: unit.run("revoke_key", tenant=tenant, id=id, at=at)):
             raise NotFound("There is no such key.")
 
     def mark_used(self, tenant: str, ids: Collection[str], *, at: datetime) -> None:
         rows = [{"tenant": tenant, "id": id, "at": at} for id in sorted(ids)]
-        self._write(tenant, lambda unit: unit.run_many("mark_key_used", rows))
+        self.write(tenant, lambda unit: unit.run_many("mark_key_used", rows))
 
     def add_login(self, login: ConsoleLogin, *, at: datetime, most: int) -> None:
         """Add a login; drop the expired ones of its tenant, and the oldest beyond `most`."""
@@ -89,11 +89,11 @@ class KeyRows(Units):
             unit.put("prune_logins", tenant=login.tenant, at=at, most=most - 1, beyond=BEHIND_ALL)
             unit.put("add_login", **_login_params(login.tenant, login.hash, login.is_link), **values)
 
-        self._write(login.tenant, add)
+        self.write(login.tenant, add)
 
     def find_login(self, tenant: str, hash: str) -> ConsoleLogin | None:
         """Return a login, expired or not."""
-        return self._read(tenant, lambda unit: _find_login(unit, tenant, hash, is_link=False))
+        return self.read(tenant, lambda unit: _find_login(unit, tenant, hash, is_link=False))
 
     def take_link(self, tenant: str, hash: str) -> ConsoleLogin | None:
         """Delete a link and return it; of concurrent callers one gets it."""
@@ -103,13 +103,13 @@ class KeyRows(Units):
             # Two transactions may find it; one of them deletes it.
             return found if unit.run("delete_login", **_login_params(tenant, hash, True)) else None
 
-        return self._write(tenant, take)
+        return self.write(tenant, take)
 
     def delete_logins(self, tenant: str, hash: str | None = None) -> int:
         """Delete one login, or all logins and links of a tenant. Return how many."""
         if hash is None:
-            return self._write(tenant, lambda unit: unit.run("delete_logins", tenant=tenant))
-        return self._write(tenant, lambda unit: unit.run("delete_login", **_login_params(tenant, hash, False)))
+            return self.write(tenant, lambda unit: unit.run("delete_logins", tenant=tenant))
+        return self.write(tenant, lambda unit: unit.run("delete_login", **_login_params(tenant, hash, False)))
 
 
 def _login_params(tenant: str, hash: str, is_link: bool) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class IdempotencyRows(Units):
 
     def find_answer(self, claim: Claim) -> KeptAnswer | None:
         """Return the answer recorded under the claim's key, unless it has expired."""
-        row = self._read(claim.tenant, lambda unit: unit.one("find_answer", **_claim_params(claim), now=claim.at))
+        row = self.read(claim.tenant, lambda unit: unit.one("find_answer", **_claim_params(claim), now=claim.at))
         if row is None:
             return None
         at, request_hash, status, content_type, body = row
@@ -160,7 +160,7 @@ class IdempotencyRows(Units):
                 note_change(unit)
                 unit.put("keep_answer", **_claim_params(claim), **values)
 
-        self._write(claim.tenant, keep)
+        self.write(claim.tenant, keep)
 
     def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
         """Delete keys created until then, and the oldest ones beyond `max_bytes`. Return how many."""
@@ -170,7 +170,7 @@ class IdempotencyRows(Units):
             excess = unit.one("newest_excess_answer", tenant=tenant, max_bytes=max_bytes)
             return count + (unit.run("drop_old_answers", tenant=tenant, at=excess[0]) if excess is not None else 0)
 
-        return self._write(tenant, prune)
+        return self.write(tenant, prune)
 
     def erase_answers(self, tenant: str, *, with_keys: bool = False) -> int:
         """Delete the content of every answer, including pending ones, except that of the erasing request.
@@ -182,7 +182,7 @@ class IdempotencyRows(Units):
         # Skip the key of the erasing request itself: its answer, the receipt, is still to come and quotes nothing.
         holder = NO_HOLDER if claim is None or claim.is_over else claim.holder
         values = {"size": ROW_BYTES, "but_holder": holder}
-        return self._write(tenant, lambda unit: unit.run(statement, tenant=tenant, **values))
+        return self.write(tenant, lambda unit: unit.run(statement, tenant=tenant, **values))
 
 
 def _claim_params(claim: Claim) -> dict[str, Any]:
@@ -197,10 +197,10 @@ class AllowanceRows(Units):
             unit.put("add_tenant", tenant=tenant, now=now)
             unit.put("add_allowance", tenant=tenant, hash=hash, now=now)
 
-        self._write(tenant, add)
+        self.write(tenant, add)
 
     def list_allowances(self, tenant: str) -> Collection[str]:
-        return {row[0] for row in self._read(tenant, lambda unit: unit.all("list_allowances", tenant=tenant))}
+        return {row[0] for row in self.read(tenant, lambda unit: unit.all("list_allowances", tenant=tenant))}
 
     def delete_allowance(self, tenant: str, hash: str) -> None:
-        self._write(tenant, lambda unit: unit.run("delete_allowance", tenant=tenant, hash=hash))
+        self.write(tenant, lambda unit: unit.run("delete_allowance", tenant=tenant, hash=hash))

@@ -34,7 +34,7 @@ class AgentRows(Units):
 
     def add_agent(self, agent: Agent) -> Agent:
         """Add an agent. Raises: Conflict when the tenant has an agent with that id."""
-        if not self._write(agent.owner.tenant, lambda unit: make_agent(unit, agent)):
+        if not self.write(agent.owner.tenant, lambda unit: make_agent(unit, agent)):
             raise Conflict(f"Agent {agent.id!r} already exists.")
         return agent
 
@@ -46,30 +46,30 @@ class AgentRows(Units):
         return agent
 
     def find_agent(self, owner: Owner) -> Agent | None:
-        row = self._read(owner.tenant, lambda unit: unit.one("find_agent", **owner_params(owner)))
+        row = self.read(owner.tenant, lambda unit: unit.one("find_agent", **owner_params(owner)))
         return None if row is None else agent_from(row)
 
     def list_agents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Agent]:
         """List agents by id, starting after `after`."""
-        rows = self._read(tenant, lambda unit: unit.all("list_agents", tenant=tenant, after=after, limit=limit))
+        rows = self.read(tenant, lambda unit: unit.all("list_agents", tenant=tenant, after=after, limit=limit))
         return [agent_from(row) for row in rows]
 
     def update_agent(self, agent: Agent) -> Agent:
         """Replace the stored fields of an agent. Raises: NotFound."""
-        if not self._write(agent.owner.tenant, lambda unit: unit.run("update_agent", **agent_values(agent))):
+        if not self.write(agent.owner.tenant, lambda unit: unit.run("update_agent", **agent_values(agent))):
             raise NotFound(NO_SUCH_AGENT)
         return agent
 
     def delete_agent(self, owner: Owner) -> None:
         """Delete the agent and everything it owns. Raises: NotFound."""
-        if not self._write(owner.tenant, lambda unit: unit.run("delete_agent", **owner_params(owner))):
+        if not self.write(owner.tenant, lambda unit: unit.run("delete_agent", **owner_params(owner))):
             raise NotFound(NO_SUCH_AGENT)
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
         """Count memories that are not archived, for every kind."""
         if owner.user is None:
             return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
-        rows = self._read(owner.tenant, lambda unit: unit.all("count_memories_of_user", **owner_params(owner)))
+        rows = self.read(owner.tenant, lambda unit: unit.all("count_memories_of_user", **owner_params(owner)))
         return dict.fromkeys(Kind, 0) | {Kind(kind): count for kind, count in rows}
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
@@ -77,7 +77,7 @@ class AgentRows(Units):
         counts = {agent: dict.fromkeys(Kind, 0) for agent in agents}
         if counts:
             values = {"tenant": tenant, "first": min(counts), "last": max(counts)}
-            for agent, kind, count in self._read(tenant, lambda unit: unit.all("count_memories", **values)):
+            for agent, kind, count in self.read(tenant, lambda unit: unit.all("count_memories", **values)):
                 if agent in counts:
                     counts[agent][Kind(kind)] = count
         return counts
@@ -115,7 +115,7 @@ class AgentRows(Units):
                 index_bytes=int(unit.all("count_index_bytes", tenant=tenant)[0][0]),
             )
 
-        return self._read(tenant, read)
+        return self.read(tenant, read)
 
     def count_users(
         self, tenant: str, *, agents: Collection[str] = (), after: str = "", limit: int = 100
@@ -126,7 +126,7 @@ class AgentRows(Units):
         """
         names = self._engine.texts(sorted(agents))
         values = {"tenant": tenant, "after": after, "is_any": not agents, "names": names, "limit": limit}
-        rows = self._read(tenant, lambda unit: unit.all("count_users", **values))
+        rows = self.read(tenant, lambda unit: unit.all("count_users", **values))
         return [
             UserCount(user=user, agents=count, memories=int(memories), sessions=int(sessions), last_at=moment(last_at))
             for user, count, memories, sessions, last_at in rows

@@ -92,7 +92,7 @@ class AuditRows(WordSearchRows):
             event = replace(event, meta=json.loads(json_text(event.meta)))
         unit = self._unit(event.tenant)
         if unit is None or is_sealed or self._engine.has_single_writer:
-            return self._write(event.tenant, lambda unit: self._append(unit, event))
+            return self.write(event.tenant, lambda unit: self._append(unit, event))
         _note_change(unit, event)
         unit.memo.setdefault(EVENTS_OF, []).append(event)
         return event
@@ -124,7 +124,7 @@ class AuditRows(WordSearchRows):
 
     def _seal_free(self, tenant: str) -> bool:
         """Add waiting events to the chain, unless somebody else does so now; return False if some still wait."""
-        return self._write(tenant, lambda unit: self._seal_batch(unit, "hold_free_audit_head"))
+        return self.write(tenant, lambda unit: self._seal_batch(unit, "hold_free_audit_head"))
 
     def _seal_batch(self, unit: Unit, hold: str) -> bool:
         head = unit.one(hold, tenant=unit.tenant)
@@ -143,22 +143,22 @@ class AuditRows(WordSearchRows):
     def _read_sealed(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` on a snapshot whose log has all events committed before, if this process can add them."""
         if self._engine.has_single_writer or self._unit(tenant) is not None or self._is_together(tenant):
-            return self._read(tenant, work)
+            return self.read(tenant, work)
 
         def read(unit: Unit) -> tuple[T] | None:
             return None if unit.one("has_waiting_events", tenant=tenant) else (work(unit),)
 
-        if (done := self._read(tenant, read)) is not None:
+        if (done := self.read(tenant, read)) is not None:
             return done[0]
         self._seal_all(tenant)
         # What was committed meanwhile may wait; others may write all the time.
-        return self._read(tenant, work)
+        return self.read(tenant, work)
 
     def _seal_all(self, tenant: str) -> None:
         """Add all waiting events to the chain, if this process can."""
         # A standby cannot be written, another key may be needed, the head may be wrong: then the log is read as it is.
         with suppress(ReadOnly, Conflict):
-            while not self._write(tenant, lambda unit: self._seal_batch(unit, "hold_audit_head")):
+            while not self.write(tenant, lambda unit: self._seal_batch(unit, "hold_audit_head")):
                 check_deadline()
 
     def close(self) -> None:

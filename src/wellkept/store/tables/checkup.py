@@ -56,7 +56,7 @@ class CheckupRows(Units):
                 faster=[made for name, made in own.items() if (name, "") not in found],
             )
 
-        return self._read(NO_OWNER, describe)
+        return self.read(NO_OWNER, describe)
 
     def find_damage(self, *, is_quick: bool = False) -> Sequence[str]:
         """Describe damage the database finds in itself, in a few sentences; `is_quick` does not read every page."""
@@ -68,7 +68,7 @@ class CheckupRows(Units):
                 rows = [*unit.all("find_damage"), *unit.all("find_lost_references")]
             return [message for (message,) in rows if message != SOUND]
 
-        return self._read(NO_OWNER, find)
+        return self.read(NO_OWNER, find)
 
     def count_index_gaps(self, tenant: str) -> IndexGaps:
         def count(unit: Unit) -> IndexGaps:
@@ -78,7 +78,7 @@ class CheckupRows(Units):
             )
             return IndexGaps(missing=missing, surplus=surplus)
 
-        return self._read(tenant, count)
+        return self.read(tenant, count)
 
     def mend_index(self, tenant: str, *, limit: int = 500) -> int:
         """Remove outdated entries from the search index and add at most `limit` missing texts, to be embedded later.
@@ -96,7 +96,7 @@ class CheckupRows(Units):
             done += self._index_chunks(unit, limit - done)
             return dropped + done + _index_steps(unit, limit - done)
 
-        return self._write(tenant, mend)
+        return self.write(tenant, mend)
 
     def find_wrong_words(self, tenant: str) -> Iterator[WrongWords]:
         """Yield index entries whose words differ from their text, with one page in memory at a time.
@@ -126,11 +126,11 @@ class CheckupRows(Units):
                 _index_steps(unit, len(entries))
             return mended
 
-        return self._write(tenant, mend)
+        return self.write(tenant, mend)
 
     def _read_words_after(self, tenant: str, statement: str, agent: str, seq: int) -> Sequence[Row]:
         values = {"tenant": tenant, "agent": agent, "seq": seq, "limit": PAGE}
-        return self._read(tenant, lambda unit: unit.all(statement, **values))
+        return self.read(tenant, lambda unit: unit.all(statement, **values))
 
     def _has_right_words(self, shelf: str, row: Row) -> bool:
         stored, words, index = row[3], _expected_words(shelf, row), self._engine.index

@@ -36,11 +36,11 @@ class ContextRows(Units):
                 unit.put("prune_context_calls", **owner_params(owner), id=oldest[0])
             return True
 
-        return self._write(owner.tenant, add)
+        return self.write(owner.tenant, add)
 
     def get_context_call(self, owner: Owner, id: str) -> ContextCall:
         """Return one call. Raises: NotFound."""
-        row = self._read(owner.tenant, lambda unit: unit.one("find_context_call", **owner_params(owner), id=id))
+        row = self.read(owner.tenant, lambda unit: unit.one("find_context_call", **owner_params(owner), id=id))
         if row is None:
             raise NotFound(NO_SUCH_CALL)
         return call_from(row)
@@ -54,7 +54,7 @@ class ContextRows(Units):
         thousands.
         """
         values = {"session": session_id, "before": before or BEHIND_ALL, "limit": limit}
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **owner_params(owner), **values))
+        rows = self.read(owner.tenant, lambda unit: unit.all("list_context_calls", **owner_params(owner), **values))
         return [call_from(row if item is None else _drop_items(row, item)) for row in rows]
 
     def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
@@ -70,22 +70,22 @@ class ContextRows(Units):
             unit.put("prune_shown", **owner_params(owner), at=last)
             return True
 
-        return self._write(owner.tenant, add)
+        return self.write(owner.tenant, add)
 
     def find_shown(self, owner: Owner, hashes: Collection[str], *, since: datetime) -> Collection[str]:
         """Return those of the hashes that were shown after `since`, by whatever process."""
         values = {"names": self._engine.texts(list(hashes)), "since": since}
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_shown", **owner_params(owner), **values))
+        rows = self.read(owner.tenant, lambda unit: unit.all("find_shown", **owner_params(owner), **values))
         return {row[0] for row in rows}
 
     def forget_shown(self, tenant: str) -> None:
         """Delete the hashes of a tenant's shown texts."""
-        self._write(tenant, lambda unit: unit.run("forget_shown", tenant=tenant))
+        self.write(tenant, lambda unit: unit.run("forget_shown", tenant=tenant))
 
     def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
         """List live memories of tool results in a session, newest first."""
         values = {"session": session_id, "now": now, "limit": limit}
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_tool_results", **owner_params(owner), **values))
+        rows = self.read(owner.tenant, lambda unit: unit.all("list_tool_results", **owner_params(owner), **values))
         return [memory_from(row) for row in rows]
 
 

@@ -12,7 +12,7 @@ from wellkept.errors import NotFound
 from wellkept.language.text import fold
 from wellkept.model import Agent, BackupReport, Detail, Owner
 from wellkept.model.stored import Place
-from wellkept.store.content.rows import Content, ContentDraft, ContentRows
+from wellkept.store.contents import Content, ContentDraft, ContentRows
 from wellkept.store.engine import Engine, Progress, Unit, Units
 from wellkept.store.tables.agents import make_agent
 from wellkept.store.tables.rows import detail_from, detail_values, merge_parts, owner_params
@@ -51,11 +51,11 @@ class DetailRows(Units):
             unit.put("add_detail", **detail_values(stored), folded=search_text(stored))
             return stored
 
-        return self._write(owner.tenant, add)
+        return self.write(owner.tenant, add)
 
     def get_detail(self, owner: Owner, key: str) -> Detail:
         """Return one detail. Raises: NotFound."""
-        row = self._read(owner.tenant, lambda unit: unit.one("find_detail", **owner_params(owner), key=key))
+        row = self.read(owner.tenant, lambda unit: unit.one("find_detail", **owner_params(owner), key=key))
         if row is None:
             raise NotFound(NO_SUCH_DETAIL)
         return detail_from(row)
@@ -82,7 +82,7 @@ class DetailRows(Units):
             parts = (unit.all("list_details", **owner_params(part), **values) for part in owner.parts)
             return [[*map(detail_from, rows)] for rows in parts]
 
-        return merge_parts(self._read(owner.tenant, read), limit, lambda detail: (detail.created_at, detail.key))
+        return merge_parts(self.read(owner.tenant, read), limit, lambda detail: (detail.created_at, detail.key))
 
     def search_details(
         self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, offset: int = 0, limit: int = 20
@@ -97,7 +97,7 @@ class DetailRows(Units):
             "offset": offset,
             "limit": limit,
         }
-        rows = self._read(owner.tenant, lambda unit: unit.all("search_details", **owner_params(owner), **values))
+        rows = self.read(owner.tenant, lambda unit: unit.all("search_details", **owner_params(owner), **values))
         return [detail_from(row) for row in rows]
 
     def set_detail_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
@@ -108,7 +108,7 @@ class DetailRows(Units):
                 raise NotFound(NO_SUCH_DETAIL)
             return _get_detail(unit, owner, key)
 
-        return self._write(owner.tenant, change)
+        return self.write(owner.tenant, change)
 
     def delete_detail(self, owner: Owner, key: str) -> Detail:
         """Delete a detail and return it. Its content stays until `sweep_contents`. Raises: NotFound."""
@@ -119,7 +119,7 @@ class DetailRows(Units):
                 raise NotFound(NO_SUCH_DETAIL)
             return detail
 
-        return self._write(owner.tenant, delete)
+        return self.write(owner.tenant, delete)
 
     def open_content(self, owner: Owner, key: str) -> Content:
         """Open the text of a detail. Raises: NotFound; StoreError when the content is missing or damaged."""

@@ -67,7 +67,7 @@ class EmbeddingRows(Units):
         self._drop_vectors(active.id)
 
     def list_tenants(self) -> Sequence[str]:
-        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_tenants"))]
+        return [row[0] for row in self.read(NO_OWNER, lambda unit: unit.all("list_tenants"))]
 
     def list_unembedded(
         self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
@@ -85,25 +85,25 @@ class EmbeddingRows(Units):
                 Unembedded(Owner(tenant, NO_OWNER), *rest) for rest in unit.all("unembedded_chunks", **place)
             ]
 
-        return self._read(tenant, read)
+        return self.read(tenant, read)
 
     def list_unembedded_of(self, owner: Owner, *, limit: int) -> Sequence[Unembedded]:
         # Of all users: who asks first embeds for the others, too.
         """List memories of an agent, the newest first, then chunks of its tenant."""
         place = {"tenant": owner.tenant, "agent": owner.agent, "limit": limit}
-        rows = self._read(owner.tenant, lambda unit: unit.all("unembedded_of_agent", **place))
+        rows = self.read(owner.tenant, lambda unit: unit.all("unembedded_of_agent", **place))
         return [Unembedded(Owner(owner.tenant, agent), *rest) for agent, *rest in rows]
 
     def count_unembedded(self, tenant: str) -> int:
-        return self._read(tenant, _count_unembedded)
+        return self.read(tenant, _count_unembedded)
 
     def list_waiting_tenants(self, until: datetime) -> Sequence[str]:
         """List the tenants with texts in the queue that are due at `until`."""
-        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_waiting_tenants", until=until))]
+        return [row[0] for row in self.read(NO_OWNER, lambda unit: unit.all("list_waiting_tenants", until=until))]
 
     def list_queue(self, tenant: str) -> Sequence[int]:
         """List the ids of a tenant's rows in the queue. Call it before reading the texts, for `settle_queue`."""
-        rows = self._read(tenant, lambda unit: unit.all("list_queue", tenant=tenant, limit=MAX_SETTLED))
+        rows = self.read(tenant, lambda unit: unit.all("list_queue", tenant=tenant, limit=MAX_SETTLED))
         return [row[0] for row in rows]
 
     def settle_queue(self, tenant: str, ids: Sequence[int], *, due_at: datetime = SOON) -> int:
@@ -116,7 +116,7 @@ class EmbeddingRows(Units):
                 queue_texts(unit, left, due_at=due_at)
             return left
 
-        return self._write(tenant, settle)
+        return self.write(tenant, settle)
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         """Fill in missing vectors and return how many were set; skip texts edited or deleted since."""
@@ -141,15 +141,15 @@ class EmbeddingRows(Units):
                     )
             return filled
 
-        return self._write(tenant, fill)
+        return self.write(tenant, fill)
 
     def _drop_vectors(self, embedder_id: int) -> None:
         """Drop the vectors of all other embedders."""
         for tenant in self.list_tenants():
-            self._write(tenant, lambda unit: _drop_vectors(unit, embedder_id))
+            self.write(tenant, lambda unit: _drop_vectors(unit, embedder_id))
 
     def _find_active(self) -> RegisteredEmbedder | None:
-        row = self._read(NO_OWNER, lambda unit: unit.one("active_embedder"))
+        row = self.read(NO_OWNER, lambda unit: unit.one("active_embedder"))
         return None if row is None else RegisteredEmbedder(*row)
 
     def _register(self, name: str, dimensions: int) -> RegisteredEmbedder:
@@ -163,7 +163,7 @@ class EmbeddingRows(Units):
             assert newest is not None
             return RegisteredEmbedder(*newest)
 
-        return self._write(NO_OWNER, register)
+        return self.write(NO_OWNER, register)
 
 
 def _count_unembedded(unit: Unit) -> int:

@@ -122,7 +122,7 @@ class ErasureRows(AuditRows):
         start = after or TABLES[table].start
         values = {"tenant": tenant, "agent": agent, "session": session_id, "after": start[0], "limit": limit}
         values |= {"after_too": start[-1]} | ({} if user is None else {"user": user})
-        read = self._read_sealed if table == "audit_log" else self._read
+        read = self._read_sealed if table == "audit_log" else self.read
         rows = read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
         return [_trace_from(table, row) for row in rows]
 
@@ -140,7 +140,7 @@ class ErasureRows(AuditRows):
                 found += [Trace(table=child, key=tuple(key), size=size or 0) for *key, size in rows]
             return found
 
-        return self._read(tenant, read)
+        return self.read(tenant, read)
 
     def plan_sealing(self, tenant: str, cleared: Sequence[Trace]) -> Sealing | None:
         """Compute the sealed audit log without the texts of these events, for `erase_traces`.
@@ -149,7 +149,7 @@ class ErasureRows(AuditRows):
         """
         sealing = self._make_sealing(cleared)
         if sealing is not None:
-            self._read(tenant, sealing.follow)
+            self.read(tenant, sealing.follow)
         return sealing
 
     def erase_traces(
@@ -184,7 +184,7 @@ class ErasureRows(AuditRows):
             seal.write(unit)
             return Erased(removed=+removed, cleared=+marked, resealed_from=seal.first, head_before=head)
 
-        return self._write(tenant, erase)
+        return self.write(tenant, erase)
 
     def keep_erased(self, tenant: str, marks: Collection[str], *, now: datetime) -> None:
         """Remember that rows with these marks were erased. Only salted hashes are stored."""
@@ -194,7 +194,7 @@ class ErasureRows(AuditRows):
             hashes = ({"hash": hash_mark(salts[0], mark)} for mark in sorted(marks))
             unit.run_many("keep_erased", ({"tenant": tenant, "now": now} | each for each in hashes))
 
-        self._write(tenant, keep)
+        self.write(tenant, keep)
 
     def find_erased(self, tenant: str, marks: Collection[str]) -> Mapping[str, datetime]:
         """Return those of the marks that were erased, and when they last were."""
@@ -204,7 +204,7 @@ class ErasureRows(AuditRows):
             rows = unit.all("find_erased", tenant=tenant, names=self._engine.texts(list(known))) if known else []
             return {known[hash]: moment(erased_at) for hash, erased_at in rows}
 
-        return self._read(tenant, find)
+        return self.read(tenant, find)
 
     def forget_cached(self, tenant: str) -> None:
         """Drop the cached rows of a tenant."""

@@ -15,7 +15,7 @@ from wellkept.memory.rules_conditions import Condition
 from wellkept.model import Chunk, Document, DocumentSize
 from wellkept.model.stored import Vector
 from wellkept.store.conditions import compile_filter
-from wellkept.store.engine import Row, Unit, Units
+from wellkept.store.engine import IndexQuery, Row, Unit, Units
 from wellkept.store.tables.columns import COLUMNS
 from wellkept.store.tables.rows import RecordRows, note_entries
 
@@ -87,7 +87,7 @@ class KnowledgeRows(Units):
             return unit.one("find_document", tenant=tenant, id=document.id)
 
         def write() -> Document:
-            row = self._write(tenant, put)
+            row = self.write(tenant, put)
             assert row is not None
             return document_from(row)
 
@@ -131,12 +131,12 @@ class KnowledgeRows(Units):
             unit.put("hold_shelf", tenant=tenant, shelf=SHELF)
             return unit.one("find_document", tenant=tenant, id=id)
 
-        row = self._write(tenant, hold)
+        row = self.write(tenant, hold)
         return None if row is None else document_from(row)
 
     def get_document(self, tenant: str, id: str) -> Document:
         """Return one document. Raises: NotFound."""
-        row = self._read(tenant, lambda unit: unit.one("find_document", tenant=tenant, id=id))
+        row = self.read(tenant, lambda unit: unit.one("find_document", tenant=tenant, id=id))
         if row is None:
             raise NotFound(NO_SUCH_DOCUMENT)
         return document_from(row)
@@ -144,7 +144,7 @@ class KnowledgeRows(Units):
     def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
         """Return the existing ones of these documents, by id."""
         names = self._engine.texts(list(ids))
-        rows = self._read(tenant, lambda unit: unit.all("find_documents", tenant=tenant, ids=names)) if ids else ()
+        rows = self.read(tenant, lambda unit: unit.all("find_documents", tenant=tenant, ids=names)) if ids else ()
         return {row[1]: document_from(row) for row in rows}
 
     def list_documents(
@@ -152,7 +152,7 @@ class KnowledgeRows(Units):
     ) -> Sequence[Document]:
         """List documents that meet `where` by id, starting after `after`."""
         params, clause = {"tenant": tenant, "after": after, "limit": limit}, compile_filter(where, self._engine.name)
-        rows = self._read(tenant, lambda unit: unit.all("list_documents", clause, **params))
+        rows = self.read(tenant, lambda unit: unit.all("list_documents", clause, **params))
         return [document_from(row) for row in rows]
 
     def list_documents_by_title(
@@ -161,7 +161,7 @@ class KnowledgeRows(Units):
         """List documents that meet `where` by title, ignoring case, starting after the title and id in `after`."""
         params = {"tenant": tenant, "title": after[0], "after": after[1], "limit": limit}
         clause = compile_filter(where, self._engine.name)
-        rows = self._read(tenant, lambda unit: unit.all("list_documents_by_title", clause, **params))
+        rows = self.read(tenant, lambda unit: unit.all("list_documents_by_title", clause, **params))
         return [
             DocumentSize(document=document_from(row), passages=passages, chars=int(chars or 0))
             for *row, passages, chars in rows
@@ -169,7 +169,7 @@ class KnowledgeRows(Units):
 
     def count_categories(self, tenant: str) -> Mapping[str, int]:
         """Count the documents of each category; an empty one stands for none."""
-        return dict(map(tuple, self._read(tenant, lambda unit: unit.all("count_categories", tenant=tenant))))
+        return dict(map(tuple, self.read(tenant, lambda unit: unit.all("count_categories", tenant=tenant))))
 
     def delete_document(self, tenant: str, id: str) -> None:
         """Delete a document and its passages. Raises: NotFound."""
@@ -179,11 +179,11 @@ class KnowledgeRows(Units):
             if not unit.run("delete_document", tenant=tenant, id=id):
                 raise NotFound(NO_SUCH_DOCUMENT)
 
-        self._write(tenant, delete)
+        self.write(tenant, delete)
 
     def list_chunks(self, tenant: str, document_id: str) -> Sequence[Chunk]:
         """List the passages of a document in order."""
-        rows = self._read(tenant, lambda unit: unit.all("list_chunks", tenant=tenant, document_id=document_id))
+        rows = self.read(tenant, lambda unit: unit.all("list_chunks", tenant=tenant, document_id=document_id))
         return [chunk_from(row) for row in rows]
 
     def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
@@ -191,7 +191,7 @@ class KnowledgeRows(Units):
         if not seqs:
             return {}
         numbers = self._engine.numbers(seqs)
-        rows = self._read(tenant, lambda unit: unit.all("find_chunks", tenant=tenant, seqs=numbers))
+        rows = self.read(tenant, lambda unit: unit.all("find_chunks", tenant=tenant, seqs=numbers))
         return {row[1]: chunk_from(row) for row in rows}
 
     def weigh_chunks(
@@ -208,7 +208,8 @@ class KnowledgeRows(Units):
         Empty `categories` means all. `where` limits the documents whose passages may be found; the others still count
         for comparison. A shelf too large for memory is reduced to its best passages.
         """
-        return self._search(tenant).weigh_chunks(tenant, terms, vector, categories=categories, where=where)
+        query = IndexQuery(terms=terms, vector=vector, groups=categories, where=where)
+        return self._search(tenant).weigh_chunks(tenant, query)
 
 
 def _run_in_steps(unit: Unit, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, S
 from wellkept.model.stored import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
 from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.conditions import compile_filter
-from wellkept.store.engine import Engine, Row, Unit, Units
+from wellkept.store.engine import Engine, IndexQuery, Row, Unit, Units
 from wellkept.store.tables.agents import ask_agent, hold_agent, keep_agent, run_counter, take_numbers, touch_index
 from wellkept.store.tables.rows import (
     BEHIND_ALL,
@@ -46,11 +46,11 @@ class ItemRows(Units):
             rows = (unit.one("find_item", **owner_params(each), path=path, key=key) for each in owners)
             return next((memory_from(row) for row in rows if row is not None), None)
 
-        return self._read(owner.tenant, find)
+        return self.read(owner.tenant, find)
 
     def hold_items(self, owner: Owner, *, now: datetime) -> None:
         """Keep all others from writing items of the agent until this transaction ends."""
-        self._write(owner.tenant, lambda unit: hold_agent(unit, owner, now))
+        self.write(owner.tenant, lambda unit: hold_agent(unit, owner, now))
 
     def set_item_end(self, memory: Memory) -> None:
         """Store `expires_at` and `ttl_seconds`. This is no edit, so no version is kept."""
@@ -62,7 +62,7 @@ class ItemRows(Units):
             unit.put("set_item_end", **values, ttl_seconds=memory.ttl_seconds)
             unit.put("prolong_entry", **values)
 
-        self._write(memory.owner.tenant, set_end)
+        self.write(memory.owner.tenant, set_end)
 
     def find_item_numbers(
         self, owner: Owner, where: Condition | None, *, now: datetime, limit: int, offset: int = 0
@@ -70,13 +70,13 @@ class ItemRows(Units):
         """Return the numbers of the live items that meet a condition, the last written first."""
         clause = compile_filter(where, self._engine.name, now)
         values = {**owner_params(owner), "now": now, "limit": limit, "offset": offset}
-        rows = self._read(owner.tenant, lambda unit: unit.all("item_numbers", clause, **values))
+        rows = self.read(owner.tenant, lambda unit: unit.all("item_numbers", clause, **values))
         return [row[0] for row in rows]
 
     def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
         """List the different paths of live items from `first` to before `last`, in order."""
         values = {**owner_params(owner), "now": now, "first": first, "last": last, "limit": limit}
-        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("item_namespaces", **values))]
+        return [row[0] for row in self.read(owner.tenant, lambda unit: unit.all("item_namespaces", **values))]
 
     def archive_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
         """Archive expired items and return how many."""
@@ -92,7 +92,7 @@ class ItemRows(Units):
             unit.put("remove_archived_from_index", **owner_params(owner), numbers=self._engine.numbers(numbers))
             return len(numbers)
 
-        return self._write(owner.tenant, archive)
+        return self.write(owner.tenant, archive)
 
     def delete_ended_items(self, owner: Owner, *, before: datetime, limit: int) -> int:
         """Delete items that had expired when they were archived, up to `before`; return how many."""
@@ -110,7 +110,7 @@ class ItemRows(Units):
                 unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
             return len(rows)
 
-        return self._write(owner.tenant, delete)
+        return self.write(owner.tenant, delete)
 
 
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
@@ -182,16 +182,16 @@ class MemoryRows(Units):
             unit.memo.setdefault((ADDED, owner.agent), []).extend(memories)
             return first
 
-        first = self._write(owner.tenant, add)
+        first = self.write(owner.tenant, add)
         return [number_memory(memory, seq) for seq, memory in enumerate(memories, first)]
 
     def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
         """Reserve all numbers up to `seq`; return the highest reserved so far. Add the agent if it is missing."""
-        return self._write(owner.tenant, lambda unit: run_counter(unit, "raise_counter", owner, now, seq=seq))
+        return self.write(owner.tenant, lambda unit: run_counter(unit, "raise_counter", owner, now, seq=seq))
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
-        return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
+        return memory_from(self.read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Return the existing ones of these memories, by number."""
@@ -203,7 +203,7 @@ class MemoryRows(Units):
 
     def _find_rows(self, owner: Owner, seqs: Sequence[int]) -> Sequence[Row]:
         values = {**owner_params(owner), "seqs": self._engine.numbers(seqs)}
-        return self._read(owner.tenant, lambda unit: unit.all("find_memories", **values))
+        return self.read(owner.tenant, lambda unit: unit.all("find_memories", **values))
 
     def list_memories(
         self,
@@ -245,16 +245,16 @@ class MemoryRows(Units):
         name = "list_memories" if kind is None else "list_episodes"
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
-        return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, clause, **values))]
+        return [memory_from(row) for row in self.read(owner.tenant, lambda unit: unit.all(name, clause, **values))]
 
     def list_told_texts(self, owner: Owner, *, now: datetime, limit: int) -> Sequence[tuple[int, str]]:
         values = {**owner_params(owner), "now": now, "limit": limit}
-        return [(row[0], row[1]) for row in self._read(owner.tenant, lambda unit: unit.all("told_texts", **values))]
+        return [(row[0], row[1]) for row in self.read(owner.tenant, lambda unit: unit.all("told_texts", **values))]
 
     def list_told(self, owner: Owner, *, now: datetime, is_ended: bool = False, limit: int) -> Sequence[Memory]:
         name = "list_told_before" if is_ended else "list_told"
         found = [
-            [*map(memory_from, self._read(part.tenant, partial(_list_told, name, owner_params(part), now, limit)))]
+            [*map(memory_from, self.read(part.tenant, partial(_list_told, name, owner_params(part), now, limit)))]
             for part in owner.parts
         ]
         return merge_parts(found, limit, lambda memory: memory_seq(memory.id) or 0)
@@ -279,12 +279,12 @@ class MemoryRows(Units):
                 same = unit.ask("find_same_memory", **values)
             row = same()
         else:
-            row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
+            row = self.read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
         return None if row is None else memory_from(row)
 
     def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
         """Return the newest episode of a session, if it is among the agent's last few hundred memories."""
-        row = self._read(
+        row = self.read(
             owner.tenant, lambda unit: unit.one("last_episode", **owner_params(owner), session_id=session_id)
         )
         return None if row is None else memory_from(row)
@@ -327,7 +327,7 @@ class MemoryRows(Units):
                 unit.put("set_memory_words", **owner_params(owner), seq=seq, **entry)
             return _apply_edit(stored, memory, replaced_at)
 
-        return self._write(owner.tenant, update)
+        return self.write(owner.tenant, update)
 
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
@@ -342,7 +342,7 @@ class MemoryRows(Units):
             _get_row(unit, owner, id)
             return unit.all("list_versions", **owner_params(owner), seq=memory_seq(id), **page)
 
-        return [version_from(row) for row in self._read(owner.tenant, read)]
+        return [version_from(row) for row in self.read(owner.tenant, read)]
 
     def delete_memory(self, owner: Owner, id: str) -> None:
         """Delete the memory, its history and its index entries. Raises: NotFound."""
@@ -352,7 +352,7 @@ class MemoryRows(Units):
             if not unit.run("delete_memory", **owner_params(owner), seq=memory_seq(id) or 0):
                 raise NotFound(NO_SUCH_MEMORY)
 
-        self._write(owner.tenant, delete)
+        self.write(owner.tenant, delete)
 
     def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
         """Delete the oldest memories of a kind beyond `keep` and return their ids.
@@ -375,7 +375,7 @@ class MemoryRows(Units):
             _put_all(unit, "delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
             return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
 
-        return self._write(owner.tenant, prune)
+        return self.write(owner.tenant, prune)
 
     def _find_beyond(self, unit: Unit, key: Key, which: Mapping[str, Any], keep: int) -> Sequence[Row]:
         """Return the numbers of the rows beyond the newest `keep`.
@@ -429,7 +429,8 @@ class MemoryRows(Units):
         words = terms(query)
         if not words or not kinds:
             return []
-        return self._search(owner.tenant).search_memories(owner, words, kinds=kinds, now=now, limit=limit)
+        wanted = IndexQuery(terms=words, groups=kinds, now=now.timestamp())
+        return self._search(owner.tenant).search_memories(owner, wanted, limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
@@ -437,7 +438,8 @@ class MemoryRows(Units):
         """Find live memories by cosine similarity to `vector`, nearest first."""
         if not kinds:
             return []
-        return self._search(owner.tenant).nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+        query = IndexQuery(vector=vector, groups=kinds, now=now.timestamp())
+        return self._search(owner.tenant).nearest_memories(owner, query, limit)
 
     def weigh_memories(
         self,
@@ -458,7 +460,10 @@ class MemoryRows(Units):
         search = self._search(owner.tenant)
         if not kinds:
             return Evidence.empty()
-        return search.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past, where=where)
+        at, until = now.timestamp(), int(now.timestamp()) if is_past else None
+        return search.weigh_memories(
+            owner, IndexQuery(terms=terms, vector=vector, groups=kinds, now=at, until=until, where=where)
+        )
 
 
 _EDITABLE = (

@@ -55,12 +55,12 @@ class ProposalRows(Units):
             unit.run_many("add_proposal", map(_proposal_values, added))
             return added
 
-        return self._write(owner.tenant, add)
+        return self.write(owner.tenant, add)
 
     def get_proposal(self, owner: Owner, id: str) -> Proposal:
         """Return one proposal. Raises: NotFound."""
         seq = proposal_seq(id)
-        row = self._read(owner.tenant, lambda unit: unit.one("find_proposal", **owner_params(owner), seq=seq or 0))
+        row = self.read(owner.tenant, lambda unit: unit.one("find_proposal", **owner_params(owner), seq=seq or 0))
         if row is None:
             raise NotFound(NO_SUCH_PROPOSAL)
         return proposal_from(row)
@@ -75,7 +75,7 @@ class ProposalRows(Units):
             parts = (unit.all("list_proposals", **owner_params(part), **values) for part in owner.parts)
             return [[*map(proposal_from, rows)] for rows in parts]
 
-        return merge_parts(self._read(owner.tenant, read), limit, lambda proposal: proposal_seq(proposal.id) or 0)
+        return merge_parts(self.read(owner.tenant, read), limit, lambda proposal: proposal_seq(proposal.id) or 0)
 
     def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
         """Store the decision about a proposal.
@@ -91,7 +91,7 @@ class ProposalRows(Units):
                 raise Conflict(f"Proposal {proposal.id} is no longer {was.value}; read it again.")
             return proposal
 
-        return self._write(owner.tenant, decide)
+        return self.write(owner.tenant, decide)
 
 
 def _parse_folds(folds: str | list[Any]) -> tuple[FoldedMemory, ...]:

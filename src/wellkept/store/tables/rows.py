@@ -202,15 +202,20 @@ _MEMORIES = RecordRows(
 )
 _DETAILS = RecordRows(Detail, COLUMNS["detail"])
 _EVENTS = RecordRows(AuditEvent, COLUMNS["event"], meta=("meta", parse_json, None))
-_STEP_COLUMNS = "tenant_id workflow_id workflow_name position name agent_id status output completed_at".split()
+_WORKFLOWS = RecordRows(Workflow, COLUMNS["workflow"])
+_STEPS = RecordRows(
+    WorkflowStep,
+    "tenant_id workflow_id workflow_name position step_name agent_id status output completed_at".split(),
+    step_name=("name", None, None),
+)
 
 agent_from, agent_values = _AGENTS.parse, _AGENTS.render
 memory_from = _MEMORIES.parse
 version_from = RecordRows(MemoryVersion, COLUMNS["version"], seq=MEMORY_ID).parse
 detail_from, detail_values = _DETAILS.parse, _DETAILS.render
 event_from = _EVENTS.parse
-workflow_from = RecordRows(Workflow, COLUMNS["workflow"]).parse
-step_from = RecordRows(WorkflowStep, _STEP_COLUMNS).parse
+workflow_from, workflow_values = _WORKFLOWS.parse, _WORKFLOWS.render
+step_from, step_values = _STEPS.parse, _STEPS.render
 _CREATED_AT, _UPDATED_AT, _VALID_FROM, _VALID_TO = map(
     COLUMNS["memory"].index, ("created_at", "updated_at", "valid_from", "valid_to")
 )

@@ -42,7 +42,7 @@ class TranscriptRows(Units):
                 unit.put("claim_details", **{name: values[name] for name in names})
             return count
 
-        if not self._write(session.owner.tenant, add):
+        if not self.write(session.owner.tenant, add):
             raise Conflict(f"Session {session.id!r} already exists; choose another id.")
         return session
 
@@ -54,12 +54,12 @@ class TranscriptRows(Units):
         return session
 
     def find_session(self, owner: Owner, id: str) -> Session | None:
-        row = self._read(owner.tenant, lambda unit: unit.one("find_session", **owner_params(owner), id=_id_param(id)))
+        row = self.read(owner.tenant, lambda unit: unit.one("find_session", **owner_params(owner), id=_id_param(id)))
         return None if row is None else _session_from(row)
 
     def find_tenant_session(self, tenant: str, id: str) -> Session | None:
         """Return the session with that id, of any agent."""
-        row = self._read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=_id_param(id)))
+        row = self.read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=_id_param(id)))
         return None if row is None else _session_from(row)
 
     def list_sessions(
@@ -73,7 +73,7 @@ class TranscriptRows(Units):
             parts = (unit.all(name, clause, **owner_params(part), **place, limit=limit) for part in owner.parts)
             return [[*map(_session_from, rows)] for rows in parts]
 
-        return merge_parts(self._read(owner.tenant, read), limit, lambda session: (session.updated_at, session.id))
+        return merge_parts(self.read(owner.tenant, read), limit, lambda session: (session.updated_at, session.id))
 
     def list_tenant_sessions(
         self, tenant: str, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
@@ -81,12 +81,12 @@ class TranscriptRows(Units):
         """List sessions of all agents that meet `where`, most recently used first."""
         name, place = ("first_tenant_sessions", {}) if before is None else ("tenant_sessions_before", _cursor(before))
         clause = compile_filter(where, self._engine.name)
-        rows = self._read(tenant, lambda unit: unit.all(name, clause, tenant=tenant, **place, limit=limit))
+        rows = self.read(tenant, lambda unit: unit.all(name, clause, tenant=tenant, **place, limit=limit))
         return [_session_from(row) for row in rows]
 
     def delete_session(self, owner: Owner, id: str) -> None:
         """Delete the session and its messages. Raises: NotFound."""
-        if not self._write(
+        if not self.write(
             owner.tenant, lambda unit: unit.run("delete_session", **owner_params(owner), id=_id_param(id))
         ):
             raise NotFound(NO_SUCH_SESSION)
@@ -117,7 +117,7 @@ class TranscriptRows(Units):
             unit.run_many("add_message", [_message_values(owner.tenant, each) for each in placed])
             return placed
 
-        return self._write(owner.tenant, add)
+        return self.write(owner.tenant, add)
 
     def list_messages(
         self, owner: Owner, session_id: str, *, after: int = 0, limit: int | None = None
@@ -130,7 +130,7 @@ class TranscriptRows(Units):
             count = BEHIND_ALL if limit is None else limit
             return unit.all("messages_after", tenant=owner.tenant, id=_id_param(session_id), after=after, limit=count)
 
-        return [_message_from(row) for row in self._read(owner.tenant, read)]
+        return [_message_from(row) for row in self.read(owner.tenant, read)]
 
     def update_summary(self, owner: Owner, session_id: str, summary: str, *, covers: int, instead_of: int) -> Session:
         """Replace the summary that covered `instead_of` messages by one that covers the first `covers`.
@@ -154,7 +154,7 @@ class TranscriptRows(Units):
                 raise Conflict("This session was summarised meanwhile; read it again.")
             return row
 
-        return _session_from(self._write(owner.tenant, update))
+        return _session_from(self.write(owner.tenant, update))
 
 
 def _id_param(id: str) -> str:

@@ -22,7 +22,7 @@ from wellkept.language.json_values import MAX_DEPTH, check_storable
 from wellkept.language.text import check_text, fold, index_terms, terms
 from wellkept.model import Detail, EndedAs, Json, Kind, Memory, Origin, Owner, ProposalState, Role, Scope
 from wellkept.model.stored import Vector
-from wellkept.store.content.rows import ContentDraft
+from wellkept.store.contents import ContentDraft
 from wellkept.store.engine import Row, Unit
 from wellkept.store.search.words import encode_words
 from wellkept.store.tables import audit, knowledge, workflows
@@ -323,7 +323,7 @@ class TransferRows(DetailRows):
         def find(unit: Unit) -> list[bool | None]:
             return [_is_same(known, row, _find_present(unit, known, row)) for row in parsed]
 
-        return self._read(tenant, find)
+        return self.read(tenant, find)
 
     def import_rows(
         self,
@@ -352,7 +352,7 @@ class TransferRows(DetailRows):
                 self._contents.keep(unit, text, now=now)
             return self._add_rows(unit, BY_NAME[table], values, vectors or [None] * len(values))
 
-        return self._write(tenant, add)
+        return self.write(tenant, add)
 
     def _add_rows(
         self, unit: Unit, table: ExportTable, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]

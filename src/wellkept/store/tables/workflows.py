@@ -10,7 +10,7 @@ from wellkept.history.rules_history import MAX_SEARCHED, history_terms, step_wor
 from wellkept.model import Match, Workflow, WorkflowStep
 from wellkept.store.engine import Row, Unit
 from wellkept.store.search.words import HistoryShelf, WordSearchRows, encode_words
-from wellkept.store.tables.rows import step_from, workflow_from
+from wellkept.store.tables.rows import step_from, step_values, workflow_from, workflow_values
 
 SHELF = "workflow"
 NO_SUCH_WORKFLOW = "There is no such workflow."
@@ -24,24 +24,18 @@ class WorkflowRows(WordSearchRows):
 
     def add_workflow(self, workflow: Workflow) -> Workflow:
         """Add a workflow. Raises: Conflict when the tenant has a workflow with that id."""
-        values = {
-            "tenant_id": workflow.tenant,
-            "id": workflow.id,
-            "name": workflow.name,
-            "created_at": workflow.created_at,
-        }
 
         def add(unit: Unit) -> int:
             unit.put("add_tenant", tenant=workflow.tenant, now=workflow.created_at)
-            return unit.run("add_workflow", **values)
+            return unit.run("add_workflow", **workflow_values(workflow))
 
-        if not self._write(workflow.tenant, add):
+        if not self.write(workflow.tenant, add):
             raise Conflict(f"Workflow {workflow.id!r} already exists.")
         return workflow
 
     def get_workflow(self, tenant: str, id: str) -> Workflow:
         """Return one workflow. Raises: NotFound."""
-        row = self._read(tenant, lambda unit: unit.one("find_workflow", tenant=tenant, id=id))
+        row = self.read(tenant, lambda unit: unit.one("find_workflow", tenant=tenant, id=id))
         if row is None:
             raise NotFound(NO_SUCH_WORKFLOW)
         return workflow_from(row)
@@ -53,12 +47,12 @@ class WorkflowRows(WordSearchRows):
             by_id = unit.one("find_workflow", tenant=tenant, id=name)
             return by_id if by_id is not None else unit.one("find_workflow_named", tenant=tenant, name=name)
 
-        row = self._read(tenant, find)
+        row = self.read(tenant, find)
         return None if row is None else workflow_from(row)
 
     def list_workflows(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Workflow]:
         """List workflows by id, starting after `after`."""
-        rows = self._read(tenant, lambda unit: unit.all("list_workflows", tenant=tenant, after=after, limit=limit))
+        rows = self.read(tenant, lambda unit: unit.all("list_workflows", tenant=tenant, after=after, limit=limit))
         return [workflow_from(row) for row in rows]
 
     def add_step(self, step: WorkflowStep) -> WorkflowStep:
@@ -78,12 +72,13 @@ class WorkflowRows(WordSearchRows):
             assert number is not None
             assert last is not None
             placed = replace(step, position=last[0] + 1, workflow_name=workflow_from(workflow).name)
-            unit.put("add_step", **_step_values(placed))
+            # Steps are searched by words, never by substring.
+            unit.put("add_step", **step_values(placed), folded="")
             place = {"tenant_id": tenant, "workflow_id": step.workflow_id, "position": placed.position}
             unit.put("index_step", **place, seq=number[0], terms=words)
             return placed
 
-        return self._write(tenant, add)
+        return self.write(tenant, add)
 
     def list_steps(self, tenant: str, workflow_id: str, *, after: int = 0, limit: int = 100) -> Sequence[WorkflowStep]:
         """List steps in order, starting after the position `after`. Raises: NotFound."""
@@ -93,14 +88,14 @@ class WorkflowRows(WordSearchRows):
                 raise NotFound(NO_SUCH_WORKFLOW)
             return unit.all("list_steps", tenant=tenant, workflow_id=workflow_id, after=after, limit=limit)
 
-        return [step_from(row) for row in self._read(tenant, read)]
+        return [step_from(row) for row in self.read(tenant, read)]
 
     def find_steps(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, WorkflowStep]:
         """Return the existing ones of these steps, by number."""
         if not seqs:
             return {}
         numbers = self._engine.numbers(seqs)
-        rows = self._read(tenant, lambda unit: unit.all("find_steps", tenant=tenant, seqs=numbers))
+        rows = self.read(tenant, lambda unit: unit.all("find_steps", tenant=tenant, seqs=numbers))
         return {row[0]: step_from(row[1:]) for row in rows}
 
     def search_steps(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
@@ -109,20 +104,6 @@ class WorkflowRows(WordSearchRows):
         Scored like events.
         """
         return self._search_words(tenant, STEPS, history_terms(query), limit=limit)
-
-
-def _step_values(step: WorkflowStep) -> dict[str, object]:
-    return {
-        "tenant_id": step.tenant,
-        "workflow_id": step.workflow_id,
-        "position": step.position,
-        "step_name": step.name,
-        "agent_id": step.agent_id,
-        "status": step.status,
-        "output": step.output,
-        "folded": "",  # steps are searched by words, never by substring
-        "completed_at": step.completed_at,
-    }
 
 
 def _last_step(unit: Unit) -> int:

@@ -127,19 +127,6 @@ WHERE i.tenant_id = :tenant AND i.agent_id = :agent{owned_entries} AND i.seq = A
 SELECT string_agg(int8send(seq), '') FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND archived_at IS NULL AND {where}
 
--- Entries with a vector, evenly spread from the oldest to the newest.
--- name: sample_entries
-SELECT {memory_entry} FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (
-  SELECT seq FROM (
-    SELECT seq, row_number() OVER (ORDER BY seq) - 1 AS place, count(*) OVER () AS total FROM memory_index
-    WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND embedder_id = :embedder_id
-  ) AS numbered
-  WHERE total <= :limit OR place IN (
-    SELECT round(each * (total - 1)::float8 / greatest(:limit - 1, 1)) FROM generate_series(0, :limit - 1) AS each)
-)
-ORDER BY seq
-
 -- name: chunk_index_after
 SELECT {chunk_entry} FROM chunk_index
 WHERE tenant_id = :tenant AND seq > :seq

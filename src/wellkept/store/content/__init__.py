@@ -1,1 +1,0 @@
-"""Contents of long texts, in files or in rows."""
