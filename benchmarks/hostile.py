@@ -17,7 +17,7 @@ from benchmarks.corpus import sentences
 from benchmarks.http_load import Load, Outcome, Question
 from benchmarks.measure import Line
 from benchmarks.server import build, served
-from tests.hostile.firing import log_in, prepare, save
+from tests.hostile.attack import log_in, prepare, save
 from wellkept import Settings, Wellkept
 from wellkept.testing.fake_model import ModelServer, hangs
 
@@ -88,7 +88,7 @@ def normal(number: int, count: int) -> Question:
 @contextmanager
 def _attack(address: str, file: Path) -> Iterator[None]:
     """Attack until the end of the block."""
-    command = [sys.executable, "-m", "tests.hostile.firing", address, str(file), str(ATTACKERS), str(SECONDS + 1)]
+    command = [sys.executable, "-m", "tests.hostile.attack", address, str(file), str(ATTACKERS), str(SECONDS + 1)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.fuzz.making import make
+from tests.fuzz.requests import make
 from tests.fuzz.running import Outcome, send_all
 from tests.fuzz.server import FuzzedServer, fuzzed_server
 from tests.postgres_server import PostgresServer

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tests.fuzz.making import Made
+from tests.fuzz.requests import Made
 
 PATIENCE = 30.0
 INCOMPLETE_SECONDS = 1.0

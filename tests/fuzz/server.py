@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.making import World
+from tests.fuzz.requests import World
 from wellkept import Wellkept
 from wellkept.settings import Settings
 

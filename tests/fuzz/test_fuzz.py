@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import FastAPI
 
-from tests.fuzz.making import World, make
+from tests.fuzz.requests import World, make
 from tests.fuzz.running import send_all
 from tests.fuzz.server import ATTACKED, CANARY, filled
 from tests.server.live import serving

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.hostile.attack import Attacker, Outcome, log_in, prepare, storm, totals
 from tests.hostile.corpus import MARK, corpus
-from tests.hostile.firing import Attacker, Outcome, log_in, prepare, storm, totals
 from tests.server.live import ServerProcess, client_of
 from tests.server.routes import CONSOLE, SCOPES
 from wellkept.api.wellkept import Wellkept

@@ -149,7 +149,7 @@ def test_recalls_and_users_have_their_days(wellkept: Wellkept) -> None:
     for _ in range(4):
         ann.recall("tea")
     ann.recall("nothing of the kind", min_relevance=0.99)
-    wellkept._services.retrieved.flush()
+    wellkept._services.retrieval_marks.flush()
 
     said, source = visit(wellkept, tenant)
 

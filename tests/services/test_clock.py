@@ -212,7 +212,7 @@ class Model:
 
     def check(self) -> None:
         # Otherwise the marks of a recall could move an end between two of these lists.
-        self.wellkept._services.retrieved.flush("default")
+        self.wellkept._services.retrieval_marks.flush("default")
         every = {each.id: each for each in self.list("all")}
         archived = {each.id for each in every.values() if each.archived_at is not None}
         self.ended |= archived

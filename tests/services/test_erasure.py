@@ -195,7 +195,7 @@ def test_every_table_and_every_text_of_the_schema_is_covered(fresh_place: Place,
 def test_whoever_is_mentioned_is_nowhere_afterwards(fresh_place: Place, alone: TenantMemory) -> None:
     fill(alone, alone.agent("atlas"))
     alone.maintain()  # what was recalled is marked now, and not in between
-    alone._services.echoes.flush()
+    alone._services.loop_guard.flush()
     before = dump(fresh_place)
     named = {table for table, rows in before.items() if NAME in rows or HANDLE in rows}
     assert named >= {*TABLES} - {"secret_allowances"}, "a table that is never filled here could be forgotten"

@@ -158,7 +158,7 @@ def test_every_source_can_be_explained(ann: AgentMemory, tenant: TenantMemory) -
 def test_explaining_is_not_a_retrieval(ann: AgentMemory, wellkept: Wellkept) -> None:
     ann.remember("The office opens at nine")
     why(ann, "m-1")
-    wellkept._services.retrieved.flush()
+    wellkept._services.retrieval_marks.flush()
 
     assert ann.get("m-1").last_retrieved_at is None
     assert ann.remember("The office opens at nine, mostly", origin="agent").id == "m-2"

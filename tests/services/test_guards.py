@@ -48,7 +48,7 @@ def test_what_another_process_showed_is_not_stored_again(
         else:
             getattr(there, shown_by)("which staging server?")
         # As soon as it is written, while both are open.
-        another._services.echoes.flush()
+        another._services.loop_guard.flush()
 
         for said in (f"{fact}!", f"I remember: {fact}.", f"> {fact}\n", f"Memories:\n- {fact}\n- {fact}!"):
             with pytest.raises(Invalid, match="came out of memory"):
@@ -71,7 +71,7 @@ def test_what_was_shown_is_kept_within_bounds(
     for number in range(5):
         clock.forward(minutes=1)
         ann.recall(f"server number {number}", limit=1)
-        ann._services.echoes.flush()
+        ann._services.loop_guard.flush()
 
     def count() -> int:
         return int(place.sql(f"SELECT count(*) FROM shown_texts WHERE tenant_id = '{tenant.id}'")[0][0])
@@ -79,7 +79,7 @@ def test_what_was_shown_is_kept_within_bounds(
     assert count() == 3
     clock.forward(days=2)
     ann.recall("server number 1", limit=1)
-    ann._services.echoes.flush()
+    ann._services.loop_guard.flush()
     assert count() == 1
     tenant.erase("text:server number 4")
     assert count() == 0

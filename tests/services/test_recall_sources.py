@@ -178,7 +178,7 @@ def test_an_agent_sees_others_only_through_what_the_tenant_shares(
 
 def test_only_memories_are_marked_as_retrieved(refunds: AgentMemory, wellkept: Wellkept, clock: Clock) -> None:
     refunds.recall("refund", limit=20)
-    wellkept._services.retrieved.flush()
+    wellkept._services.retrieval_marks.flush()
 
     assert refunds.get("m-1").last_retrieved_at == clock()
 

@@ -21,7 +21,7 @@ def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_time
 ) -> None:
     monkeypatch.setattr(writer, "PAUSE", 1000.0)  # so that nothing is written in between
     ids = [ann.remember(f"Thing {number}", kind="episode").id for number in range(4)]
-    begun, retrieved = START.replace(microsecond=0) + timedelta(days=1), wellkept._services.retrieved
+    begun, retrieved = START.replace(microsecond=0) + timedelta(days=1), wellkept._services.retrieval_marks
     for seq, after in ((1, 0.0), (2, 0.4), (3, 2.0)):
         retrieved.mark(ann.owner, [seq], begun + timedelta(seconds=after))
 
@@ -36,7 +36,7 @@ def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_time
 def test_who_needs_the_marks_written_waits_for_those_another_thread_has_in_hand(
     wellkept: Wellkept, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    episode, retrieved = ann.remember("Deploys on Fridays", kind="episode"), wellkept._services.retrieved
+    episode, retrieved = ann.remember("Deploys on Fridays", kind="episode"), wellkept._services.retrieval_marks
     marking, may_mark, store = threading.Event(), threading.Event(), retrieved._store
     mark_retrieved = store.mark_retrieved
 
@@ -74,7 +74,7 @@ def test_who_reads_a_memory_is_told_of_its_mark_before_it_is_written(
     assert ann.get(kept.id).last_retrieved_at == clock.moment
     listed = {each.id: each.last_retrieved_at for each in ann.list()}
     assert listed == {kept.id: clock.moment, other.id: None}
-    wellkept._services.retrieved.flush()
+    wellkept._services.retrieval_marks.flush()
     assert ann.get(kept.id).last_retrieved_at == clock.moment
 
 

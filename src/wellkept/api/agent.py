@@ -164,7 +164,7 @@ class AgentPrompts(AgentView):
         """
         owner = self._find_reader()
         core, journal = list_private_memories(self._store, owner, self._services.judge, now=self._services.now())
-        self._services.echoes.shown(owner, [memory.text for memory in (*core, *journal)])
+        self._services.loop_guard.note_shown(owner, [memory.text for memory in (*core, *journal)])
         return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
 
     def guidance(self, sets: Collection[str] | None = None) -> str:
@@ -307,7 +307,7 @@ class AgentContexts(AgentView):
 
         Raises: NotFound.
         """
-        return self._services.seen(self.owner, id)
+        return self._services.inspect_call(self.owner, id)
 
 
 class AgentKnowledge(AgentView):

@@ -249,7 +249,7 @@ class AgentRecords(AgentView):
 
     def get(self, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
-        (found,) = self._services.retrieved.apply(self.owner, [self._store.get_memory(self.owner, id)])
+        (found,) = self._services.retrieval_marks.apply(self.owner, [self._store.get_memory(self.owner, id)])
         return self._services.judge(found)
 
     def list(
@@ -290,7 +290,7 @@ class AgentRecords(AgentView):
             before=None if before is None else _parse_seq(before),
             limit=check_limit(limit, most=MAX_PAGE),
         )
-        return [self._services.judge(each) for each in self._services.retrieved.apply(owner, found)]
+        return [self._services.judge(each) for each in self._services.retrieval_marks.apply(owner, found)]
 
     @trace_operation("search_memory")
     def search(

@@ -86,18 +86,18 @@ class Services:
     """A store and all services that work on it."""
 
     def __init__(
-        self, store: SqlStore, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
+        self, store: SqlStore, embedding: Embedding, dependencies: Dependencies, *, now: Clock, settings: Settings
     ) -> None:
         """Build the services from the settings. Raises: Invalid."""
         self._export_key = check_key(settings.export_key, "export_key")
-        self.store, self.now, self.tokens, self.skills = store, now, outside.tokens, outside.skills
-        self._embedding, self._settings, self._outside = embedding, settings, outside
-        self._summary, self._fast = _guard_models(outside.models, now)
+        self.store, self.now, self.tokens, self.skills = store, now, dependencies.tokens, dependencies.skills
+        self._embedding, self._settings, self._dependencies = embedding, settings, dependencies
+        self._summary, self._fast = _guard_models(dependencies.models, now)
         self.rested_models = tuple(dict.fromkeys(each for each in (self._summary, self._fast) if each is not None))
         limited = [each.value for each in Category if each is not Category.EXPLICIT]
         self._lifetimes = make_lifetimes(**{name: getattr(settings, f"lifetime_{name}") for name in limited})
         self.judge: Judge = partial(judge_memory, mode=settings.suspicious)
-        self.guard, self.echoes = SecretGuard(store, now, mode=settings.secrets), LoopGuard(store, now)
+        self.guard, self.loop_guard = SecretGuard(store, now, mode=settings.secrets), LoopGuard(store, now)
         self.stats, self.keys, self.idempotency = CountTenant(store, now), ApiKeys(store, now), Idempotency(store, now)
         self._add_maintenance()
         self._add_writers()
@@ -107,7 +107,7 @@ class Services:
     def _add_maintenance(self) -> None:
         settings = self._settings
         unmarked = () if settings.workspace is None else (Kind.NOTE,)
-        self.retrieved = RetrievalMarks(self.store, unmarked=unmarked, lifetimes=self._lifetimes)
+        self.retrieval_marks = RetrievalMarks(self.store, unmarked=unmarked, lifetimes=self._lifetimes)
         self.maintain = Maintain(
             self.store,
             self._embedding,
@@ -119,7 +119,7 @@ class Services:
             judge=self.judge,
         )
         self.schedule = MaintenanceSchedule(
-            self.maintain, self.retrieved.flush, self.now, interval=settings.maintenance_interval
+            self.maintain, self.retrieval_marks.flush, self.now, interval=settings.maintenance_interval
         )
 
     def _add_writers(self) -> None:
@@ -128,7 +128,7 @@ class Services:
             store,
             self._embedding,
             guard,
-            self.echoes,
+            self.loop_guard,
             now,
             max_counts={Kind.NOTE: settings.max_total},
             max_per_user=settings.max_total_per_user,
@@ -165,8 +165,8 @@ class Services:
                 KnowledgeSource(PassageSearch(store)),
             ),
             self._embedding,
-            self.echoes,
-            self.retrieved,
+            self.loop_guard,
+            self.retrieval_marks,
             self.judge,
             self.now,
             weights={name: getattr(settings, f"weight_{name}") for name in PARTS},
@@ -175,15 +175,15 @@ class Services:
             is_embedded=not is_postgres(settings.store_url),
             on_recall=self.schedule.nudge,
         )
-        self.items = Items(store, self._embedding, self.remember, self.recall, self.retrieved, self.now)
-        self.search_knowledge = SearchKnowledge(PassageSearch(store), self._embedding, self.echoes)
+        self.items = Items(store, self._embedding, self.remember, self.recall, self.retrieval_marks, self.now)
+        self.search_knowledge = SearchKnowledge(PassageSearch(store), self._embedding, self.loop_guard)
 
     def _add_prompts(self) -> None:
         store, guard, now, settings = self.store, self.guard, self.now, self._settings
         self.inject = Inject(
             store,
             self._embedding,
-            self.echoes,
+            self.loop_guard,
             self.judge,
             now,
             settings,
@@ -197,7 +197,7 @@ class Services:
         )
         self.profiles = Profiles(store, now)
         self.context_calls = ContextCalls(store, keep=settings.context_calls_kept)
-        self.seen = InspectContextCall(store, self.skills, self.context_calls)
+        self.inspect_call = InspectContextCall(store, self.skills, self.context_calls)
         self.assemble = Assemble(
             store,
             now,
@@ -208,8 +208,8 @@ class Services:
             # No model here: assembling a prompt must not wait for a summary.
             move=OffloadPieces(Details(store, guard, Describe(None), now)),
             tokens=self.tokens,
-            echoes=self.echoes,
-            retrieved=self.retrieved,
+            loop_guard=self.loop_guard,
+            retrieval_marks=self.retrieval_marks,
             calls=self.context_calls,
             settings=settings,
         )
@@ -279,13 +279,13 @@ class Services:
     def ingest(self) -> Ingest:
         from wellkept.knowledge.ingest import Ingest
 
-        return Ingest(self.store, self._embedding, self.guard, self._outside.files, self.now)
+        return Ingest(self.store, self._embedding, self.guard, self._dependencies.files, self.now)
 
     @cached_property
     def export(self) -> Export:
         from wellkept.transfer.archive import Export
 
-        return Export(self.store, self._outside.archives, self.now, key=self._export_key)
+        return Export(self.store, self._dependencies.archives, self.now, key=self._export_key)
 
     @cached_property
     def import_(self) -> Import:
@@ -293,18 +293,18 @@ class Services:
         from wellkept.transfer.foreign import ForeignImport
         from wellkept.transfer.restore import Import, Restore
 
-        store, now, settings, archives = self.store, self.now, self._settings, self._outside.archives
+        store, now, settings, archives = self.store, self.now, self._settings, self._dependencies.archives
         keys = {"audit_key": settings.audit_key, "export_key": self._export_key}
         restore = Restore(Place(store=store, embedding=self._embedding, files=archives, now=now, **keys))
         foreign = ForeignImport(store, self.remember, self.items, self.transcripts, self.guard, now, settings)
-        return Import(archives, restore, foreign, self._outside.formats, agent=settings.agent)
+        return Import(archives, restore, foreign, self._dependencies.formats, agent=settings.agent)
 
     @cached_property
     def erase(self) -> Erase:
         from wellkept.upkeep.erase import Erase
 
         caches = (
-            *(self.echoes, self.assemble, self.context_calls, self.keys, self._embedding, self.stats),
+            *(self.loop_guard, self.assemble, self.context_calls, self.keys, self._embedding, self.stats),
             self.telling.parsed,
         )
         return Erase(
@@ -312,7 +312,7 @@ class Services:
             self.consolidate,
             self.now,
             # Queued values would be written after the erasure.
-            flush=(self.retrieved.flush, self.context_calls.flush),
+            flush=(self.retrieval_marks.flush, self.context_calls.flush),
             forget=[each.forget for each in caches],
         )
 

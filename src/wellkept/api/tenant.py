@@ -317,7 +317,7 @@ class TenantUpkeep(TenantView):
         Raises: Invalid, Forbidden.
         """
         current_caller().check_whole_tenant()
-        self._services.retrieved.flush(self.id)
+        self._services.retrieval_marks.flush(self.id)
         return self._services.maintain.preview(self.id, limit=check_limit(limit, most=MAX_PAGE))
 
     def maintain(self, *, progress: Progress | None = None) -> MaintenanceReport:
@@ -326,7 +326,7 @@ class TenantUpkeep(TenantView):
         Raises: Conflict while another process runs maintenance; Forbidden.
         """
         current_caller().check_whole_tenant()
-        self._services.retrieved.flush(self.id)
+        self._services.retrieval_marks.flush(self.id)
         return self._services.maintain(self.id, progress=progress)
 
 
@@ -346,7 +346,7 @@ class TenantTransfer(TenantView):
         Raises: Invalid when the file cannot be written; Forbidden.
         """
         current_caller().check_whole_tenant()
-        self._services.retrieved.flush(self.id)
+        self._services.retrieval_marks.flush(self.id)
         self._services.context_calls.flush(self.id)
         to = Path(os.path.expanduser(path)) if isinstance(path, str | Path) else path
         return self._services.export(self.id, to, progress, user=None if user is None else check_user(user))

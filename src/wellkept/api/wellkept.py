@@ -116,10 +116,12 @@ class Wellkept(CheckedMethods):
         from wellkept.api import build
         from wellkept.importers import Importers
 
-        outside = build.Dependencies(
+        dependencies = build.Dependencies(
             models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
         )
-        self._services = build.Services(self._store, self._embedding, outside, now=self._now, settings=self.settings)
+        self._services = build.Services(
+            self._store, self._embedding, dependencies, now=self._now, settings=self.settings
+        )
         self.idempotency = self._services.idempotency
         """Idempotency keys, for servers: a repeated request does not write twice."""
         self.logins = Logins(self._store, self._services.keys, self._now)
@@ -159,7 +161,7 @@ class Wellkept(CheckedMethods):
 
         Raises: Conflict while another process runs maintenance.
         """
-        self._services.retrieved.flush()
+        self._services.retrieval_marks.flush()
         return self._services.maintain(progress=progress)
 
     def backup(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:
@@ -171,7 +173,7 @@ class Wellkept(CheckedMethods):
         Raises: Invalid on PostgreSQL, when the file exists and is no backup, or when it cannot be written; StoreError,
         Conflict.
         """
-        self._services.retrieved.flush()
+        self._services.retrieval_marks.flush()
         target = Path(path).absolute()
         _check_replaceable(target)
         with Archives().create(target, compression=BACKUP_COMPRESSION) as file:
@@ -205,7 +207,7 @@ class Wellkept(CheckedMethods):
 
         `is_quick` skips the checks that read everything: each database page, each text, each event.
         """
-        self._services.retrieved.flush()
+        self._services.retrieval_marks.flush()
         return self._services.checkup(is_quick=is_quick, progress=progress)
 
     def list_tenants(self) -> Sequence[str]:
@@ -252,8 +254,8 @@ class Wellkept(CheckedMethods):
     def background(self) -> Sequence[BackgroundStatus]:
         """Return the state and queue of each background thread; restart threads that died."""
         services = self._services
-        workers = (services.context_calls, services.retrieved, services.echoes, services.keys, self._embedding)
-        return [each.status() for each in workers]
+        queues = (services.context_calls, services.retrieval_marks, services.loop_guard, services.keys)
+        return [each.status() for each in (*queues, self._embedding)]
 
     def verify_key(self, key: str) -> ApiKey:
         """Return the API key record of this key: its owner and what it allows.
@@ -310,8 +312,8 @@ class Wellkept(CheckedMethods):
             with ExitStack() as closing:
                 closing.callback(self._store.close)
                 closing.callback(self._services.context_calls.close)
-                closing.callback(self._services.retrieved.close)
-                closing.callback(self._services.echoes.close)
+                closing.callback(self._services.retrieval_marks.close)
+                closing.callback(self._services.loop_guard.close)
                 closing.callback(self._services.keys.close)
                 closing.callback(self._services.recall.close)
                 closing.callback(self._services.stats.close)

@@ -112,10 +112,10 @@ SPARE = 10
 class SearchKnowledge:
     """Service that returns the passages most similar to a query."""
 
-    def __init__(self, passages: PassageSearch, embedding: Embedding, echoes: LoopGuard) -> None:
+    def __init__(self, passages: PassageSearch, embedding: Embedding, loop_guard: LoopGuard) -> None:
         self._passages = passages
         self._embedding = embedding
-        self._echoes = echoes
+        self._loop_guard = loop_guard
 
     def __call__(self, tenant: str, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
         """Return the best passages of a tenant, none below `min_relevance`.
@@ -136,7 +136,7 @@ class SearchKnowledge:
         # Unverified passages only get places that are left.
         if any(map(is_unverified, hits)):
             hits = sorted(search(SPARE * limit), key=is_unverified)[:limit]
-        self._echoes.shown(owner, [hit.text for hit in hits])
+        self._loop_guard.note_shown(owner, [hit.text for hit in hits])
         return hits
 
     def _prepare(

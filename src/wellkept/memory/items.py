@@ -68,14 +68,14 @@ class Items:
         embedding: Embedding,
         remember: Remember,
         recall: Recall,
-        retrieved: RetrievalMarks,
+        retrieval_marks: RetrievalMarks,
         now: Clock,
     ) -> None:
         self._store = store
         self._embedding = embedding
         self._remember = remember
         self._recall = recall
-        self._retrieved = retrieved
+        self._retrieval_marks = retrieval_marks
         self._now = now
 
     def put(self, owner: Owner, drafts: Sequence[ItemDraft]) -> Sequence[Item | None]:
@@ -215,13 +215,13 @@ class Items:
 
     def _live(self, memory: Memory, now: datetime) -> Memory | None:
         """Return a memory with its queued mark, or None if it has expired or is held."""
-        (shown,) = self._retrieved.apply(memory.owner, [memory])
+        (shown,) = self._retrieval_marks.apply(memory.owner, [memory])
         return shown if shown.state(now) is State.LIVE else None
 
     def _refresh(self, owner: Owner, live: Sequence[Memory | None], now: datetime) -> list[Memory | None]:
         """Queue marks for the items whose life a reading extends; return all as they are then."""
         sliding = [memory for memory in live if memory is not None and memory.ttl_seconds is not None]
-        self._retrieved.mark(owner, [memory_seq(memory.id) or 0 for memory in sliding], now)
+        self._retrieval_marks.mark(owner, [memory_seq(memory.id) or 0 for memory in sliding], now)
         ends = {memory.id: rules.end_of(now, memory.ttl_seconds) for memory in sliding}
         return [replace(each, expires_at=ends[each.id]) if each and each.id in ends else each for each in live]
 
@@ -284,7 +284,7 @@ class Items:
     ) -> tuple[Memory | None, bool]:
         old, new = self._store.find_item(owner, *write.place), write.memory
         if old is not None:
-            (old,) = self._retrieved.apply(owner, [old])
+            (old,) = self._retrieval_marks.apply(owner, [old])
         is_there = old is not None and old.state(now) is not State.EXPIRED
         version = old.version if old is not None and is_there else 0
         if write.version not in (None, version):

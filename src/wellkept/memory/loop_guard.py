@@ -63,7 +63,7 @@ class LoopGuard:
             max_size=MAX_WAITING,
         )
 
-    def shown(self, owner: Owner, texts: Iterable[str]) -> None:
+    def note_shown(self, owner: Owner, texts: Iterable[str]) -> None:
         """Record texts that went into a prompt or an answer, and return at once."""
         owner, now, new = owner.of(owner.user), self._now(), dict[str, datetime]()
         with self._lock:

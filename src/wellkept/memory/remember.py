@@ -54,7 +54,7 @@ class Remember:
         store: SqlStore,
         embedding: Embedding,
         guard: SecretGuard,
-        echoes: LoopGuard,
+        loop_guard: LoopGuard,
         now: Clock,
         *,
         max_counts: Mapping[Kind, int],
@@ -73,7 +73,7 @@ class Remember:
         self._store = store
         self._embedding = embedding
         self._guard = guard
-        self._echoes = echoes
+        self._loop_guard = loop_guard
         self._now = now
         self._max_counts = max_counts
         self._max_per_user = max_per_user
@@ -150,7 +150,7 @@ class Remember:
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
         now = self._now()
-        new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
+        new = [memory for memory in self._check(owner, drafts, now) if not self._loop_guard.is_echo(memory)]
         memories = [self.screen(memory, now) for memory in new]
         encoded = self._store.encode_memories(memories)
 
@@ -285,7 +285,7 @@ class Remember:
 
     def _admit(self, memory: Memory, now: datetime) -> Memory:
         """Refuse an echo and screen the memory. The audit event of a refusal does not contain the text."""
-        if self._echoes.is_echo(memory) and self._find_same(memory, now) is None:
+        if self._loop_guard.is_echo(memory) and self._find_same(memory, now) is None:
             self._record_refusal(memory, "it came out of memory", now)
             raise Invalid(ECHO_REFUSED)
         return self.screen(memory, now)

@@ -55,13 +55,13 @@ class Assemble:
         fold: FoldTurns,
         move: OffloadPieces,
         tokens: TokenCounter,
-        echoes: LoopGuard,
-        retrieved: RetrievalMarks,
+        loop_guard: LoopGuard,
+        retrieval_marks: RetrievalMarks,
         calls: ContextCalls,
         settings: Settings,
     ) -> None:
         self._store, self._now, self._gather, self._fold, self._move = store, now, gather, fold, move
-        self._tokens, self._echoes, self._retrieved, self._calls = tokens, echoes, retrieved, calls
+        self._tokens, self._loop_guard, self._retrieval_marks, self._calls = tokens, loop_guard, retrieval_marks, calls
         self._budget, self._layout = settings.context_budget, settings.context_layout
 
     def __call__(
@@ -158,9 +158,9 @@ class Assemble:
 
     def _register_shown(self, request: PromptRequest, window: Window) -> None:
         """Register the shown texts with the loop guard and mark recalled memories as retrieved."""
-        self._echoes.shown(request.owner, [piece.text for part in REMEMBERED for piece in window.of(part)])
+        self._loop_guard.note_shown(request.owner, [piece.text for part in REMEMBERED for piece in window.of(part)])
         recalled = [piece.memory for piece in window.of(PromptPart.MEMORIES) if piece.memory is not None]
-        self._retrieved.mark(request.owner, [memory_seq(memory.id) or 0 for memory in recalled], request.now)
+        self._retrieval_marks.mark(request.owner, [memory_seq(memory.id) or 0 for memory in recalled], request.now)
 
     def _record_truncation(self, request: PromptRequest, made: WorkingMemory) -> None:
         removed = sum(each.tokens_removed for each in made.truncations)

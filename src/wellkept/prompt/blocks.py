@@ -65,10 +65,10 @@ class Inject:
     """Service that selects notes for a prompt and renders them as a block."""
 
     def __init__(
-        self, store: SqlStore, embedding: Embedding, echoes: LoopGuard, judge: Judge, now: Clock, settings: Settings
+        self, store: SqlStore, embedding: Embedding, loop_guard: LoopGuard, judge: Judge, now: Clock, settings: Settings
     ) -> None:
-        self._store, self._embedding, self._echoes, self._judge, self._now = store, embedding, echoes, judge, now
-        self._settings = settings
+        self._store, self._embedding, self._loop_guard = store, embedding, loop_guard
+        self._judge, self._now, self._settings = judge, now, settings
 
     def __call__(self, owner: Owner, message: str, *, mode: str | None = None) -> str | None:
         """Return the block for the last user message; None when no notes are selected.
@@ -76,7 +76,7 @@ class Inject:
         Raises: Invalid.
         """
         picked = self.select(owner, message, mode=mode)
-        self._echoes.shown(owner, [note.text for note in picked])
+        self._loop_guard.note_shown(owner, [note.text for note in picked])
         return render_notes(break_forged_in_memories(self._store, owner, picked))
 
     def select(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:

@@ -74,8 +74,8 @@ class Recall:
         store: SqlStore,
         sources: Sequence[RecallSource],
         embedding: Embedding,
-        echoes: LoopGuard,
-        retrieved: RetrievalMarks,
+        loop_guard: LoopGuard,
+        retrieval_marks: RetrievalMarks,
         judge: Judge,
         now: Clock,
         *,
@@ -91,7 +91,7 @@ class Recall:
         self._store = store
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
-        self._echoes, self._retrieved = echoes, retrieved
+        self._loop_guard, self._retrieval_marks = loop_guard, retrieval_marks
         self._formula = Formula(weights, half_life, judge)
         self._now = now
         self._deadline = deadline
@@ -107,9 +107,9 @@ class Recall:
         """
         ranked = self.rank(owner, request, most=request.limit)
         best = ranked.hits[: request.limit]
-        self._echoes.shown(owner, [hit.text for hit in best])
+        self._loop_guard.note_shown(owner, [hit.text for hit in best])
         recalled = [hit for hit in best if hit.source is Source.MEMORY and request.as_of is None]
-        self._retrieved.mark(owner, [memory_seq(hit.id) or 0 for hit in recalled], self._now(), recalls=1)
+        self._retrieval_marks.mark(owner, [memory_seq(hit.id) or 0 for hit in recalled], self._now(), recalls=1)
         self._on_recall()
         METER.get().count_recall("recall", is_empty=not best)
         return Recalled(best, ranked.unanswered, request.purpose.heading if request.purpose is not None else "")

@@ -1,6 +1,6 @@
 """Gives an attacker something to work with, and sends its requests over real sockets.
 
-`python -m tests.hostile.firing <address> <folder> <clients> <seconds>` sends the corpus again and again, from a process
+`python -m tests.hostile.attack <address> <folder> <clients> <seconds>` sends the corpus again and again, from a process
 of its own; the folder holds what `save` wrote.
 """
 

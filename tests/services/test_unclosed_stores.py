@@ -119,7 +119,7 @@ def test_a_store_that_can_only_be_read_is_recalled_from_and_says_so_once(
     with Wellkept(url, settings=Settings(context_calls_kept=0)) as store:
         hits = store.agent("atlas").recall("which indentation: tabs?")
         store.agent("atlas").context("tabs?", session="s-1")
-        store._services.retrieved.flush()
+        store._services.retrieval_marks.flush()
 
     assert [hit.id for hit in hits] == [memory.id]
     failed = "Recalled memories could not be marked as such"
