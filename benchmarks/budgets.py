@@ -59,7 +59,7 @@ class Prompted:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks budgets", description=__doc__)
-    parser.add_argument("files", type=Path, metavar="FILE", nargs="+", help="a file that `wellkept eval` reads")
+    parser.add_argument("files", type=Path, metavar="FILE", nargs="+", help="a file that `wellkept admin eval` reads")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="questions of each file")
     parser.add_argument("--set", metavar="NAME=NUMBER", action="append", default=[], help="another value of a setting")
     given = parser.parse_args(arguments)

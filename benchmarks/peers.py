@@ -166,7 +166,7 @@ PEERS: dict[str, tuple[str, type]] = {
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument(
-        "files", nargs="*", type=Path, metavar="FILE", help="memories and questions for `wellkept eval`"
+        "files", nargs="*", type=Path, metavar="FILE", help="memories and questions for `wellkept admin eval`"
     )
     parser.add_argument("--sets", type=int, default=1_000_000, help="use the first sets of each file only")
     parser.add_argument("--store", nargs=2, metavar=("STORE", "FOLDER"), help=argparse.SUPPRESS)

@@ -17,10 +17,10 @@ echo '# What a hook adds to a prompt'
 echo '{"hook_event_name": "UserPromptSubmit", "prompt": "how do I run the tests?"}' | wellkept hook claude
 
 echo '# Long output becomes one line; the agent searches behind it'
-line=$(seq 1 3000 | wellkept capture --source 'npm test')
+line=$(seq 1 3000 | wellkept memory capture --source 'npm test')
 echo "$line"
 key=$(echo "$line" | sed 's/.*MemoryRef: \([a-z0-9-]*\) .*/\1/')
-wellkept details show "$key" --grep 2999 --context 0
+wellkept memory details show "$key" --grep 2999 --context 0
 
 echo '# Secrets do not get in'
 if wellkept remember 'The key is AKIAQYLPMN5HIEXAMP42'; then exit 1; fi

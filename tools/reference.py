@@ -1,6 +1,7 @@
-"""Write docs/reference/rest.md from the OpenAPI document and the examples of src/wellkept/server/examples.json.
+"""Write docs/reference/rest.md from the OpenAPI document and the examples of src/wellkept/server/examples.json, and
+docs/reference/cli.md from the commands.
 
-Run `python -m tools.reference` after a change of a route, a record or an example; a test compares the page.
+Run `python -m tools.reference` after a change of a route, a record, an example or a command; tests compare the pages.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tools import reference_cli
 from wellkept import Settings, Wellkept
 from wellkept.model import Json
 from wellkept.server.app import create_app
@@ -124,6 +126,7 @@ def _unwrap(text: str) -> str:
 
 def main() -> None:
     PAGE.write_text(render_page(read_document()), encoding="utf-8")
+    reference_cli.PAGE.write_text(reference_cli.render_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

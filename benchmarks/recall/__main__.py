@@ -1,4 +1,4 @@
-"""`python -m benchmarks recall FILE…`: print the tables of docs/benchmarks.md for files that `wellkept eval` reads."""
+"""`python -m benchmarks recall FILE…`: print the tables of docs/benchmarks.md for files of `wellkept admin eval`."""
 
 from __future__ import annotations
 

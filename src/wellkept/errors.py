@@ -29,7 +29,7 @@ from __future__ import annotations
 
 HOW_TO_GO_ON = (
     "Leave it out; or store the text without it (setting secrets=redact, --secrets redact); or, if it is none, allow "
-    "it (wellkept secrets allow, POST /api/secrets/allow)."
+    "it (wellkept admin secrets allow, POST /api/secrets/allow)."
 )
 """Advice for a person whose text was refused."""
 

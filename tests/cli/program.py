@@ -107,9 +107,9 @@ class Program:
             return list(threads.map(lambda arguments: self(*arguments), runs))
 
     def ok(self, *arguments: str, **options: Any) -> str:
-        """Standard output of a run that must go well."""
+        """Standard output of a run that must go well; on standard error it may only say why there is none."""
         ended = self(*arguments, **options)
-        assert (ended.code, ended.err) == (0, ""), ended
+        assert (ended.code, ended.err if ended.out else "") == (0, ""), ended
         return ended.out
 
     def on_terminal(self, width: int, *arguments: str, **more: str) -> Ended:

@@ -1,4 +1,4 @@
-"""`wellkept agents`: list, show, edit and remove agents."""
+"""`wellkept admin agents`: list, show, edit and remove agents."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ def ann(program: Program) -> Program:
 
 
 def test_an_agent_is_edited_field_by_field(ann: Program) -> None:
-    before = ann("agents", "show", "ann", "--json").json
+    before = ann("admin", "agents", "show", "ann", "--json").json
     looks = ["--colour", "green", "--icon", "leaf", "--model", "small"]
-    changed = ann("agents", "edit", "ann", "--name", "Ann", *looks, "--tools", "notes, recall", "--json").json
-    prompted = ann("agents", "edit", "ann", "--prompt", "-", "--inactive", "--json", given="Be kind.\nBe brief.").json
-    cleared = ann("agents", "edit", "ann", "--tools", "", "--active", "--json").json
+    changed = ann("admin", "agents", "edit", "ann", "--name", "Ann", *looks, "--tools", "notes, recall", "--json").json
+    prompted = ann(
+        "admin", "agents", "edit", "ann", "--prompt", "-", "--inactive", "--json", given="Be kind.\nBe brief."
+    ).json
+    cleared = ann("admin", "agents", "edit", "ann", "--tools", "", "--active", "--json").json
 
     expected: dict[str, object] = {
         "name": "Ann",
@@ -35,20 +37,20 @@ def test_an_agent_is_edited_field_by_field(ann: Program) -> None:
     expected = {"system_prompt": "Be kind.\nBe brief.", "is_active": False}
     assert prompted | {"updated_at": ""} == changed | expected | {"updated_at": ""}
     assert cleared | {"updated_at": ""} == prompted | {"tools": [], "is_active": True, "updated_at": ""}
-    assert ann("agents", "show", "ann", "--json").json == cleared
-    lines = ann.ok("agents", "show", "ann").splitlines()
+    assert ann("admin", "agents", "show", "ann", "--json").json == cleared
+    lines = ann.ok("admin", "agents", "show", "ann").splitlines()
     assert {"id: ann", "name: Ann", "model: small", "colour: green", "icon: leaf", "is_active: yes"} <= set(lines)
     assert lines[-2:] == ["system_prompt: Be kind.", "  Be brief."]
-    assert ann.ok("agents", "list") == "ann\t0 core, 0 journal, 1 note, 0 episode, 0 item\tAnn\n"
+    assert ann.ok("admin", "agents", "list") == "ann\t0 core, 0 journal, 1 note, 0 episode, 0 item\tAnn\n"
 
 
 def test_wrong_edits_say_what_to_do(ann: Program) -> None:
     nothing, blank, secret, missing, unknown = ann.all(
-        ["agents", "edit", "ann"],
-        ["agents", "edit", "ann", "--name", " "],
-        ["agents", "edit", "ann", "--prompt", "Use AKIAIOSFODNN7EXAMPLQ"],
-        ["agents", "edit", "bob", "--name", "Bob"],
-        ["agents", "show", "ann", "--tenant", "acme"],
+        ["admin", "agents", "edit", "ann"],
+        ["admin", "agents", "edit", "ann", "--name", " "],
+        ["admin", "agents", "edit", "ann", "--prompt", "Use AKIAIOSFODNN7EXAMPLQ"],
+        ["admin", "agents", "edit", "bob", "--name", "Bob"],
+        ["admin", "agents", "show", "ann", "--tenant", "acme"],
     )
 
     assert nothing.code == 2
@@ -56,28 +58,32 @@ def test_wrong_edits_say_what_to_do(ann: Program) -> None:
     assert (blank.code, blank.err) == (1, "An agent's name cannot be blank.\n")
     assert (secret.code, "secret" in secret.err) == (1, True)
     assert (missing.code, missing.err) == (unknown.code, unknown.err) == (1, "There is no such agent.\n")
-    assert ann("agents", "show", "ann", "--json").json["name"] == "ann"
+    assert ann("admin", "agents", "show", "ann", "--json").json["name"] == "ann"
 
 
 def test_an_agent_is_removed_only_with_yes(ann: Program) -> None:
     refused, as_json, missing = ann.all(
-        ["agents", "remove", "ann"], ["agents", "remove", "ann", "--json"], ["agents", "remove", "bob", "--yes"]
+        ["admin", "agents", "remove", "ann"],
+        ["admin", "agents", "remove", "ann", "--json"],
+        ["admin", "agents", "remove", "bob", "--yes"],
     )
     for each in (refused, as_json):
         assert (each.code, each.out) == (1, "")
         assert "--yes" in each.err
     assert (missing.code, missing.err) == (1, "There is no such agent.\n")
 
-    assert ann("agents", "remove", "ann", "--yes", "--json").json == {"ok": True, "id": "ann"}
-    assert ann("agents", "list", "--json").json["items"] == []
-    assert ann.ok("list", "--agent", "ann", "--json") == ann.ok("list", "--agent", "nobody", "--json")
+    assert ann("admin", "agents", "remove", "ann", "--yes", "--json").json == {"ok": True, "id": "ann"}
+    assert ann("admin", "agents", "list", "--json").json["items"] == []
+    assert ann.ok("memory", "list", "--agent", "ann", "--json") == ann.ok(
+        "memory", "list", "--agent", "nobody", "--json"
+    )
 
 
 @pytest.mark.parametrize(("answer", "is_removed"), [("n", False), ("y", True)])
 def test_on_a_terminal_it_asks(ann: Program, answer: str, is_removed: bool) -> None:
-    ended = ann.asked(QUESTION, answer, "agents", "remove", "ann")
+    ended = ann.asked(QUESTION, answer, "admin", "agents", "remove", "ann")
 
     assert ended.code == (0 if is_removed else 1)
     assert QUESTION in ended.out
     assert ("Nothing was removed." in ended.out) is not is_removed
-    assert bool(ann("agents", "list", "--json").json["items"]) is not is_removed
+    assert bool(ann("admin", "agents", "list", "--json").json["items"]) is not is_removed

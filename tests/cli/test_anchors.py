@@ -1,4 +1,4 @@
-"""`wellkept audit --anchor`: heads kept outside the store, and what they show later."""
+"""`wellkept data audit --anchor`: heads kept outside the store, and what they show later."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rewrite(connection: apsw.Connection, tenant: str) -> None:
 def test_heads_are_kept_and_show_a_rewritten_log(program: Program) -> None:
     connection, file = seeded(program), program.folder / "heads.jsonl"
 
-    first = program("audit", "--anchor", "heads.jsonl")
+    first = program("data", "audit", "--anchor", "heads.jsonl")
     kept = [json.loads(line) for line in file.read_text().splitlines()]
 
     assert first.code == 0, first.err
@@ -61,13 +61,16 @@ def test_heads_are_kept_and_show_a_rewritten_log(program: Program) -> None:
     assert first.out.splitlines() == [f"{each['tenant']}\t3\t{each['hash']}" for each in kept]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    again = program("audit", "--anchor", "heads.jsonl", "--tenant", "acme", "--json").json
+    again = program("data", "audit", "--anchor", "heads.jsonl", "--tenant", "acme", "--json").json
     assert ([each["tenant"] for each in again["heads"]], again["notes"]) == (["acme"], [])
     assert len(file.read_text().splitlines()) == 3
 
     rewrite(connection, "acme")
     before = file.read_bytes()
-    whole, changed = program("audit", "--verify", "--tenant", "acme"), program("audit", "--anchor", "heads.jsonl")
+    whole, changed = (
+        program("data", "audit", "--verify", "--tenant", "acme"),
+        program("data", "audit", "--anchor", "heads.jsonl"),
+    )
     assert whole.out.startswith("The log is whole: 3 events.")
     assert (changed.code, changed.out) == (1, "")
     assert "acme: Event 3 has a different hash than recorded" in changed.err
@@ -77,14 +80,14 @@ def test_heads_are_kept_and_show_a_rewritten_log(program: Program) -> None:
 
 def test_heads_show_a_log_that_was_cut_short_or_removed(program: Program) -> None:
     connection = seeded(program)
-    assert program("audit", "--anchor", "heads.jsonl").code == 0
+    assert program("data", "audit", "--anchor", "heads.jsonl").code == 0
     ((hash,),) = connection.execute("SELECT hash FROM audit_log WHERE tenant_id = 'acme' AND id = 2")
     connection.execute("DELETE FROM audit_log WHERE tenant_id = 'acme' AND id = 3")
     connection.execute("UPDATE shelves SET last_id = 2, last_hash = ? WHERE tenant_id = 'acme'", [hash])
     for table in ("audit_log", "shelves", "tenants"):
         connection.execute(f"DELETE FROM {table} WHERE tenant_id = 'default'")
 
-    ended = program("audit", "--anchor", "heads.jsonl")
+    ended = program("data", "audit", "--anchor", "heads.jsonl")
 
     assert ended.code == 1
     assert "acme: Event 3 was recorded as the last one and is missing." in ended.err
@@ -96,9 +99,9 @@ def test_heads_are_handed_to_a_program(program: Program) -> None:
     keep = f'{shlex.quote(sys.executable)} -c \'import sys; open("kept", "w").write(sys.stdin.read())\''
 
     kept, failed, missing = program.all(
-        ["audit", "--anchor-command", keep, "--json"],
-        ["audit", "--anchor-command", "false"],
-        ["audit", "--anchor-command", "no-such-program"],
+        ["data", "audit", "--anchor-command", keep, "--json"],
+        ["data", "audit", "--anchor-command", "false"],
+        ["data", "audit", "--anchor-command", "no-such-program"],
     )
 
     lines = [json.loads(line) for line in (program.folder / "kept").read_text().splitlines()]
@@ -112,23 +115,23 @@ def test_file_that_holds_something_else_is_left_alone(program: Program) -> None:
     file = program.folder / "heads.jsonl"
     for content in ("not a head\n", '{"tenant": 7, "id": 1, "hash": "", "at": "2026-01-01"}\n', "[1]\n"):
         file.write_text(content)
-        ended = program("audit", "--anchor", "heads.jsonl")
+        ended = program("data", "audit", "--anchor", "heads.jsonl")
         assert (ended.code, ended.out, file.read_text()) == (1, "", content)
         assert "Line 1 of heads.jsonl is not a head" in ended.err
 
 
 def test_key_shows_a_rewritten_log_and_is_never_shown(program: Program) -> None:
     connection = seeded(program, KEY)
-    keyed = program("audit", "--verify", WELLKEPT_AUDIT_KEY=KEY)
+    keyed = program("data", "audit", "--verify", WELLKEPT_AUDIT_KEY=KEY)
     assert keyed.out.startswith("The log is whole: 3 events. Keyed from event 1 on. Head: 3 hmac:")
     without = program("remember", "four", "--agent", "ann")
     assert (without.code, "audit_key" in without.err) == (1, True)
 
     rewrite(connection, "default")
-    changed = program("audit", "--verify", WELLKEPT_AUDIT_KEY=KEY)
+    changed = program("data", "audit", "--verify", WELLKEPT_AUDIT_KEY=KEY)
     doctor = program("doctor", WELLKEPT_AUDIT_KEY=KEY)
-    shown = program("settings", "--json", WELLKEPT_AUDIT_KEY=KEY)
-    short = program("audit", WELLKEPT_AUDIT_KEY="hunter2")
+    shown = program("admin", "settings", "--json", WELLKEPT_AUDIT_KEY=KEY)
+    short = program("data", "audit", WELLKEPT_AUDIT_KEY="hunter2")
 
     assert (changed.code, "No event is keyed" in changed.out) == (1, True)
     assert "No event is keyed" in doctor.out

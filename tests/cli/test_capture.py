@@ -28,7 +28,7 @@ def stored(program: Program, shown: str) -> str:
 
 @pytest.mark.proves("D1")
 def test_a_short_output_is_shown_and_nothing_else(program: Program) -> None:
-    ended = program("capture", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+    ended = program("memory", "capture", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
 
     assert (ended.code, ended.out, ended.err) == (7, "out\n", "err\n")
 
@@ -36,7 +36,7 @@ def test_a_short_output_is_shown_and_nothing_else(program: Program) -> None:
 def test_lines_of_the_two_streams_are_kept_whole(program: Program) -> None:
     waits = "until [ -e {} ]; do sleep 0.02; done"
     script = f"printf beg; {waits.format('one')}; echo 'the other' >&2; {waits.format('two')}; echo un; {LONG}"
-    with program.start("capture", "--", "sh", "-c", script) as process:
+    with program.start("memory", "capture", "--", "sh", "-c", script) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.read(3) == b"beg"
@@ -50,7 +50,7 @@ def test_lines_of_the_two_streams_are_kept_whole(program: Program) -> None:
 
 @pytest.mark.proves("D1")
 def test_a_long_output_is_shown_on_its_own_streams_and_the_line_follows_on_standard_error(program: Program) -> None:
-    ended = program("capture", "--", "sh", "-c", f"{LONG}; echo oops >&2")
+    ended = program("memory", "capture", "--", "sh", "-c", f"{LONG}; echo oops >&2")
 
     assert (ended.code, ended.out) == (0, NUMBERS)
     oops, line = ended.err.splitlines()
@@ -61,7 +61,9 @@ def test_a_long_output_is_shown_on_its_own_streams_and_the_line_follows_on_stand
 
 
 def test_quiet_prints_only_what_goes_into_the_prompt(program: Program) -> None:
-    short, long = program.all(["capture", "-q", "--", "echo", "hi"], ["capture", "--quiet", "--", "seq", "1", "3000"])
+    short, long = program.all(
+        ["memory", "capture", "-q", "--", "echo", "hi"], ["memory", "capture", "--quiet", "--", "seq", "1", "3000"]
+    )
 
     assert (short.code, short.out, short.err) == (0, "hi\n", "")
     assert (long.code, long.err) == (0, "")
@@ -69,7 +71,9 @@ def test_quiet_prints_only_what_goes_into_the_prompt(program: Program) -> None:
 
 
 def test_as_json_the_record_alone_is_on_standard_output(program: Program) -> None:
-    ended = program("capture", "--json", "--session", "s-1", "--type", "build", "--", "sh", "-c", f"{LONG}; exit 4")
+    ended = program(
+        "memory", "capture", "--json", "--session", "s-1", "--type", "build", "--", "sh", "-c", f"{LONG}; exit 4"
+    )
 
     assert (ended.code, ended.err) == (4, NUMBERS)
     said = ended.json
@@ -87,10 +91,10 @@ def test_as_json_the_record_alone_is_on_standard_output(program: Program) -> Non
 
 def test_what_comes_by_a_pipe_is_passed_on_or_replaced(program: Program) -> None:
     raw = b"caf\xc3\xa9 \xff\r\n\x1b[31mred"
-    with program.start("capture", "--source", "x") as process:
+    with program.start("memory", "capture", "--source", "x") as process:
         assert process.communicate(raw, timeout=TIMEOUT) == (raw, b"")
 
-    long = program("capture", "--source", "make all", "--status", "failed", given=NUMBERS)
+    long = program("memory", "capture", "--source", "make all", "--status", "failed", given=NUMBERS)
     assert (long.code, long.err) == (0, "")
     assert long.out.startswith("Command 'make all' executed. Logs stored in [MemoryRef: make-all-")
     assert long.out.endswith(". Status: failed.\n")
@@ -107,7 +111,7 @@ def test_what_comes_by_a_pipe_is_passed_on_or_replaced(program: Program) -> None
     ],
 )
 def test_the_exit_code_is_what_a_shell_would_say(program: Program, command: list[str], code: int, says: str) -> None:
-    ended = program("capture", "--", *command)
+    ended = program("memory", "capture", "--", *command)
 
     assert (ended.code, ended.out, ended.err) == (code, "", says)
 
@@ -119,7 +123,7 @@ def test_a_signal_reaches_the_command_which_decides(program: Program, number: si
         "def end(number, frame):\n    print('x' * 4000, 'cleaned up', flush=True)\n    sys.exit(9)\n"
         f"signal.signal({int(number)}, end)\nprint('ready', flush=True)\nsignal.pause()"
     )
-    command = [*program.command, "capture", "--", sys.executable, "-c", code]
+    command = [*program.command, "memory", "capture", "--", sys.executable, "-c", code]
     process = subprocess.Popen(
         command,
         cwd=program.folder,
@@ -143,7 +147,7 @@ def test_a_signal_reaches_the_command_which_decides(program: Program, number: si
 def test_whoever_stops_reading_does_not_stop_the_command(program: Program) -> None:
     read, write = os.pipe()
     os.close(read)
-    command = [*program.command, "capture", "--", "sh", "-c", f"{LONG}; touch finished; exit 5"]
+    command = [*program.command, "memory", "capture", "--", "sh", "-c", f"{LONG}; touch finished; exit 5"]
 
     done = subprocess.run(
         command, cwd=program.folder, env=program.environment(), stdout=write, stderr=subprocess.PIPE, timeout=TIMEOUT
@@ -156,7 +160,7 @@ def test_whoever_stops_reading_does_not_stop_the_command(program: Program) -> No
 
 
 def test_a_store_that_cannot_be_used_is_said_before_the_command_runs(program: Program) -> None:
-    ended = program("capture", "--url", "sqlite:////proc/no/such.db", "--", "touch", "ran")
+    ended = program("memory", "capture", "--url", "sqlite:////proc/no/such.db", "--", "touch", "ran")
 
     assert ended.code == 1
     assert ended.err
@@ -164,9 +168,9 @@ def test_a_store_that_cannot_be_used_is_said_before_the_command_runs(program: Pr
 
 
 def test_what_makes_no_sense_is_wrong_usage(program: Program) -> None:
-    status = program("capture", "--status", "fine", "--", "echo", "hi")
+    status = program("memory", "capture", "--status", "fine", "--", "echo", "hi")
     assert (status.code, "--status" in status.err) == (2, True)
-    assert program.on_terminal(100, "capture").code == 2
+    assert program.on_terminal(100, "memory", "capture").code == 2
 
 
 def test_a_large_output_is_not_held_in_memory(program: Program) -> None:
@@ -177,7 +181,7 @@ def test_a_large_output_is_not_held_in_memory(program: Program) -> None:
             "    print(*re.findall(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text()), file=sys.stderr)\n"
         )
         script = f"yes 'INFO request served in 12 ms' | head -n {count}"
-        ended = program.python(code, "capture", "--quiet", "--", "sh", "-c", script)
+        ended = program.python(code, "memory", "capture", "--quiet", "--", "sh", "-c", script)
         assert ended.code == 0, ended.err
         assert (f"log, {count:,} lines" in ended.out) == (count > 1000)
         return int(ended.err.splitlines()[-1])
@@ -191,7 +195,7 @@ def test_the_temporary_copy_is_gone_afterwards(program: Program, tmp_path: Path)
     folder = tmp_path / "temporary"
     folder.mkdir()
 
-    ended = program("capture", "--", "seq", "1", "3000", TMPDIR=str(folder))
+    ended = program("memory", "capture", "--", "seq", "1", "3000", TMPDIR=str(folder))
 
     assert ended.code == 0
     assert list(folder.iterdir()) == []

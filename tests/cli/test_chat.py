@@ -158,10 +158,10 @@ def test_markdown_is_rendered_at_a_terminal_and_kept_in_a_pipe(
 ) -> None:
     endpoint.script.extend([talks(*(ANSWER[place : place + 7] for place in range(0, len(ANSWER), 7))), talks(ANSWER)])
 
-    with Typist(program, "ask", "How?", **model) as someone:
+    with Typist(program, "chat", "--once", "How?", **model) as someone:
         # What is still arriving is shown as it comes, then replaced by this.
         shown = someone.sees("\r\ns-").rpartition("Plan")[2]
-    piped = quick.ok("ask", "How?", **model)
+    piped = quick.ok("chat", "--once", "How?", **model)
 
     assert "Tabs it is, see the guide (https://evil.example) and <b>this</b>:" in " ".join(shown.split())
     assert "**Tabs**" not in shown.partition("Tabs it is")[2]
@@ -319,14 +319,16 @@ def test_ask_answers_once_also_about_images_and_as_json(
     (quick.folder / "dot.gif").write_bytes(GIF)
     (quick.folder / "note.txt").write_text("no image")
 
-    assert quick.ok("ask", "Tabs or spaces?", "--session", "s-1", **model) == "Tabs.\n"
-    told = quick("ask", "-", "--session", "s-1", "--json", given="And how wide?", **model).json
+    assert quick.ok("chat", "--once", "Tabs or spaces?", "--session", "s-1", **model) == "Tabs.\n"
+    told = quick("chat", "--once", "-", "--session", "s-1", "--json", given="And how wide?", **model).json
     assert (told["response"], told["session_id"], told["agent"]) == ("Tabs.", "s-1", "default")
     assert told["tools"] == []
     assert told["usage"]["requests"] == 1
-    quick.ok("ask", "What is this?", "--image", "dot.gif", **model)
+    quick.ok("chat", "--once", "What is this?", "--image", "dot.gif", **model)
     assert endpoint.bodies[-1]["messages"][-1]["content"][1]["image_url"]["url"].startswith("data:image/gif")
-    refused = [quick("ask", "What is this?", "--image", name, **model) for name in ("note.txt", "missing.png")]
+    refused = [
+        quick("chat", "--once", "What is this?", "--image", name, **model) for name in ("note.txt", "missing.png")
+    ]
     assert [each.code for each in refused] == [1, 1]
     assert "PNG, JPEG, GIF or WebP" in refused[0].err
     assert "cannot be read" in refused[1].err
@@ -334,7 +336,7 @@ def test_ask_answers_once_also_about_images_and_as_json(
 
 
 def test_without_a_model_it_says_what_to_set(quick: Program) -> None:
-    for ended in quick.all(["chat"], ["ask", "Hello"]):
+    for ended in quick.all(["chat"], ["chat", "--once", "Hello"]):
         assert ended.code == 1
         assert "OPENAI_MODEL" in ended.err
         assert len(ended.err.splitlines()) == 1
@@ -354,7 +356,7 @@ def test_every_face_stores_the_same_session(
         endpoint.requests.clear()
 
     for prompt in prompts:
-        quick.ok("ask", prompt, "--agent", "asked", "--session", "asked", **model)
+        quick.ok("chat", "--once", prompt, "--agent", "asked", "--session", "asked", **model)
     noted("asked")
     with Typist(program, "chat", "--agent", "chatted", "--session", "chatted", **model) as someone:
         for prompt in prompts:

@@ -21,7 +21,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 MEMORY_KEYS = set(
     "id kind text tags scope role session_id importance category origin created_at updated_at expires_at "
     "last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag user metadata "
-    "namespace item_key ttl_seconds fact sources ended_by ended_as forgotten_at".split()
+    "namespace item_key fact sources ended_by ended_as forgotten_at".split()
 )
 
 
@@ -35,15 +35,16 @@ def test_lines_have_their_fields_in_order(program: Program) -> None:
     assert second.endswith("\t-\tI am careful with money\n")
 
     listed, of_kind, found, nothing = program.all(
-        ["list"],
-        ["list", "--kind", "core"],
-        ["search", "TABS", "--tag", "code", "--kind", "note"],
-        ["search", "nowhere"],
+        ["memory", "list"],
+        ["memory", "list", "--kind", "core"],
+        ["memory", "search", "TABS", "--tag", "code", "--kind", "note"],
+        ["memory", "search", "nowhere"],
     )
     assert listed.out == second + first
     assert of_kind.out == second
     assert found.out == first
-    assert (nothing.out, nothing.err, nothing.code) == ("", "", 0)
+    assert (nothing.out, nothing.code) == ("", 0)
+    assert nothing.err.startswith("No memory contains that; nearest by meaning: m-")
 
 
 def test_the_same_in_json(program: Program) -> None:
@@ -64,17 +65,17 @@ def test_the_same_in_json(program: Program) -> None:
     assert TIME.fullmatch(memory["created_at"])
     assert (memory["state"], memory["version"], memory["updated_at"]) == ("live", 1, None)
 
-    edited = program("edit", "m-1", "--importance", "1", "--tag", "b", "--json").json
+    edited = program("memory", "edit", "m-1", "--importance", "1", "--tag", "b", "--json").json
     assert edited | {"updated_at": None} == memory | {"importance": 1.0, "tags": ["b"], "version": 2}
 
     listed, page, shown, found, agents = (
         ended.json
         for ended in program.all(
-            ["list", "--json"],
-            ["list", "--limit", "1", "--json"],
-            ["show", "m-1", "--json"],
-            ["search", "größe", "--json"],
-            ["agents", "list", "--json"],
+            ["memory", "list", "--json"],
+            ["memory", "list", "--limit", "1", "--json"],
+            ["memory", "show", "m-1", "--json"],
+            ["memory", "search", "größe", "--json"],
+            ["admin", "agents", "list", "--json"],
         )
     )
     # After the others: it marks the memory as retrieved.
@@ -90,7 +91,7 @@ def test_the_same_in_json(program: Program) -> None:
     assert set(hit["parts"]) == {"similarity", "recency", "importance", "source"}
     (agent,) = agents["items"]
     assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1, "item": 0}
-    assert program("forget", "m-1", "--json").json == {"ok": True, "id": "m-1"}
+    assert program("memory", "forget", "m-1", "--json").json == {"ok": True, "id": "m-1"}
 
 
 def test_agents_and_tenants_are_kept_apart(program: Program) -> None:
@@ -98,10 +99,10 @@ def test_agents_and_tenants_are_kept_apart(program: Program) -> None:
     program.ok("remember", "Bob's", "--agent", "bob", "--tenant", "acme")
 
     anns, bobs, agents, named = program.all(
-        ["list", "--agent", "ann"],
-        ["list", "--agent", "bob"],
-        ["agents", "list"],
-        ["agents", "list", "--tenant", "acme"],
+        ["memory", "list", "--agent", "ann"],
+        ["memory", "list", "--agent", "bob"],
+        ["admin", "agents", "list"],
+        ["admin", "agents", "list", "--tenant", "acme"],
     )
     assert anns.out.endswith("Ann's\n")
     assert bobs.out == ""
@@ -120,7 +121,7 @@ def test_settings_show_where_they_come_from_and_no_secrets(program: Program) -> 
     (program.folder / "wellkept.toml").write_text("busy_timeout = 3\npool_size = 7\n")
     url = "postgresql://app:hunter2@db/memories"
     given = {"OPENAI_API_KEY": "sk-hunter2", "WELLKEPT_POOL_SIZE": "8"}
-    shown = program("settings", "--json", "--url", url, **given)
+    shown = program("admin", "settings", "--json", "--url", url, **given)
 
     items = {each["name"]: each for each in shown.json["items"]}
     assert "hunter2" not in shown.out
@@ -134,7 +135,7 @@ def test_settings_show_where_they_come_from_and_no_secrets(program: Program) -> 
         "openai_base_url": ("https://api.openai.com/v1", "default"),
         "busy_timeout": (3.0, "file"),
     }
-    lines = program.ok("settings", **given).splitlines()
+    lines = program.ok("admin", "settings", **given).splitlines()
     assert "openai_api_key\t***\tenvironment" in lines
     assert "pool_size\t8\tenvironment" in lines
 
@@ -157,7 +158,7 @@ with wellkept.Wellkept(embedder=Other(), replace_embedder=True) as store:
     broken = program("doctor", "--json")
     assert (broken.code, broken.json["ok"], broken.err) == (1, False, "")
     assert [each["name"] for each in broken.json["checks"] if not each["ok"]] == ["vectors"]
-    assert program("reembed", "--json").json["embedded"] == 1
+    assert program("admin", "reembed", "--json").json["embedded"] == 1
     healthy = program("doctor", "--json").json
     assert healthy["ok"] is True
     names = [each["name"] for each in healthy["checks"]]
@@ -169,12 +170,12 @@ with wellkept.Wellkept(embedder=Other(), replace_embedder=True) as store:
         file.execute("DELETE FROM memory_index")
     gaps = program("doctor")
     assert (gaps.code, "texts missing from it: 1" in gaps.out) == (1, True)
-    assert program.ok("reembed", WELLKEPT_EMBEDDER="off") == "Mended 1 entry of the search index\n"
+    assert program.ok("admin", "reembed", WELLKEPT_EMBEDDER="off") == "Mended 1 entry of the search index\n"
     with apsw.Connection(str(program.folder / "notes.db")) as file:
         file.execute("UPDATE memory_index SET terms = x'0100000078563412'")
     wrong = program("doctor")
     assert (wrong.code, "other words than their texts: 1 (default/m-1)" in wrong.out) == (1, True)
-    assert program.ok("reembed").splitlines()[0] == "Mended 1 entry of the search index"
+    assert program.ok("admin", "reembed").splitlines()[0] == "Mended 1 entry of the search index"
     assert program("doctor").code == 0
     quick = program("doctor", "--quick", "--json", OPENAI_MODEL="small", OPENAI_BASE_URL="http://127.0.0.1:1/v1").json
     assert [each["name"] for each in quick["checks"]] == [name for name in [*expected, "model"] if name != "audit log"]
@@ -191,7 +192,7 @@ def test_doctor_names_the_text_an_embedder_refuses(program: Program) -> None:
     with Endpoint() as endpoint:
         endpoint.usual = refuses
         known = {"WELLKEPT_EMBEDDER": "openai:small", "OPENAI_BASE_URL": endpoint.url}
-        embedded = program("reembed", "--json", **known).json
+        embedded = program("admin", "reembed", "--json", **known).json
         found = program("doctor", "--quick", "--json", **known)
 
     assert embedded["embedded"] == 1
@@ -205,7 +206,7 @@ def test_doctor_names_the_text_an_embedder_refuses(program: Program) -> None:
 def test_doctor_asks_the_model_if_told_to_and_names_what_was_damaged(program: Program) -> None:
     program.ok("remember", "Prefers tabs")
     (program.folder / "build.log").write_text("all is well\n")
-    program.ok("details", "store", "build.log")
+    program.ok("memory", "details", "store", "build.log")
     connection = apsw.Connection(str(program.folder / "notes.db"))
     connection.execute("DELETE FROM detail_chunks")
     connection.close()
@@ -296,7 +297,7 @@ def test_a_file_is_remembered_as_a_whole_or_not_at_all(program: Program) -> None
         assert (ended.code, ended.out) == (1, "")
         assert sentence in ended.err
         assert "Nothing was stored." in ended.err
-    assert len(program.ok("list", "--state", "all").splitlines()) == 4
+    assert len(program.ok("memory", "list", "--state", "all").splitlines()) == 4
     for arguments in (["remember"], ["remember", "x", "--batch", str(file)]):
         assert "Give either a text or --batch FILE." in program(*arguments).err
     assert "cannot be read" in program("remember", "--batch", "nowhere.jsonl").err
@@ -306,7 +307,7 @@ def test_an_empty_answer_names_the_agent_that_was_asked(program: Program) -> Non
     """Programs name their agents; the terminal asks the agent of the settings unless told otherwise."""
     program.ok("remember", "Prefers tabs over spaces", "--agent", "atlas")
 
-    for words in (["recall", "tabs or spaces?"], ["search", "tabs"], ["list"]):
+    for words in (["recall", "tabs or spaces?"], ["memory", "search", "tabs"], ["memory", "list"]):
         shown = " ".join(program.on_terminal(120, *words).out.split())
         assert "gent default" in shown, words
         assert "Prefers tabs" in program.on_terminal(120, *words, "--agent", "atlas").out

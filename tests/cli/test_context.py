@@ -1,4 +1,4 @@
-"""`wellkept context` and `wellkept seen`, for each kind of reader."""
+"""`wellkept context` and `wellkept session prompts`, for each kind of reader."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def test_a_prompt_is_shown_and_looked_at_later(program: Program) -> None:
     assert made["layout"] == "cache_stable"
     assert "notes\t" in program("context", "", "--session", "s-1", "--blocks").out
 
-    assert len(program("seen").out.splitlines()) == 3
-    assert [each["id"] for each in program("seen", "--json").json["items"]].count(made["id"]) == 1
-    seen = program("seen", made["id"])
+    assert len(program("session", "prompts").out.splitlines()) == 3
+    assert [each["id"] for each in program("session", "prompts", "--json").json["items"]].count(made["id"]) == 1
+    seen = program("session", "prompts", made["id"])
     assert "  m-1 Bills are paid on Fridays\n" in seen.out
     assert re.search(r"m-1 \(0\.\d{3}\) not shown: shown in notes ", seen.out)
-    assert program("seen", made["id"], "--json").json["tokens"] == made["tokens"]
-    assert "Bills are paid" in program.on_terminal(100, "seen", made["id"]).out
-    assert "1 of" not in program("seen", "--session", "other").out
+    assert program("session", "prompts", made["id"], "--json").json["tokens"] == made["tokens"]
+    assert "Bills are paid" in program.on_terminal(100, "session", "prompts", made["id"]).out
+    assert "1 of" not in program("session", "prompts", "--session", "other").out
 
 
 def test_a_question_alone_is_a_message(program: Program) -> None:
     program("remember", "Bills are paid on Fridays")
-    program("log", "s-1", "--user", "Hello", "--assistant", "Hi")
+    program("session", "log", "s-1", "--user", "Hello", "--assistant", "Hi")
 
     shown = program("context", "When are bills paid?").out
 
     assert "  - (m-1) Bills are paid on Fridays\n" in shown
     assert shown.endswith("user: When are bills paid?\n")
     assert "assistant: Hi" not in shown
-    assert program("seen").out.split("\t")[2] == "-"
+    assert program("session", "prompts").out.split("\t")[2] == "-"
     assert program("context", "s-1", "When are bills paid?").code == 2
 
 
@@ -60,11 +60,12 @@ def test_a_person_is_told_the_command_that_shows_it_again_if_there_is_one(progra
     program("remember", "Bills are paid on Fridays", "--agent", "mara")
 
     shown = program.on_terminal(120, "context", "hello", "--session", "s-1", "--agent", "mara").out
-    line = re.search(r"tokens; wellkept (seen c-\S+ --agent mara)", shown)
+    line = re.search(r"tokens; wellkept (session prompts c-\S+ --agent mara)", shown)
     assert line is not None, shown
     assert program(*line[1].split()).code == 0
     assert (
-        "wellkept seen" not in program.on_terminal(120, "context", "hello", "--session", "s-1", "--agent", "nobody").out
+        "wellkept session prompts"
+        not in program.on_terminal(120, "context", "hello", "--session", "s-1", "--agent", "nobody").out
     )
 
 
@@ -72,7 +73,7 @@ def test_what_does_not_fit_and_what_is_missing_is_said(program: Program) -> None
     ended = program("context", "hello", "--session", "s-1", "--budget", "5")
     assert (ended.code, ended.out) == (1, "")
     assert "more than the budget of 5" in ended.err
-    assert program("seen", "c-0").err == "There is no such call; only the latest are kept.\n"
+    assert program("session", "prompts", "c-0").err == "There is no such call; only the latest are kept.\n"
 
 
 @pytest.mark.proves("E13")
@@ -87,10 +88,10 @@ def test_one_command_says_that_a_prompt_had_no_room(program: Program) -> None:
     shown = next(item["id"] for item in memories["items"] if not item["left_out"])
 
     left, told, seen, wide = program.all(
-        ["explain", "how long are bills?", "--id", out],
-        ["explain", "how long are bills?", "--id", shown, "--json"],
-        ["seen", made["id"]],
-        ["seen", "--session", "s-1"],
+        ["memory", "explain", "how long are bills?", "--id", out],
+        ["memory", "explain", "how long are bills?", "--id", shown, "--json"],
+        ["session", "prompts", made["id"]],
+        ["session", "prompts", "--session", "s-1"],
     )
 
     assert f"{out}\trecalled" in left.out
@@ -100,7 +101,7 @@ def test_one_command_says_that_a_prompt_had_no_room(program: Program) -> None:
     assert f"  {out} (" in seen.out
     assert "not shown: budget" in seen.out
     assert wide.out.startswith(made["id"])
-    on_terminal = program.on_terminal(100, "explain", "how long are bills?", "--id", out)
+    on_terminal = program.on_terminal(100, "memory", "explain", "how long are bills?", "--id", out)
     assert "not shown in memories: budget" in " ".join(on_terminal.out.split())
 
 

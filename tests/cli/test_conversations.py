@@ -29,31 +29,33 @@ def talked(program: Program) -> Program:
 
 
 def test_a_conversation_is_logged_listed_shown_and_deleted(talked: Program) -> None:
-    sessions = talked("sessions", "--json").json
+    sessions = talked("session", "list", "--json").json
     assert [(each["id"], each["message_count"], each["summarizedCount"]) for each in sessions["items"]] == [
         ("monday", 6, 0)
     ]
-    page = talked("messages", "monday", "--limit", "4", "--json").json
+    page = talked("session", "show", "monday", "--limit", "4", "--json").json
     assert page["next_cursor"] == 4
-    rest = talked("messages", "monday", "--after", "4", "--json").json
+    rest = talked("session", "show", "monday", "--after", "4", "--json").json
     assert [each["content"] for each in page["items"] + rest["items"]] == [
         f"{word} {n}" for n in range(3) for word in ("question", "answer")
     ]
-    assert talked.ok("conversation", "monday").count("\n") == 6
-    newest = talked("conversation", "monday", "--limit", "1", "--json").json
+    assert talked.ok("session", "show", "--as-sent", "monday").count("\n") == 6
+    newest = talked("session", "show", "--as-sent", "monday", "--limit", "1", "--json").json
     assert ([each["content"] for each in newest["messages"]], newest["omitted_count"]) == (["answer 2"], 5)
-    assert "question 2" in talked.on_terminal(80, "messages", "monday").out
-    assert "monday" in talked.on_terminal(80, "sessions").out
-    assert talked.ok("delete-session", "monday") == "Deleted: monday\n"
-    gone = talked("messages", "monday")
+    assert "question 2" in talked.on_terminal(80, "session", "show", "monday").out
+    assert "monday" in talked.on_terminal(80, "session", "list").out
+    assert talked.ok("session", "delete", "monday") == "Deleted: monday\n"
+    gone = talked("session", "show", "monday")
     assert (gone.code, gone.out, gone.err) == (1, "", "There is no such session.\n")
 
 
 def test_a_turn_can_be_read_from_a_pipe_and_remembered(program: Program) -> None:
-    program.ok("log", "monday", "--user", "why?", "--assistant", "-", "--remember", given="Because we decided so.")
+    program.ok(
+        "session", "log", "monday", "--user", "why?", "--assistant", "-", "--remember", given="Because we decided so."
+    )
 
-    assert "Because we decided so." in program.ok("list", "--kind", "episode")
-    both = program("log", "monday", "--user", "-", "--assistant", "-", given="x")
+    assert "Because we decided so." in program.ok("memory", "list", "--kind", "episode")
+    both = program("session", "log", "monday", "--user", "-", "--assistant", "-", given="x")
     assert both.code == 2
 
 
@@ -118,7 +120,7 @@ def test_summarising_is_set_by_file_by_variable_and_by_flag(talked: Program, ser
         flags += ["--openai-base-url", "http://127.0.0.1:9/v1"]
         flags += ["--openai-summary-model", "small", "--openai-summary-base-url", server.url]
 
-    shown = talked("conversation", "monday", "--json", *flags, **variables).json
+    shown = talked("session", "show", "--as-sent", "monday", "--json", *flags, **variables).json
 
     assert [body["model"] for body in server.bodies] == ["small"]
     assert (shown["summary"], shown["summarizedCount"]) == ("They talked.", 4)
@@ -129,12 +131,12 @@ def test_summarising_is_set_by_file_by_variable_and_by_flag(talked: Program, ser
 def test_what_is_not_set_for_summaries_is_as_for_the_main_model(talked: Program, server: ModelServer) -> None:
     variables = {"OPENAI_MODEL": "main", "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-test"}
 
-    talked.ok("conversation", "monday", "--summary-enabled", "--summary-threshold", "4", **variables)
-    talked.ok("conversation", "monday", "--summary-threshold", "4", **variables)
+    talked.ok("session", "show", "--as-sent", "monday", "--summary-enabled", "--summary-threshold", "4", **variables)
+    talked.ok("session", "show", "--as-sent", "monday", "--summary-threshold", "4", **variables)
     assert server.bodies == []  # twelve are kept, and there are six; the second was not even asked to
 
     flags = ("--summary-enabled", "--summary-threshold", "4", "--summary-keep-last", "2")
-    talked.ok("conversation", "monday", *flags, **variables)
+    talked.ok("session", "show", "--as-sent", "monday", *flags, **variables)
     assert [body["model"] for body in server.bodies] == ["main"]
     assert server.requests[0][1]["Authorization"] == "Bearer sk-test"
 
@@ -144,20 +146,20 @@ TALK = "user: Hi! I am allergic to penicillin.\nWhat can I take?\nassistant: Ask
 
 def test_the_facts_of_a_conversation_are_stored_and_undone(program: Program) -> None:
     (program.folder / "talk.txt").write_text(TALK, "utf-8")
-    assert "added\t-\t0\tI am allergic to penicillin." in program.ok("add", "talk.txt", "--dry-run")
-    assert program.ok("list") == ""
+    assert "added\t-\t0\tI am allergic to penicillin." in program.ok("memory", "add", "talk.txt", "--dry-run")
+    assert program.ok("memory", "list") == ""
 
-    added = program("add", "talk.txt", "--session", "monday")
+    added = program("memory", "add", "talk.txt", "--session", "monday")
 
     assert added.out.splitlines()[0] == "added\tm-1\t0\tI am allergic to penicillin."
-    assert added.err == "Undo: wellkept add --undo added:m-1:1\n"
-    assert "m-1" in program.on_terminal(80, "list").out
+    assert added.err == "Undo: wellkept memory add --undo added:m-1:1\n"
+    assert "m-1" in program.on_terminal(80, "memory", "list").out
     again = program(
-        "add", "-", "--json", given=json.dumps([{"role": "user", "content": "I am allergic to penicillin."}])
+        "memory", "add", "-", "--json", given=json.dumps([{"role": "user", "content": "I am allergic to penicillin."}])
     )
     assert [each["reason"] for each in again.json["dropped"]] == ["already remembered as m-1"]
-    assert program.ok("add", "--undo", "added:m-1:1") == "Undone: 1 memory\n"
-    assert program.ok("list") == ""
+    assert program.ok("memory", "add", "--undo", "added:m-1:1") == "Undone: 1 memory\n"
+    assert program.ok("memory", "list") == ""
 
 
 def test_a_model_reads_the_conversation_or_the_rules_do(program: Program, server: ModelServer) -> None:
@@ -165,8 +167,8 @@ def test_a_model_reads_the_conversation_or_the_rules_do(program: Program, server
     server.script.append(says(json.dumps([{"op": "add", "text": fact, "turn": 0}])))
     asked = ("--openai-model", "m", "--openai-base-url", server.url)
 
-    assert program("add", "-", *asked, given=TALK).out.startswith(f"added\tm-1\t0\t{fact}")
-    failed = program("add", "-", *asked, given="user: I live in Oslo.")
+    assert program("memory", "add", "-", *asked, given=TALK).out.startswith(f"added\tm-1\t0\t{fact}")
+    failed = program("memory", "add", "-", *asked, given="user: I live in Oslo.")
     assert failed.out.startswith("added\tm-2\t0\tI live in Oslo.")
     assert "Read by rules, because the model failed" in failed.err
 
@@ -174,12 +176,12 @@ def test_a_model_reads_the_conversation_or_the_rules_do(program: Program, server
 @pytest.mark.parametrize(
     ("arguments", "given", "advice"),
     [
-        (["add"], "", "Name the file of a conversation"),
-        (["add", "-", "--undo", "added:m-1:1"], "", "Name the file of a conversation"),
-        (["add", "missing.txt"], "", "missing.txt cannot be read"),
-        (["add", "-"], "[{", "This is no JSON"),
-        (["add", "-"], '{"turns": []}', "`messages` must be a list of mappings"),
-        (["add", "--undo", "m-1"], "", "in short added:m-7:1"),
+        (["memory", "add"], "", "Name the file of a conversation"),
+        (["memory", "add", "-", "--undo", "added:m-1:1"], "", "Name the file of a conversation"),
+        (["memory", "add", "missing.txt"], "", "missing.txt cannot be read"),
+        (["memory", "add", "-"], "[{", "This is no JSON"),
+        (["memory", "add", "-"], '{"turns": []}', "`messages` must be a list of mappings"),
+        (["memory", "add", "--undo", "m-1"], "", "in short added:m-7:1"),
     ],
 )
 def test_what_cannot_be_added_is_refused_with_advice(

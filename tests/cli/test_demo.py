@@ -1,62 +1,57 @@
-"""The tour shows real commands, looks the same every time and leaves nothing behind."""
+"""The tour shows real commands, finds answers that share no word with the question, and keeps its store."""
 
 from __future__ import annotations
 
 import re
-
-import pytest
+import shlex
+import shutil
+from pathlib import Path
 
 from tests.cli.program import ANSI, Program
 from wellkept.cli.commands.demo import TOUR
 
-BY_CHANCE = re.compile(r"(?<=nightly-build-)[a-z0-9]{8}|c-[0-9a-f]{22}|\b[0-9a-f]{64}\b")
+MAX_LINES = 60
+FINDS = {"shipped": "Thursday", "approve": "review", "car": "Volvo"}
+SMALL = {"the", "a", "is", "what", "when", "how", "does", "on", "an", "i", "by"}
 
 
-def test_the_tour_is_the_same_every_time_and_leaves_nothing_behind(program: Program) -> None:
+def words(text: str) -> set[str]:
+    return {*re.findall(r"[a-z]+", text.lower())} - SMALL
+
+
+def test_the_tour_shows_what_it_says_and_keeps_its_store(program: Program) -> None:
     lines, document = program.all(["demo"], ["demo", "--json", "--url", "postgresql://nobody.invalid/none"])
     assert (lines.code, lines.err, document.code, document.err) == (0, "", 0, "")
+    assert len(lines.out.splitlines()) <= MAX_LINES
+    steps = document.json["steps"]
+    assert [each["command"] for each in steps] == [f"wellkept {line}" for _, lines in TOUR for line in lines]
+    printed = {each["command"]: each["printed"] for each in steps}
 
-    stops = document.json["stops"]
-    assert [stop["title"] for stop in stops] == [stop.title for stop in TOUR]
-    told = "\n".join(
-        f"{number}. {stop['title']}\n{stop['says']}\n"
-        + "".join(f"$ {each['command']}\n{each['printed']}" for each in stop["commands"])
-        for number, stop in enumerate(stops, start=1)
-    )
-    steady = BY_CHANCE.sub("<chance>", lines.out)
-    assert steady.startswith(BY_CHANCE.sub("<chance>", told))
-    ((score, terms),) = re.findall(r"m-3\tLena leads the billing team\n\t(\S+) = (0\.5×\S+ similarity .*)\n", steady)
-    parts = [(float(weight), float(part)) for weight, part in re.findall(r"(\S+)×(\S+)", terms)]
-    assert sum(weight * part for weight, part in parts) == pytest.approx(float(score), abs=0.001)
-    (out_ranked,) = re.findall(r"\nm-2\tout_ranked\t.* 0\.5×(\S+) similarity", steady)
-    assert parts[0][1] > 3 * float(out_ranked)
-    assert [path.name for path in program.folder.iterdir()] == []
+    for word, answer in FINDS.items():
+        ((command, found),) = [each for each in printed.items() if word in each[0] and " recall " in each[0]]
+        assert answer in found
+        assert "Nothing fits" not in found
+        assert not words(shlex.split(command)[2]) & words(found.rpartition("\t")[2])
+    (prompt,) = [out for command, out in printed.items() if " context " in command]
+    assert "Porto" in prompt
+    assert "Lisbon" not in prompt
+    assert steps[-2]["printed"].startswith("Forgotten")
+    assert "Volvo" in steps[-2]["printed"]
+    assert "Volvo" not in steps[-1]["printed"]
 
-
-def test_the_tour_shows_every_kind_and_what_became_of_it(program: Program) -> None:
-    printed = {
-        each["command"].removeprefix("wellkept "): each["printed"]
-        for stop in program("demo", "--json", WELLKEPT_SECRETS="flag", WELLKEPT_EMBEDDER="off").json["stops"]
-        for each in stop["commands"]
-    }
-
-    assert {"core", "note", "journal", "episode"} <= {line.split("\t")[1] for line in printed.values() if "\t" in line}
-    refusal = printed["remember 'The key is AKIAQYLPMN5HIEXAMP42'"]
-    assert refusal.startswith("text appears to contain a secret — not stored. It matches the rule aws-access-key. ")
-    assert "Orders to Norway" in printed["recall 'what does a refund to Norway cost?' --source knowledge --limit 1"]
-    assert (
-        "truncated by"
-        in printed["context 'Shall I indent the invoice export with tabs?' --session monday --budget 170 --blocks"]
-    )
-    assert [line.split("\t")[0] for line in printed["list"].splitlines()] == ["m-8", "m-7", "m-5", "m-3", "m-1"]
-    assert "\nexpired: 1\n" in printed["maintain"]
-    assert printed["audit --verify"].startswith("The log is whole: ")
+    url = document.json["url"]
+    assert "Thursday" in program.ok("memory", "list", "--url", url)
+    assert f"--url {url}" in document.json["look"]
+    assert "wellkept serve --no-auth --url sqlite:///" in lines.out
+    for told in (url, re.findall(r"--url (\S+)", lines.out)[-1]):
+        shutil.rmtree(Path(told.removeprefix("sqlite:///")).parent)
+    assert list(program.folder.iterdir()) == []
 
 
 def test_the_tour_fits_a_terminal(program: Program) -> None:
-    ended = program.on_terminal(80, "demo")
+    ended = program.on_terminal(80, "demo", TMPDIR=str(program.folder))
     shown = ANSI.sub("", ended.out)
+
     assert ended.code == 0
-    # A refusal is one line, which the terminal itself wraps.
-    assert max(len(line) for line in shown.splitlines() if "appears to contain" not in line) <= 80
-    assert all(stop.title in shown for stop in TOUR)
+    assert max(len(line) for line in shown.splitlines() if "--url" not in line) <= 80
+    assert all(says.partition(".")[0] in shown.replace("\n", " ") for says, _ in TOUR)

@@ -1,4 +1,4 @@
-"""`wellkept eval`."""
+"""`wellkept admin eval`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def labelled(program: Program) -> Program:
 
 
 def test_scores_are_printed_for_each_type(labelled: Program) -> None:
-    header, *rows = [line.split("\t") for line in labelled.ok("eval", "mine.jsonl").splitlines()]
+    header, *rows = [line.split("\t") for line in labelled.ok("admin", "eval", "mine.jsonl").splitlines()]
 
     assert header[:5] == ["Family", "Type", "Level", "Questions", "recall@5"]
     named = {(row[1], row[2]): row[3:] for row in rows[:-1]}
@@ -39,7 +39,9 @@ def test_scores_are_printed_for_each_type(labelled: Program) -> None:
 
 
 def test_json_holds_every_measurement(labelled: Program) -> None:
-    ended = labelled("eval", "mine.jsonl", "--endless", "--as", "notes", "--split", "dev", "--wait", "30", "--json")
+    ended = labelled(
+        "admin", "eval", "mine.jsonl", "--endless", "--as", "notes", "--split", "dev", "--wait", "30", "--json"
+    )
 
     (family,) = ended.json["families"]
     scores = {each["type"]: each for each in family["scores"]}
@@ -53,8 +55,8 @@ def test_json_holds_every_measurement(labelled: Program) -> None:
 
 
 def test_files_are_checked_before_anything_runs(labelled: Program) -> None:
-    missing = labelled("eval", "mine.jsonl", "missing.jsonl")
-    unknown = labelled("eval", "mine.jsonl", "--split", "tets")
+    missing = labelled("admin", "eval", "mine.jsonl", "missing.jsonl")
+    unknown = labelled("admin", "eval", "mine.jsonl", "--split", "tets")
 
     assert (missing.code, missing.out) == (2, "")
     assert "missing.jsonl" in missing.err
@@ -63,7 +65,7 @@ def test_files_are_checked_before_anything_runs(labelled: Program) -> None:
 
 
 def test_the_speed_of_every_verb_is_printed_beside_its_floor(program: Program) -> None:
-    ended = program("bench", "--seconds", "0", "--memories", "30")
+    ended = program("admin", "bench", "--seconds", "0", "--memories", "30")
     header, *rows, machine = [line.split("\t") for line in ended.out.splitlines()]
 
     assert ended.code == 0, ended
@@ -76,7 +78,7 @@ def test_the_speed_of_every_verb_is_printed_beside_its_floor(program: Program) -
 
 
 def test_the_speed_can_be_read_by_programs(program: Program) -> None:
-    found = json.loads(program.ok("bench", "--seconds", "0", "--memories", "30", "--json"))
+    found = json.loads(program.ok("admin", "bench", "--seconds", "0", "--memories", "30", "--json"))
 
     assert {each["verb"] for each in found["verbs"]} >= {"recall", "context", "remember", "log_turn"}
     assert all(each["ratio"] == each["cpu_ms"] / each["floor_cpu_ms"] for each in found["verbs"])

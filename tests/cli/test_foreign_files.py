@@ -1,4 +1,4 @@
-"""`wellkept import` of what other programs remembered."""
+"""`wellkept data import` of what other programs remembered."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def test_files_are_recognised_or_named(program: Program) -> None:
     written(program.folder / "store.json", LANGGRAPH)
 
     tried, done, unknown = (
-        program("import", "claude.zip", "--agent", "atlas", "--dry-run", "--json"),
-        program("import", "store.json", "--from", "langgraph", "--agent", "atlas", "--json"),
-        program("import", "store.json", "--from", "evernote"),
+        program("data", "import", "claude.zip", "--agent", "atlas", "--dry-run", "--json"),
+        program("data", "import", "store.json", "--from", "langgraph", "--agent", "atlas", "--json"),
+        program("data", "import", "store.json", "--from", "evernote"),
     )
 
     assert (tried.json["format"], tried.json["added"]) == ("claude", {"turns": 1, "memories": 3})
     assert (done.json["added"], done.json["refused_count"]) == ({"items": 4}, 1)
     assert (unknown.code, unknown.out) == (1, "")
     assert "wellkept, chatgpt, claude, mcp-memory, langgraph, mem0" in unknown.err
-    assert program.ok("items", "search", "--agent", "atlas").count("\n") == 4
-    program("import", "claude.zip", "--agent", "remembering", "--remember")
-    program.ok("log", "s-1", "--user", "Hi", "--assistant", "Hello", "--remember", "--category", "decision")
-    assert "Which tea" in program.ok("list", "--agent", "remembering", "--kind", "episode", "--state", "all")
-    assert program("list", "--json").json["items"][0]["category"] == "decision"
+    assert program.ok("memory", "items", "search", "--agent", "atlas").count("\n") == 4
+    program("data", "import", "claude.zip", "--agent", "remembering", "--remember")
+    program.ok("session", "log", "s-1", "--user", "Hi", "--assistant", "Hello", "--remember", "--category", "decision")
+    assert "Which tea" in program.ok("memory", "list", "--agent", "remembering", "--kind", "episode", "--state", "all")
+    assert program("memory", "list", "--json").json["items"][0]["category"] == "decision"

@@ -12,9 +12,30 @@ SECRET = "AKIAQYLPMN5HIEXAMP42"
 @pytest.mark.proves("E3", "E8", "E11")
 def test_what_was_done_is_recorded_recalled_and_explained(program: Program) -> None:
     program.ok("remember", "The refund desk closes at five")
-    program.ok("step", "Refund run", "check", "-", "--agent", "billing", given="Refund is due\nto order 7")
-    program.ok("step", "refund-run", "pay", "Refund bounced", "--status", "failed", "--agent", "carrier")
-    program.ok("record", "order.refund", "Refund was approved", "--agent", "kim")
+    program.ok(
+        "admin",
+        "workflows",
+        "record",
+        "Refund run",
+        "check",
+        "-",
+        "--agent",
+        "billing",
+        given="Refund is due\nto order 7",
+    )
+    program.ok(
+        "admin",
+        "workflows",
+        "record",
+        "refund-run",
+        "pay",
+        "Refund bounced",
+        "--status",
+        "failed",
+        "--agent",
+        "carrier",
+    )
+    program.ok("data", "record", "order.refund", "Refund was approved", "--agent", "kim")
 
     found, audit, decisions, agents, shown, missing, steps, flows = (
         ended.json
@@ -23,10 +44,10 @@ def test_what_was_done_is_recorded_recalled_and_explained(program: Program) -> N
             ["recall", "refund", "--source", "audit", "--json"],
             ["recall", "refund", "--purpose", "decision_memo", "--json"],
             ["recall", "refund", "--purpose", "delegation", "--json"],
-            ["explain", "refund", "--id", "m-1", "--json"],
-            ["explain", "refund", "--id", "m-9", "--json"],
-            ["workflows", "refund-run", "--limit", "1", "--json"],
-            ["workflows", "--json"],
+            ["memory", "explain", "refund", "--id", "m-1", "--json"],
+            ["memory", "explain", "refund", "--id", "m-9", "--json"],
+            ["admin", "workflows", "show", "refund-run", "--limit", "1", "--json"],
+            ["admin", "workflows", "list", "--json"],
         )
     )
     assert {hit["source"] for hit in found["hits"]} == {"memory", "audit", "workflow"}
@@ -46,9 +67,9 @@ def test_what_is_not_acceptable_is_refused(program: Program) -> None:
     wrong_source, wrong_purpose, secret, own, wrong_after = program.all(
         ["recall", "x", "--source", "mind"],
         ["recall", "x", "--purpose", "fun"],
-        ["step", "run", "x", f"the key is {SECRET}"],
-        ["record", "memory.add", "x"],
-        ["workflows", "run", "--after", "x"],
+        ["admin", "workflows", "record", "run", "x", f"the key is {SECRET}"],
+        ["data", "record", "memory.add", "x"],
+        ["admin", "workflows", "show", "run", "--after", "x"],
     )
     assert (wrong_source.code, wrong_purpose.code, wrong_after.code) == (2, 2, 2)
     assert (secret.code, own.code) == (1, 1)
@@ -57,14 +78,14 @@ def test_what_is_not_acceptable_is_refused(program: Program) -> None:
 
 
 def test_on_a_terminal_it_comes_as_tables(program: Program) -> None:
-    program.ok("step", "Refund run", "check", "Refund is due", "--agent", "billing")
+    program.ok("admin", "workflows", "record", "Refund run", "check", "Refund is due", "--agent", "billing")
     for arguments, shown in (
-        (["workflows"], "Refund run"),
-        (["workflows", "refund-run"], "Refund is due"),
-        (["workflows", "--after", "z"], "No workflow"),
+        (["admin", "workflows", "list"], "Refund run"),
+        (["admin", "workflows", "show", "refund-run"], "Refund is due"),
+        (["admin", "workflows", "list", "--after", "z"], "No workflow"),
         (["recall", "refund", "--purpose", "delegation"], "Which agents did such work well"),
-        (["explain", "refund", "--id", "refund-run/1"], "recalled"),
-        (["record", "order.refund", "Paid"], "Recorded as event"),
+        (["memory", "explain", "refund", "--id", "refund-run/1"], "recalled"),
+        (["data", "record", "order.refund", "Paid"], "Recorded as event"),
     ):
         for width in (50, 110):
             ended = program.on_terminal(width, *arguments)

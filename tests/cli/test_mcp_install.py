@@ -62,7 +62,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str, **options: Any) -> Any:
-    return CliRunner().invoke(program("mcp"), ["mcp", "install", *words], **options)
+    return CliRunner().invoke(program(), ["mcp", "install", *words], **options)
 
 
 def parse(path: Path) -> dict[str, Any]:

@@ -7,29 +7,28 @@ from collections.abc import Iterator
 
 import pytest
 
-from wellkept.cli.output import Column, JsonPrinter, Output, OutputNote, PlainPrinter, ProgressBar, Styled, next_page
+from wellkept.cli.output import Column, JsonPrinter, Output, PlainPrinter, ProgressBar, list_records
 from wellkept.cli.terminal import TerminalPrinter
 
-RECORDS = [("m-1", "2026-01-05 09:00", "Prefers tabs"), ("m-2", "2026-01-06 09:00", "Likes tea")]
+RECORDS = [("m-1", "2026-01-05 09:00", "Prefers tabs"), ("m-2", "2026-01-06 09:00", "Likes\ttea")]
+COLUMNS = (
+    Column("Id", lambda row: row[0], "cyan", is_whole=True),
+    Column("Written", lambda row: row[1], "dim", only="wide"),
+    Column("", lambda row: None, only="pipe"),
+    Column("Memory", lambda row: row[2]),
+)
 
 
 def listing(records: list[tuple[str, str, str]]) -> Output:
-    return Output(
-        json=lambda: {"items": [id for id, _, _ in records]},
-        lines=[*records, OutputNote("missing: knowledge")],
-        columns=(Column("Id", "cyan", whole=True), Column("Written", "dim", wide_only=True), Column("Memory")),
-        rows=iter(records),
-        if_empty="Nothing yet.",
-        more=next_page("--before", "m-1" if records else None),
-        blocks=[("One line", Styled("of two cells"))],
-    )
+    page = ("--before", lambda row: row[0])
+    return list_records(COLUMNS, records, limit=2, page=page, if_empty="Nothing yet.", notes=["missing: knowledge"])
 
 
 def test_json_printer_prints_the_document_alone(capsys: pytest.CaptureFixture[str]) -> None:
     JsonPrinter().show(listing(RECORDS))
     printed = capsys.readouterr()
 
-    assert json.loads(printed.out) == {"items": ["m-1", "m-2"]}
+    assert json.loads(printed.out) == {"items": [list(each) for each in RECORDS], "next_cursor": "m-2"}
     assert printed.err == ""
 
 
@@ -50,7 +49,7 @@ def test_plain_printer_separates_fields_by_tabs_and_notes_by_stream(capsys: pyte
     PlainPrinter().show(listing(RECORDS))
     printed = capsys.readouterr()
 
-    assert printed.out == "m-1\t2026-01-05 09:00\tPrefers tabs\nm-2\t2026-01-06 09:00\tLikes tea\n"
+    assert printed.out == "m-1\t-\tPrefers tabs\nm-2\t-\tLikes tea\n"
     assert printed.err == "missing: knowledge\n"
 
 
@@ -66,13 +65,13 @@ def test_terminal_printer_hides_wide_only_columns(
     assert printer.width == columns
     assert ("Written" in shown, "2026-01-05" in shown) == (is_wide, is_wide)
     assert "Prefers tabs" in shown
-    assert shown.endswith(" There is more: add --before m-1\nOne line of two cells\n")
+    assert shown.endswith("missing: knowledge\n There is more: add --before m-2\n")
 
 
 def test_terminal_printer_says_that_a_table_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
     TerminalPrinter().show(listing([]))
 
-    assert capsys.readouterr().out == "Nothing yet.\nOne line of two cells\n"
+    assert capsys.readouterr().out == "missing: knowledge\nNothing yet.\n"
 
 
 def test_terminal_printer_ends_a_streamed_line_before_the_next_output(capsys: pytest.CaptureFixture[str]) -> None:

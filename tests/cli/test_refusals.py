@@ -14,41 +14,39 @@ REFUSED = {
     "blank": (["remember", "  "], "Content cannot be blank"),
     "too long": (["remember", "x" * 501], "Content too long (max 500 characters)"),
     "importance": (["remember", "x", "--importance", "nan"], "`importance` must be a number, not nan."),
-    "unknown id": (["forget", "m-99"], "There is no such memory."),
+    "unknown id": (["memory", "forget", "m-99"], "There is no such memory."),
     "blank question": (["recall", " "], "The query is blank"),
-    "limit": (["list", "--limit", "0"], "The limit is a whole number from 1 to 500."),
-    "page": (["list", "--before", "yesterday"], "such as m-7"),
-    "agent": (["list", "--agent", "a b"], "An agent id is"),
-    "url": (["list", "--url", "mysql://db/x"], "A store's address is"),
+    "limit": (["memory", "list", "--limit", "0"], "The limit is a whole number from 1 to 500."),
+    "page": (["memory", "list", "--before", "yesterday"], "such as m-7"),
+    "agent": (["memory", "list", "--agent", "a b"], "An agent id is"),
+    "url": (["memory", "list", "--url", "mysql://db/x"], "A store's address is"),
     "secret": (["remember", "The key is AKIAQYLPMN5HIEXAMP42"], "text appears to contain a secret — not stored"),
     "correction of nothing": (["remember", "x", "--supersedes", "m-9"], "There is no such memory."),
-    "approval of nothing": (["approve", "m-9"], "There is no such memory."),
-    "similar to nothing": (["similar", "m-9"], "There is no such memory."),
-    "nothing to allow": (["secrets", "allow", "tea"], "Nothing in this text looks like a secret"),
-    "a file in a cluster": (["db", "distribute"], "Only a PostgreSQL database can be distributed"),
-    "no server": (["db", "distribute", "--url", "postgresql://app@127.0.0.1:1/x"], "cannot be reached"),
+    "approval of nothing": (["memory", "review", "--approve", "m-9"], "There is no such memory."),
+    "similar to nothing": (["memory", "similar", "m-9"], "There is no such memory."),
+    "nothing to allow": (["admin", "secrets", "allow", "tea"], "Nothing in this text looks like a secret"),
+    "a file in a cluster": (["admin", "db", "distribute"], "Only a PostgreSQL database can be distributed"),
+    "no server": (["admin", "db", "distribute", "--url", "postgresql://app@127.0.0.1:1/x"], "cannot be reached"),
     "tool set": (["mcp", "--sets", "magic"], "There is no tool set 'magic'"),
 }
 WRONG = {
-    "kind": (["list", "--kind", "wish"], "'wish' is not one of 'core', 'journal', 'note', 'episode'"),
+    "kind": (["memory", "list", "--kind", "wish"], "'wish' is not one of 'core', 'journal', 'note', 'episode'"),
     "scope": (["remember", "x", "--scope", "world"], "'world' is not one of"),
-    "state": (["list", "--state", "lost"], "'lost' is not one of live, expired, archived, held"),
-    "time": (["list", "--as-of", "yesterday"], "Use a time such as 2026-01-31"),
+    "state": (["memory", "list", "--state", "lost"], "'lost' is not one of live, expired, archived, held"),
+    "time": (["memory", "list", "--as-of", "yesterday"], "Use a time such as 2026-01-31"),
     "time out of range": (["recall", "x", "--as-of", "0001-01-01"], "Use a time such as 2026-01-31"),
     "source": (["recall", "x", "--source", "wish"], "'wish' is not one of 'memory', 'audit', 'workflow', 'knowledge'"),
     "purpose": (["recall", "x", "--purpose", "wish"], "There is no purpose 'wish'; choose task_intake"),
-    "mode": (["inject", "x", "--mode", "all"], "'all' is not one of 'relevant', 'recent_only', 'off', 'hybrid'"),
-    "a part of the log": (["audit", "x", "--verify"], "take no query"),
-    "no command of the group": (["db"], "Usage: wellkept db"),
-    "number": (["list", "--limit", "many"], "--limit"),
-    "option": (["list", "--colour"], "No such option"),
+    "a part of the log": (["data", "audit", "x", "--verify"], "take no query"),
+    "number": (["memory", "list", "--limit", "many"], "--limit"),
+    "option": (["memory", "list", "--colour"], "No such option"),
     "former option": (["recall", "x", "--min-score", "0.5"], FORMER["min_score"]),
     "former option of context": (["context", "x", "--min-score=0.5"], FORMER["min_score"]),
-    "former option of documents": (["kb", "search", "x", "--min-score", "0.5"], FORMER["min_score"]),
-    "command": (["memorise"], "No such command 'memorise'"),
+    "former option of documents": (["knowledge", "search", "x", "--min-score", "0.5"], FORMER["min_score"]),
+    "command": (["memorise"], "There is no command 'memorise'. Did you mean 'memory'?"),
     "no text": (["remember"], "Give either a text"),
-    "nothing to edit": (["edit", "m-1"], "Say what to change"),
-    "tags and none": (["edit", "m-1", "--tag", "a", "--no-tags"], "exclude each other"),
+    "nothing to edit": (["memory", "edit", "m-1"], "Say what to change"),
+    "tags and none": (["memory", "edit", "m-1", "--tag", "a", "--no-tags"], "exclude each other"),
 }
 
 
@@ -71,7 +69,7 @@ def test_wrong_usage_is_exit_code_2(empty: Program) -> None:
 
 
 def test_an_unknown_variable_is_refused_with_the_nearest_name(empty: Program) -> None:
-    ended = empty("list", "--json", WELLKEPT_PROT="1")
+    ended = empty("memory", "list", "--json", WELLKEPT_PROT="1")
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.strip().endswith('the nearest one is "WELLKEPT_PORT".')
 
@@ -105,7 +103,7 @@ def fail(self, **options):
 wellkept.api.wellkept.AgentMemory.list = fail
 main()
 """
-    ended = Program(tmp_path).python(code, "list")
+    ended = Program(tmp_path).python(code, "memory", "list")
     assert ended.code == 1
     assert ended.err.startswith("Traceback")
     assert ended.err.endswith("ZeroDivisionError: division by zero\n")
@@ -124,7 +122,7 @@ def test_what_can_only_be_read_is_read_and_the_mark_that_is_missing_is_told(prog
     assert re.fullmatch(r"0\.\d{3}\tm-1\tPrefers tabs over spaces\n", recalled.out)
     assert recalled.err == f"Recalled memories could not be marked as such: {unwritable}"
     assert program("context", "tabs", "--session", "s-1", WELLKEPT_CONTEXT_CALLS_KEPT="0").code == 0
-    assert program("seen").code == 0
+    assert program("session", "prompts").code == 0
     refused = program("remember", "Prefers spaces")
     assert (refused.code, refused.err) == (1, unwritable)
 
@@ -132,10 +130,10 @@ def test_what_can_only_be_read_is_read_and_the_mark_that_is_missing_is_told(prog
 def test_people_are_told_what_to_try_next_and_programs_are_not(program: Program) -> None:
     (program.folder / "broken.db").write_bytes(b"this is not a database, not at all" * 100)
     cases = {
-        ("show", "m-7"): "To see what there is: wellkept list",
-        ("kb", "show", "d-1"): "To see what there is: wellkept kb list",
-        ("list", "--url", "sqlite:///broken.db"): "To see what is wrong with the store: wellkept doctor",
-        ("list",): "Agent default has none of these; wellkept agents list shows who has memories.",
+        ("memory", "show", "m-7"): "To see what there is: wellkept memory list",
+        ("knowledge", "show", "d-1"): "To see what there is: wellkept knowledge list",
+        ("memory", "list", "--url", "sqlite:///broken.db"): "To see what is wrong with the store: wellkept doctor",
+        ("memory", "list"): "Agent default has none of these; wellkept admin agents list shows who",
     }
     for arguments, hint in cases.items():
         shown = program.on_terminal(80, *arguments).out

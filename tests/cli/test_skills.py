@@ -1,4 +1,4 @@
-"""`wellkept skills`, and what `doctor` says about them."""
+"""`wellkept knowledge skills`, and what `doctor` says about them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def test_skills_are_listed_shown_and_checked(program: Program) -> None:
         (program.folder / "skills" / name / "SKILL.md").write_text(SKILL.format(name=name, more=more))
     known = {"WELLKEPT_SKILLS": "skills"}
 
-    assert program("skills", **known).out == "greet\t-\tHow to greet.\nrefund\tatlas\tHow to refund.\n"
-    assert program("skills", "--agent", "bob", **known).out == "greet\t-\tHow to greet.\n"
-    assert program("skills", "refund", **known).out == "Do\nit.\n"
-    items = program("skills", "--json", **known).json["items"]
+    assert program("knowledge", "skills", **known).out == "greet\t-\tHow to greet.\nrefund\tatlas\tHow to refund.\n"
+    assert program("knowledge", "skills", "--agent", "bob", **known).out == "greet\t-\tHow to greet.\n"
+    assert program("knowledge", "skills", "refund", **known).out == "Do\nit.\n"
+    items = program("knowledge", "skills", "--json", **known).json["items"]
     assert items[1]["meta"] == {"since": "2026-01-31"}
-    assert program("skills", "nothing", **known).code == 1
-    assert "How to refund." in program.on_terminal(80, "skills", **known).out
+    assert program("knowledge", "skills", "nothing", **known).code == 1
+    assert "How to refund." in program.on_terminal(80, "knowledge", "skills", **known).out
     assert "2 skills can be read" in program("doctor", **known).out
 
     (program.folder / "skills" / "greet" / "SKILL.md").write_text("---\nname: greet\n")
-    ended = program("skills", **known)
+    ended = program("knowledge", "skills", **known)
     assert (ended.code, ended.out) == (1, "")
     assert "SKILL.md:3: the front matter has no end" in ended.err
     ended = program("doctor", **known)

@@ -19,24 +19,24 @@ from tests.cli.program import ANSI, BOXES, TIMEOUT, Program
 from tests.waiting import eventually
 
 SHOWN = {
-    "list": ["list", "--state", "all"],
+    "list": ["memory", "list", "--state", "all"],
     "recall": ["recall", "how to indent?", "--explain"],
-    "show": ["show", "m-1"],
-    "agents": ["agents", "list"],
-    "agent": ["agents", "show", "bob"],
-    "settings": ["settings"],
-    "review": ["review", "--agent", "bob"],
-    "similar": ["similar", "m-1", "--agent", "bob"],
-    "inject": ["inject", "how to indent?"],
-    "audit": ["audit"],
-    "verify": ["audit", "--verify"],
-    "maintain": ["maintain"],
-    "scan": ["secrets", "scan"],
+    "show": ["memory", "show", "m-1"],
+    "agents": ["admin", "agents", "list"],
+    "agent": ["admin", "agents", "show", "bob"],
+    "settings": ["admin", "settings"],
+    "review": ["memory", "review", "--agent", "bob"],
+    "similar": ["memory", "similar", "m-1", "--agent", "bob"],
+    "inject": ["context", "--notes", "how to indent?"],
+    "audit": ["data", "audit"],
+    "verify": ["data", "audit", "--verify"],
+    "maintain": ["admin", "maintain"],
+    "scan": ["admin", "secrets", "scan"],
     "doctor": ["doctor"],
-    "reembed": ["reembed"],
+    "reembed": ["admin", "reembed"],
     "help": ["remember", "--help"],
-    "usage": ["list", "--kind", "wish"],
-    "refused": ["forget", "m-99"],
+    "usage": ["memory", "list", "--kind", "wish"],
+    "refused": ["memory", "forget", "m-99"],
 }
 CODES = {"usage": 2, "refused": 1}
 
@@ -62,16 +62,16 @@ def test_on_a_terminal_everything_fits_its_width(filled: Program, width: int, na
 
 def test_on_a_narrow_terminal_what_is_typed_again_is_on_one_line(program: Program) -> None:
     (program.folder / "refunds.md").write_text("# Refunds\n\nPaid to Erik within 14 days.\n")
-    document = program("ingest", "refunds.md").out.split("\t")[1]
-    program("log", "monday-morning", "--user", "Who is Erik?", "--assistant", "He pays refunds.")
-    detail = program("details", "store", "-", "--json", given="line\n" * 9).json["memory_key"]
+    document = program("knowledge", "ingest", "refunds.md").out.split("\t")[1]
+    program("session", "log", "monday-morning", "--user", "Who is Erik?", "--assistant", "He pays refunds.")
+    detail = program("memory", "details", "store", "-", "--json", given="line\n" * 9).json["memory_key"]
 
     for command, wanted in (
-        (["ingest", "refunds.md"], "refunds.md"),
-        (["kb", "list"], document),
-        (["sessions"], "monday-morning"),
-        (["details", "list"], detail),
-        (["erase", "Erik", "--dry-run"], "monday-morning/1"),
+        (["knowledge", "ingest", "refunds.md"], "refunds.md"),
+        (["knowledge", "list"], document),
+        (["session", "list"], "monday-morning"),
+        (["memory", "details", "list"], detail),
+        (["data", "erase", "Erik", "--dry-run"], "monday-morning/1"),
     ):
         assert wanted in program.on_terminal(40, *command).out, command
 
@@ -86,13 +86,13 @@ def test_in_a_pipe_there_are_no_frames_and_no_colours(filled: Program) -> None:
 
 
 def test_json_on_a_terminal_is_still_only_json(filled: Program) -> None:
-    ended = filled.on_terminal(40, "list", "--json")
+    ended = filled.on_terminal(40, "memory", "list", "--json")
     assert len(ended.json["items"]) == 4
     assert "\x1b" not in ended.out
 
 
 def test_a_reader_that_leaves_early_is_no_error(filled: Program) -> None:
-    for command in (["list"], ["list", "--json"]):
+    for command in (["memory", "list"], ["memory", "list", "--json"]):
         process = filled.start(*command)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -103,7 +103,7 @@ def test_a_reader_that_leaves_early_is_no_error(filled: Program) -> None:
         process.stderr.close()
 
 
-@pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["export", "-"]])
+@pytest.mark.parametrize("command", [["memory", "list"], ["memory", "list", "--json"], ["data", "export", "-"]])
 def test_output_that_finds_no_room_is_one_sentence_and_exit_code_1(filled: Program, command: list[str]) -> None:
     line = [*filled.command, *command]
     with Path("/dev/full").open("wb") as full:
@@ -143,7 +143,7 @@ def test_text_survives_where_only_ascii_is_spoken(program: Program, variables: d
     stored = program("remember", text, "--json", **variables)
     assert (stored.code, stored.err) == (0, "")
     assert stored.json["text"] == text
-    lines = program("list", **variables)
+    lines = program("memory", "list", **variables)
     assert (lines.code, lines.err) == (0, "")
     assert lines.out.startswith("m-1\tnote\t")
 

@@ -1,4 +1,4 @@
-"""`wellkept export` and `wellkept import`."""
+"""`wellkept data export` and `wellkept data import`."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ pytestmark = pytest.mark.proves("X6")
 
 def test_a_tenant_moves_from_one_store_to_another(program: Program) -> None:
     program.ok("remember", "Ships on Fridays", "--tenant", "acme", "--agent", "atlas")
-    program.ok("export", "acme.jsonl.zst", "--tenant", "acme")
+    program.ok("data", "export", "acme.jsonl.zst", "--tenant", "acme")
     elsewhere = ("--tenant", "acme", "--url", f"sqlite:///{program.folder / 'elsewhere.db'}")
 
-    told = program("import", "acme.jsonl.zst", "--dry-run", "--json", *elsewhere)
-    moved = program("import", "acme.jsonl.zst", "--json", *elsewhere)
-    again = program.ok("import", "acme.jsonl.zst", *elsewhere)
+    told = program("data", "import", "acme.jsonl.zst", "--dry-run", "--json", *elsewhere)
+    moved = program("data", "import", "acme.jsonl.zst", "--json", *elsewhere)
+    again = program.ok("data", "import", "acme.jsonl.zst", *elsewhere)
 
     assert told.json == moved.json | {"dry_run": True}
     assert moved.json["added"] == {"agents": 1, "memories": 1, "audit_log": 1}
     assert "memories\t0 added\t1 there already" in again.splitlines()
-    assert "Ships on Fridays" in program.ok("list", "--agent", "atlas", *elsewhere)
+    assert "Ships on Fridays" in program.ok("memory", "list", "--agent", "atlas", *elsewhere)
 
 
 def test_core_memories_wait_unless_the_file_is_signed_or_trusted(program: Program) -> None:
     secret = "AKIA" + "IOSFODNN7EXAMPLQ"
-    program.ok("secrets", "allow", secret)
+    program.ok("admin", "secrets", "allow", secret)
     program.ok("remember", "I am careful", "--kind", "core")
     program.ok("remember", f"An example is {secret}")
-    program.ok("export", "plain.jsonl")
+    program.ok("data", "export", "plain.jsonl")
     key = {"WELLKEPT_EXPORT_KEY": "a key of sixteen!"}
-    assert program("export", "signed.jsonl", "--json", **key).json["is_signed"] is True
+    assert program("data", "export", "signed.jsonl", "--json", **key).json["is_signed"] is True
 
     def arrive(name: str, *options: str) -> tuple[str, str]:
         where = ("--url", f"sqlite:///{program.folder / name}.db")
-        moved = program("import", *options, *where, **key)
+        moved = program("data", "import", *options, *where, **key)
         assert moved.code == 0
-        return moved.err, program.ok("review", *where)
+        return moved.err, program.ok("memory", "review", *where)
 
     assert arrive("a", "signed.jsonl") == ("", "")
     assert arrive("b", "plain.jsonl", "--trusted") == ("", "")
@@ -52,25 +52,25 @@ def test_core_memories_wait_unless_the_file_is_signed_or_trusted(program: Progra
 
 def test_an_export_goes_through_a_pipe(program: Program) -> None:
     program.ok("remember", "Ships on Fridays")
-    lines = program("export").out
+    lines = program("data", "export").out
     assert json.loads(lines.splitlines()[0])["wellkept"] == "export"
     assert "end" in json.loads(lines.splitlines()[-1])
 
     elsewhere = ("--url", f"sqlite:///{program.folder / 'elsewhere.db'}")
-    assert "memories\t1 added" in program.ok("import", "-", *elsewhere, given=lines)
-    assert program("export", "--json").code == 2
+    assert "memories\t1 added" in program.ok("data", "import", "-", *elsewhere, given=lines)
+    assert program("data", "export", "--json").code == 2
 
 
 def test_what_does_not_come_in_is_told_with_the_reason(program: Program) -> None:
     program.ok("remember", "Ships on Fridays")
-    program.ok("export", "all.jsonl")
+    program.ok("data", "export", "all.jsonl")
     elsewhere = ("--url", f"sqlite:///{program.folder / 'elsewhere.db'}")
     program.ok("remember", "Something else", *elsewhere)
 
-    clash = program("import", "all.jsonl", *elsewhere)
-    merged = program("import", "all.jsonl", "--merge", *elsewhere)
+    clash = program("data", "import", "all.jsonl", *elsewhere)
+    merged = program("data", "import", "all.jsonl", "--merge", *elsewhere)
     (program.folder / "torn.jsonl").write_bytes((program.folder / "all.jsonl").read_bytes()[:-50])
-    torn = program("import", "torn.jsonl", *elsewhere)
+    torn = program("data", "import", "torn.jsonl", *elsewhere)
 
     assert (clash.code, clash.out) == (1, "")
     assert "choose to merge" in clash.err
@@ -78,5 +78,5 @@ def test_what_does_not_come_in_is_told_with_the_reason(program: Program) -> None
     assert "something else has this id here" in merged.err
     assert torn.code == 1
     assert "cut off" in torn.err
-    assert program("import", "nowhere.jsonl").err == "There is no file 'nowhere.jsonl'.\n"
-    assert "choose wellkept" in program("import", "all.jsonl", "--from", "sheep").err
+    assert program("data", "import", "nowhere.jsonl").err == "There is no file 'nowhere.jsonl'.\n"
+    assert "choose wellkept" in program("data", "import", "all.jsonl", "--from", "sheep").err

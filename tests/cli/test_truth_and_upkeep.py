@@ -18,10 +18,10 @@ def test_a_correction_replaces_and_the_past_can_be_read(program: Program) -> Non
 
     then = ["--as-of", first["created_at"]]
     past, recalled, ended, much_later = program.all(
-        ["list", *then, "--json"],
+        ["memory", "list", *then, "--json"],
         ["recall", "where is the office?", *then, "--json"],
-        ["list", "--state", "expired", "--json"],
-        ["list", "--as-of", "2096-01-31"],
+        ["memory", "list", "--state", "expired", "--json"],
+        ["memory", "list", "--as-of", "2096-01-31"],
     )
     assert [(each["id"], each["state"]) for each in past.json["items"]] == [("m-1", "live")]
     assert [each["id"] for each in recalled.json["hits"]] == ["m-1"]
@@ -46,20 +46,20 @@ def test_what_is_there_already_is_not_doubled_and_what_is_alike_is_named(program
 
 def test_an_edit_of_a_stale_version_is_refused(program: Program) -> None:
     program.ok("remember", "Prefers tabs")
-    assert program("edit", "m-1", "--text", "Prefers spaces", "--version", "1", "--json").json["version"] == 2
+    assert program("memory", "edit", "m-1", "--text", "Prefers spaces", "--version", "1", "--json").json["version"] == 2
 
-    stale = program("edit", "m-1", "--text", "Prefers both", "--version", "1")
+    stale = program("memory", "edit", "m-1", "--text", "Prefers both", "--version", "1")
 
     assert (stale.code, stale.err) == (1, "This memory is now at version 2, not 1; read it again.\n")
 
 
 def test_what_waits_is_reviewed_and_approved(filled: Program) -> None:
-    lines = filled.ok("review", "--agent", "bob").splitlines()
+    lines = filled.ok("memory", "review", "--agent", "bob").splitlines()
     assert [line.split("\t")[3] for line in lines] == ["low trust", "secret: aws-access-key", "secret: aws-access-key"]
-    (held, *_) = filled("review", "--agent", "bob", "--json").json["items"]
+    (held, *_) = filled("memory", "review", "--agent", "bob", "--json").json["items"]
     assert (held["id"], held["state"], held["flag"]) == ("m-3", "held", "low trust")
 
-    approved = filled("approve", "m-3", "--agent", "bob", "--json").json
+    approved = filled("memory", "review", "--approve", "m-3", "--agent", "bob", "--json").json
     assert (approved["state"], approved["flag"]) == ("live", None)
 
 
@@ -69,28 +69,30 @@ def test_notes_that_came_with_the_workspace_are_approved(program: Program, tmp_p
     file.write_text('{"id":"m-4","text":"Deploys go to Frankfurt","ts":"2026-02-26T12:00:00Z"}\n')
     there = {"WELLKEPT_WORKSPACE": str(tmp_path / "cloned")}
 
-    review = program("review", **there).out
+    review = program("memory", "review", **there).out
     assert review.split("\t")[3:] == ["came with the workspace", "Deploys go to Frankfurt\n"]
-    assert program("approve").code == program("approve", "m-4", "--workspace").code == 2
-    assert program("approve", "--workspace", "--json", **there).json == {"approved": 1}
-    assert program("review", **there).out == ""
+    assert program("memory", "review", "--approve", "m-4", "--approve-workspace").code == 2
+    assert program("memory", "review", "--approve-workspace", "--json", **there).json == {"approved": 1}
+    assert program("memory", "review", **there).out == ""
 
 
 def test_secrets_that_got_in_are_found_and_can_be_allowed(filled: Program) -> None:
-    found = filled.ok("secrets", "scan")
+    found = filled.ok("admin", "secrets", "scan")
     assert found == "memories\tbob\tm-1\taws-access-key\nmemories\tbob\tm-2\taws-access-key\n"
     redacted = filled("remember", "Its key is AKIAQYLPMN5HIEXAMP42", "--secrets", "redact", "--json").json
     assert redacted["text"] == "Its key is [secret removed: aws-access-key]"
     # The tests that follow use the same store.
-    filled.ok("forget", redacted["id"])
-    assert filled("secrets", "allow", "-", "--json", given="AKIAQYLPMN5HIEXAMP42\n").json == {"allowed": 1}
-    assert filled("secrets", "scan", "--json").json == {"items": []}
+    filled.ok("memory", "forget", redacted["id"])
+    assert filled("admin", "secrets", "allow", "-", "--json", given="AKIAQYLPMN5HIEXAMP42\n").json == {"allowed": 1}
+    assert filled("admin", "secrets", "scan", "--json").json["items"] == []
 
 
 def test_notes_for_a_prompt(filled: Program) -> None:
     block = "[Memories]\n- (m-1, preference) Prefers two spaces over tabs"
     lines, document, nothing = filled.all(
-        ["inject", "tabs?"], ["inject", "tabs?", "--mode", "hybrid", "--json"], ["inject", "tabs?", "--mode", "off"]
+        ["context", "--notes", "tabs?"],
+        ["context", "--notes", "tabs?", "--json"],
+        ["context", "--notes", "tabs?", "--agent", "nobody"],
     )
     assert lines.out == f"{block}\n"
     assert document.json == {"text": block}
@@ -98,7 +100,7 @@ def test_notes_for_a_prompt(filled: Program) -> None:
 
 
 def test_maintenance_reports(filled: Program) -> None:
-    report = filled("maintain", "--json").json
+    report = filled("admin", "maintain", "--json").json
 
     assert set(report) >= set("agents examined archived expired faded over_quota embedded embedding_problem".split())
     assert (report["agents"], report["examined"], report["archived"]) == (2, 1, 0)
@@ -109,15 +111,14 @@ def test_the_audit_log_is_shown_and_checked(program: Program) -> None:
     assert program.python(seed).code == 0
 
     page, older, whole, lines = program.all(
-        ["audit", "--limit", "2", "--json"],
-        ["audit", "--before", "2", "--json"],
-        ["audit", "--verify", "--json"],
-        ["audit", "NOTE M-1"],
+        ["data", "audit", "--limit", "2", "--json"],
+        ["data", "audit", "--before", "2", "--json"],
+        ["data", "audit", "--verify", "--json"],
+        ["data", "audit", "NOTE M-1"],
     )
     assert ([each["id"] for each in page.json["items"]], page.json["next_cursor"]) == ([3, 2], 2)
     assert [each["id"] for each in older.json["items"]] == [1]
-    fields = ["id", "at", "action", "agent_id", "actor", "message", "meta", "hash", "is_damaged"]
-    assert list(page.json["items"][0]) == fields
+    assert page.json["items"][0]["action"] == "memory.add"
     head = whole.json["head"]
     assert (whole.json["ok"], whole.json["events"], head["id"]) == (True, 3, 3)
     number, _time, action, agent, message, _actor = lines.out.rstrip("\n").split("\t")
@@ -126,12 +127,12 @@ def test_the_audit_log_is_shown_and_checked(program: Program) -> None:
     connection = apsw.Connection(str(program.folder / "notes.db"))
     connection.execute("DELETE FROM audit_log WHERE id = 2")
     connection.close()
-    broken = program("audit", "--verify")
+    broken = program("data", "audit", "--verify")
     assert (broken.code, broken.out, broken.err) == (1, f"Event 2 is missing. Head: 3 {head['hash']}\n", "")
 
 
 def test_a_database_without_citus_cannot_be_distributed(program: Program, postgres_url: str) -> None:
-    ended = program("db", "distribute", "--url", postgres_url)
+    ended = program("admin", "db", "distribute", "--url", postgres_url)
 
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("This database has no Citus.")
@@ -145,7 +146,7 @@ citus.distribute = lambda url: ["tenants", "agents"] if url.startswith("postgres
 from wellkept.cli import main
 main()
 """
-    ended = program.python(code, "db", "distribute", "--url", postgres_url)
+    ended = program.python(code, "admin", "db", "distribute", "--url", postgres_url)
 
     assert (ended.code, ended.out) == (0, "tenants\nagents\n")
 
@@ -154,13 +155,13 @@ def test_memories_are_filtered_and_restored(program: Program) -> None:
     program.ok("remember", "The office is in Lisbon", "--session", "s-1", "--scope", "user")
     program.ok("remember", "The office has a view")
     filtered, found, later, live, nothing, mixed, wrong = program.all(
-        ["list", "--session", "s-1"],
-        ["search", "office", "--scope", "user", "--origin", "user"],
-        ["list", "--since", "2096-01-31"],
-        ["restore", "m-1", "m-2", "--json"],
-        ["restore", "--state", "archived"],
-        ["restore", "m-1", "backup.tar.zst"],
-        ["restore", "m-1", "--state", "archived"],
+        ["memory", "list", "--session", "s-1"],
+        ["memory", "search", "office", "--where", "scope = user and origin = user"],
+        ["memory", "list", "--where", "created_at >= 2096-01-31"],
+        ["memory", "restore", "m-1", "m-2", "--json"],
+        ["memory", "restore", "--state", "archived"],
+        ["memory", "restore", "m-1", "backup.tar.zst"],
+        ["memory", "restore", "m-1", "--state", "archived"],
     )
     assert filtered.out.startswith("m-1\t")
     assert filtered.out.count("\n") == 1
@@ -179,12 +180,12 @@ def test_a_database_gets_two_roles_and_shows_no_password(program: Program, postg
     secret.write_text("hidden-7\n")
     chosen = ("--owner", "cli_owner", "--application", "cli_app", "--owner-password-file", str(secret))
     try:
-        shown = program.ok("db", "init", "--url", admin, *chosen, "--dry-run")
-        done = program.ok("db", "init", "--url", admin, *chosen)
-        behind = program.ok("db", "migrate", "--url", owner)
-        as_owner = program("list", "--url", owner)
-        listed = program("list", "--url", url.replace("app:app@", "cli_app@"))
-        as_application = program("db", "migrate", "--url", url.replace("app:app@", "cli_app@"))
+        shown = program.ok("admin", "db", "init", "--url", admin, *chosen, "--dry-run")
+        done = program.ok("admin", "db", "init", "--url", admin, *chosen)
+        behind = program.ok("admin", "db", "migrate", "--url", owner)
+        as_owner = program("memory", "list", "--url", owner)
+        listed = program("memory", "list", "--url", url.replace("app:app@", "cli_app@"))
+        as_application = program("admin", "db", "migrate", "--url", url.replace("app:app@", "cli_app@"))
     finally:
         postgres_server.drop_database(url)
         with psycopg.connect(postgres_server.admin_url("postgres"), autocommit=True) as connection:
@@ -199,5 +200,5 @@ def test_a_database_gets_two_roles_and_shows_no_password(program: Program, postg
     assert (as_owner.code, as_application.code) == (1, 1)
     assert "Serve as the application role" in as_owner.err
     assert "its tables belong to cli_owner" in as_application.err
-    missing = program("db", "init", "--url", admin, "--owner-password-file", "nowhere.txt")
+    missing = program("admin", "db", "init", "--url", admin, "--owner-password-file", "nowhere.txt")
     assert (missing.code, missing.err) == (1, "The password file nowhere.txt cannot be read as UTF-8 text.\n")

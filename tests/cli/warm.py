@@ -100,7 +100,7 @@ def _serve(address: str) -> None:
     for module in sys.argv[2:]:
         import_module(module)
     for arguments in FIRST_RUNS:  # on a store of their own; they load what a command needs
-        app.program(arguments[0])([*arguments, "--url", ":memory:"], standalone_mode=False)
+        app.program()([*arguments, "--url", ":memory:"], standalone_mode=False)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()

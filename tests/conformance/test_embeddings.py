@@ -72,7 +72,7 @@ def test_the_first_embedder_is_taken_down_and_another_is_refused(new_store: SqlS
     new_store.use_embedder("first", 8)
 
     for name, dimensions in (("second", 8), ("first", 16)):
-        with pytest.raises(SchemaMismatch, match=r"'first' \(8 dimensions\).*run: wellkept reembed"):
+        with pytest.raises(SchemaMismatch, match=r"'first' \(8 dimensions\).*run: wellkept admin reembed"):
             new_store.use_embedder(name, dimensions)
 
 

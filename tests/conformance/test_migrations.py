@@ -304,7 +304,7 @@ def test_a_failure_behind_a_concurrent_migration_names_the_command_that_finishes
         know(broken, *steps, step(number + 2, "INSERT INTO no_such_table VALUES (1)"))
         with pytest.raises(
             StoreError,
-            match=rf"42P01.* is at schema {number} now, .* run `wellkept db migrate --url",
+            match=rf"42P01.* is at schema {number} now, .* run `wellkept admin db migrate --url",
         ):
             postgres_place.open()
     assert applied(postgres_place)[-1][0] == number

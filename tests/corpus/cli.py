@@ -23,6 +23,7 @@ import click
 from tests.cli.program import ANSI, SOURCE, Program
 from tests.corpus.recording import Masks, Section, in_a_row, load, replay, save
 from wellkept.cli.app import program as whole_program
+from wellkept.cli.parameters import ALL
 
 COMMANDS = Path(__file__).with_name("commands.txt")
 GIVEN = " <<< "
@@ -150,8 +151,13 @@ def _helps() -> Iterator[tuple[str, str]]:
     def walk(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
         text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
         yield f"{context.command_path} --help", text
-        for name, each in getattr(command, "commands", {}).items():
-            yield from walk(each, click.Context(each, info_name=name, parent=context, **SETTINGS))
+        if isinstance(command, click.Group):
+            all_of_it = click.Context(command)
+            all_of_it.meta[ALL] = True
+            for name in command.list_commands(all_of_it):
+                each = command.get_command(context, name)
+                assert each is not None
+                yield from walk(each, click.Context(each, info_name=name, parent=context, **SETTINGS))
 
     app = whole_program()
     yield from walk(app, click.Context(app, info_name="wellkept", **SETTINGS))

@@ -239,7 +239,7 @@ def test_maintenance_takes_an_operators_key(door: Door, opened: Wellkept) -> Non
         refused = client.post("/api/maintenance")
 
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
-    assert "wellkept keys create --scope operator" in refused.json()["error"]
+    assert "wellkept admin keys create --scope operator" in refused.json()["error"]
     assert events(opened) == before
     with client_of(door.address, opened.tenant("upkeep").add_key("operator").key) as client:
         assert client.post("/api/maintenance").json()["agents"] >= 3

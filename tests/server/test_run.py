@@ -22,7 +22,7 @@ WRITES = 15
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_other_machines_are_let_in_only_when_there_are_keys(host: str) -> None:
-    with pytest.raises(Invalid, match="wellkept keys create --scope operator"):
+    with pytest.raises(Invalid, match="wellkept admin keys create --scope operator"):
         serve(Settings(url=":memory:", host=host, port=0), no_auth=False)
 
 

@@ -108,7 +108,7 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(wellkept: We
     mended = wellkept.mend_index()
     embedded = wellkept.embed_waiting()
 
-    assert "wellkept reembed" in advice
+    assert "wellkept admin reembed" in advice
     assert (mended, embedded) == (4, 3)
     assert broken(list(wellkept.check())) == {}
     assert [hit.id for hit in memory.recall("works at night", sources=["memory"])] == found
@@ -163,7 +163,7 @@ def test_wrong_words_in_the_index_are_named_and_mended(wellkept: Wellkept, fresh
             "texts missing from it: 0; entries that are out of date: 0; entries with other words than their texts: 3 "
             f"(atlas/m-3; {document}/0; {workflow}/1)"
         )
-        assert "wellkept reembed" in check.advice
+        assert "wellkept admin reembed" in check.advice
         assert "index" not in broken(list(wellkept.check(is_quick=True)))  # which reads no texts
 
         assert wellkept.mend_index() == 3
@@ -200,7 +200,7 @@ def test_texts_nobody_refers_to_are_counted_and_maintenance_removes_them(wellkep
     wellkept.maintain()
     after = next(check for check in wellkept.check() if check.name == "details")
 
-    assert (before.is_ok, before.advice) == (True, "1 more belong to no detail; wellkept maintain removes them.")
+    assert (before.is_ok, before.advice) == (True, "1 more belong to no detail; wellkept admin maintain removes them.")
     assert (after.is_ok, after.advice) == (True, "")
 
 

@@ -183,7 +183,7 @@ def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str,
 
     with Wellkept(url, embedder=remote(endpoint, "large")) as store:
         store.agent("atlas").remember("a truck")
-        with pytest.raises(SchemaMismatch, match="wellkept reembed"):
+        with pytest.raises(SchemaMismatch, match="wellkept admin reembed"):
             found(store, "dog")
         with pytest.raises(SchemaMismatch, match="openai:small@"):
             store.embed_waiting()
@@ -214,7 +214,7 @@ def test_a_store_of_the_former_built_in_embedder_opens_and_comes_over_by_itself(
         store.embed_waiting()
 
     with Wellkept(url) as store:
-        assert "To make all of them now, run: wellkept reembed" in caplog.text
+        assert "To make all of them now, run: wellkept admin reembed" in caplog.text
         assert store.count_waiting() == 1
         assert found(store, "tabs") == ["Prefers tabs over spaces"]
         store.agent("atlas").remember("Drives a red car")

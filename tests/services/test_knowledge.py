@@ -237,7 +237,7 @@ def test_a_secret_is_refused_by_its_line_and_never_told(tenant: TenantMemory, fo
         tenant.ingest("a.md", secrets="reject")
     assert refusal.value.sentence == "Line 6 of a.md appears to contain a secret — not stored"
     assert "aws-access-key" in str(refusal.value)
-    assert "wellkept secrets allow" in str(refusal.value)
+    assert "wellkept admin secrets allow" in str(refusal.value)
     assert tenant.list_documents() == []
     with pytest.raises(SecretRejected, match="The title appears"):
         tenant.ingest("text", title=f"key {KEY}")

@@ -87,7 +87,7 @@ def test_every_way_in_is_refused_before_anything_is_written(
     assert refusal.value.sentence == REFUSAL
     assert str(refusal.value).startswith(f"{REFUSAL}. It matches the rule github-token. ")
     assert "--secrets redact" in str(refusal.value)
-    assert "wellkept secrets allow" in str(refusal.value)
+    assert "wellkept admin secrets allow" in str(refusal.value)
     assert refusal.value.code == "secret_rejected"
     assert refusal.value.__cause__ is None
     assert ann.list(state="all") == [old]

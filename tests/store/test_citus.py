@@ -89,7 +89,7 @@ def test_an_interrupted_distribution_goes_on(url: str) -> None:
 def test_forced_tables_with_rows_are_refused_before_anything_is_done(url: str) -> None:
     fill(url)
     with psycopg.connect(url, autocommit=True) as connection:
-        with pytest.raises(Invalid, match=r"forced on agents, .*memories.*wellkept db init"):
+        with pytest.raises(Invalid, match=r"forced on agents, .*memories.*wellkept admin db init"):
             citus.distribute_pending(connection)
 
         assert read_calls(connection) == []
@@ -133,7 +133,7 @@ def test_a_migration_whose_tables_cannot_be_distributed_names_the_command_that_d
         connection.execute("DELETE FROM schema_migrations WHERE name = 'console_logins'")
         connection.execute("ALTER FUNCTION create_distributed_table RENAME TO away")
 
-        with pytest.raises(StoreError, match=r"42883.* migrations are applied.*`wellkept db distribute --url"):
+        with pytest.raises(StoreError, match=r"42883.* migrations are applied.*`wellkept admin db distribute --url"):
             schema.migrate_and_distribute(connection)
 
         connection.execute("ALTER FUNCTION away RENAME TO create_distributed_table")

@@ -371,7 +371,7 @@ def test_a_failure_after_the_first_edition_is_refused_names_the_command_that_fin
         for _ in range(2):
             with pytest.raises(Refused, match=r"refused on purpose\. ") as refused:
                 start_new().wait_until_open()
-            assert "run `wellkept db migrate --url …`" in str(refused.value)
+            assert "run `wellkept admin db migrate --url …`" in str(refused.value)
         with pytest.raises(Refused, match=NEWER):
             start_old().wait_until_open()
 

@@ -13,7 +13,6 @@ import sys
 import textwrap
 from html import escape
 
-SCENES = ("1", "3", "4", "6", "8")  # steps of the demo that need no explanation
 SECONDS = 5  # that a scene stays
 WIDTH, LINE, LEFT, TOP = 100, 19, 18, 52
 COLOURS = {"title": "#7dcfff", "command": "#9ece6a", "output": "#c0caf5"}
@@ -22,15 +21,15 @@ COLOURS = {"title": "#7dcfff", "command": "#9ece6a", "output": "#c0caf5"}
 def main() -> None:
     program = os.path.join(os.path.dirname(sys.executable), "wellkept")
     told = subprocess.run([program, "demo"], capture_output=True, text=True, check=True).stdout
-    steps = re.split(r"(?m)^(?=\d+\. )", told)
-    scenes = [_lay_out(step) for step in steps if step.partition(".")[0] in SCENES]
+    # The last step names the store, which is another one every time.
+    scenes = [_lay_out(step) for step in told.split("\n\n")[:-1]]
     print(_draw(scenes))
 
 
 def _lay_out(step: str) -> list[tuple[str, str]]:
-    """Return the lines of a step with their styles; the explanation below its title is left out."""
-    title, _, *rest = step.strip().splitlines()
-    lines = [(re.sub(r"^\d+\. ", "", title), "title")]
+    """Return the lines of a step with their styles."""
+    title, *rest = step.strip().splitlines()
+    lines = [(title, "title")]
     for line in rest:
         is_command = line.startswith("$ ")
         shown = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z\t|\t-(?=\t)", "", line).replace("\t", "  ")
@@ -53,7 +52,7 @@ def _draw(scenes: list[list[tuple[str, str]]]) -> str:
     styles = "".join(f".{name}{{fill:{colour}}}" for name, colour in COLOURS.items())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
-        "<title>wellkept demo: remember, recall with reasons, correct, refer to long texts, refuse secrets</title>"
+        "<title>wellkept demo: remember, ask in other words, correct, forget</title>"
         "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
         f".title{{font-weight:bold}}{styles}"
         f".scene{{opacity:0;animation:show {len(scenes) * SECONDS}s infinite}}"

@@ -1,4 +1,4 @@
-"""The reference agent behind `/agent/run`, `/agent/vision`, `wellkept chat` and `wellkept ask`.
+"""The reference agent behind `/agent/run`, `/agent/vision`, `wellkept chat` and `wellkept chat --once`.
 
 `AgentRunner` is light to import; the framework (`loop`) is imported when the first agent runs.
 """

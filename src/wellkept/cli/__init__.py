@@ -26,6 +26,4 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A character the terminal cannot encode is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
-    # A shell that asks for completions passes no arguments.
-    command = sys.argv[1] if len(sys.argv) > 1 else None
-    program(command)(prog_name=PROGRAM)
+    program()(prog_name=PROGRAM)

@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from importlib import import_module
@@ -21,11 +21,11 @@ import click
 
 from wellkept.agent import AgentRunner
 from wellkept.cli.commands.context import render_call
-from wellkept.cli.commands.memories import read_states, render_memories, render_remembered
+from wellkept.cli.commands.memories import list_memories_of, read_states, render_remembered
 from wellkept.cli.commands.recall import render_explanation, render_hits
 from wellkept.cli.output import Output, Styled, confirm
 from wellkept.cli.run import Run
-from wellkept.cli.text import mark, safe
+from wellkept.cli.text import json_record, mark, safe
 from wellkept.errors import Invalid, NotFound, WellkeptError
 from wellkept.memory.similar import find_lookalikes
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
@@ -78,17 +78,12 @@ class Chat:
             self.run.show(_render_tool(event))
 
 
-def ask_once(run: Run, prompt: str, *, session: str | None, images: Sequence[Path]) -> None:
-    """Ask one question and show the answer. Raises: WellkeptError."""
-    with asyncio.Runner() as loop:
-        chat = Chat(run=run, runner=AgentRunner(run.store), loop=loop, session_id=session)
-        chat.ask(prompt, [_read_image(path, number) for number, path in enumerate(images, 1)])
-
-
-def converse(run: Run, first: str | None, *, session: str | None) -> None:
+def converse(
+    run: Run, first: str | None, *, session: str | None, images: Sequence[Path] = (), is_once: bool = False
+) -> None:
     """Answer the first prompt, if it is given, and at a terminal more until the user leaves.
 
-    Without a first one, prompts are also read from a pipe.
+    Without a first one, prompts are also read from a pipe. `images` go with the first one.
 
     Raises: Invalid; WellkeptError when there is no model; in a pipe also when an answer fails.
     """
@@ -98,19 +93,20 @@ def converse(run: Run, first: str | None, *, session: str | None) -> None:
     model = runner.model_for(run.memory.owner)
     with asyncio.Runner() as loop:
         chat = Chat(run=run, runner=runner, loop=loop, session_id=session)
-        if run.has_terminal:
+        shown = [_read_image(path, number) for number, path in enumerate(images, 1)]
+        if first is not None and (is_once or not run.has_terminal):
+            _handle_line(chat, first, shown)
+        elif run.has_terminal:
             run.show(_render_greeting(run.memory.owner.agent, model, session))
-            _converse_at_terminal(chat, first)
-        elif first is not None:
-            _handle_line(chat, first)
+            _converse_at_terminal(chat, first, shown)
         else:
             for line in _read_lines():
                 if not _handle_line(chat, line):
                     return
 
 
-def _converse_at_terminal(chat: Chat, first: str | None) -> None:
-    if first is not None and not _handle_typed_line(chat, first):
+def _converse_at_terminal(chat: Chat, first: str | None, images: Sequence[Image]) -> None:
+    if first is not None and not _handle_typed_line(chat, first, images):
         return
     readline = _load_readline(chat)
     while True:
@@ -129,10 +125,10 @@ def _converse_at_terminal(chat: Chat, first: str | None) -> None:
             readline.remove_history_item(0)
 
 
-def _handle_typed_line(chat: Chat, line: str) -> bool:
+def _handle_typed_line(chat: Chat, line: str, images: Sequence[Image] = ()) -> bool:
     """Handle a line; say so if it is cancelled or fails, and let the conversation go on."""
     try:
-        return _handle_line(chat, line)
+        return _handle_line(chat, line, images)
     except KeyboardInterrupt:
         chat.run.printer.note(CANCELLED)
     except WellkeptError as error:
@@ -143,14 +139,14 @@ def _handle_typed_line(chat: Chat, line: str) -> bool:
     return True
 
 
-def _handle_line(chat: Chat, line: str) -> bool:
+def _handle_line(chat: Chat, line: str, images: Sequence[Image] = ()) -> bool:
     """Answer a prompt or run a slash command; return False if the conversation is over. Raises: WellkeptError."""
     line = line.strip()
     if is_command(line):
         return _run_slash(chat, line)
     if line:
         # Two slashes: a prompt that begins with one.
-        chat.ask(line[1:] if line.startswith("//") else line)
+        chat.ask(line[1:] if line.startswith("//") else line, images)
     return True
 
 
@@ -232,7 +228,7 @@ def _memories(chat: Chat, words: str) -> None:
     memory = chat.run.memory
     found = memory.search(words, limit=MAX_LISTED) if words else memory.list(limit=MAX_LISTED)
     none = "No memory contains that." if words else "Nothing is remembered yet."
-    chat.run.show(render_memories(read_states(chat.run, found), if_empty=none))
+    chat.run.show(list_memories_of(chat.run, found, if_empty=none))
 
 
 def _why(chat: Chat, id: str) -> None:
@@ -289,9 +285,9 @@ SLASHES: Mapping[str, Slash] = {
 
 def _render_greeting(agent: str, model: str, session_id: str | None) -> Output:
     """Render the first line of a conversation, for people only."""
-    going_on = f", continuing {safe(session_id)}" if session_id is not None else ""
-    about = f" by {safe(model)}{going_on}. /help lists commands."
-    return Output(blocks=[Styled(spans=((safe(agent), "cyan"), (about, "dim")))])
+    going_on = f", continuing {session_id}" if session_id is not None else ""
+    about = f" by {model}{going_on}. /help lists commands."
+    return Output(blocks=[Styled(spans=((agent, "cyan"), (about, "dim")))])
 
 
 def _render_tool(use: ToolUse) -> Output:
@@ -305,7 +301,7 @@ def _render_answer(answer: AgentAnswer) -> Output:
     recalled, tokens = len(answer.recalled), answer.usage.input_tokens + answer.usage.output_tokens
     parts = [f"{recalled} from memory" if recalled else "", f"{tokens:,} tokens" if tokens else "", answer.session_id]
     return Output(
-        json={**asdict(answer), "tools": [{"name": use.name, "ok": use.is_ok} for use in answer.tools]},
+        json=json_record(answer) | {"tools": [{"name": use.name, "ok": use.is_ok} for use in answer.tools]},
         lines=[""],
-        blocks=[Styled(" · ".join(safe(part) for part in parts if part), "dim")],
+        blocks=[Styled(" · ".join(part for part in parts if part), "dim")],
     )

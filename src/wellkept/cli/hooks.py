@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from wellkept.cli.parameters import Argument, Option
-from wellkept.cli.run import Command, Run
+from wellkept.cli.run import Run
 from wellkept.errors import Invalid
 from wellkept.language.text import clean_text
 from wellkept.model import Json
@@ -200,7 +200,9 @@ def hook(
     """Answer a hook of a coding agent: read its event from standard input and print what goes into the context.
 
     A prompt gets the notes that fit it, a long output a reference; at the end of a session its facts are stored.
-    An event without use for memory gets an empty answer."""
+    An event without use for memory gets an empty answer.
+
+    Example: wellkept hook claude < event.json"""
     try:
         # As long as the output of a tool, so without the limit of a memory.
         event = json.load(sys.stdin.buffer)
@@ -217,6 +219,3 @@ def hook(
     except (KeyError, OSError, RecursionError) as error:
         raise Invalid(f"The event {name} cannot be read: {error}.") from error
     click.echo(json.dumps(answer))
-
-
-COMMANDS = (Command(run=hook, example="wellkept hook claude < event.json"),)

@@ -6,14 +6,19 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import click
 
 from wellkept.cli.completion import complete_memory, complete_session
 from wellkept.cli.parameters import Argument, Option
+from wellkept.cli.text import safe
 from wellkept.errors import Invalid
-from wellkept.model import Kind, Origin, Scope
+from wellkept.model import Kind
+
+if TYPE_CHECKING:
+    from wellkept.cli.run import Run
 
 STANDARD_INPUT = "-"
 MAX_INPUT_BYTES = 1_000_000
@@ -27,6 +32,18 @@ def parse_time(text: str) -> datetime:
         return moment if moment.tzinfo is not None else moment.astimezone()
     except (ValueError, OverflowError):
         raise click.BadParameter("Use a time such as 2026-01-31 or 2026-01-31T12:00:00Z.") from None
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file, or standard input for "-". Raises: Invalid."""
+    if str(path) != STANDARD_INPUT:
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise Invalid(f"{path} cannot be read: {error.strerror}.") from error
+    if sys.stdin is None:
+        raise Invalid("There is no standard input to read.")
+    return sys.stdin.buffer.read()
 
 
 def read_text(text: str) -> str:
@@ -50,8 +67,9 @@ def decode_input(data: bytes, what: str = "Standard input") -> str:
 
 
 MemoryId = Annotated[str, Argument(metavar="ID", help="The memory's id, such as m-7.", complete=complete_memory)]
+SessionId = Annotated[str, Argument(metavar="SESSION", help="The session's id.", complete=complete_session)]
 OfKind = Annotated[Kind | None, Option(help="Only this kind.")]
-WithTag = Annotated[str | None, Option(help="Only memories with this tag.")]
+Limit = Annotated[int, Option(help="Maximum number of results.")]
 Where = Annotated[
     str | None,
     Option(metavar="FILTER", help="Only what passes this filter, such as \"tags = food and metadata.city = 'Oslo'\"."),
@@ -64,25 +82,18 @@ Metadata = Annotated[
         help="A field of your own, such as city=Oslo, or a JSON object; repeat for more.",
     ),
 ]
-OfSession = Annotated[str | None, Option(metavar="ID", help="Only of this conversation.", complete=complete_session)]
-OfScope = Annotated[Scope | None, Option(help="Only notes about this.")]
-OfOrigin = Annotated[Origin | None, Option(help="Only of this origin.")]
-Since = Annotated[
-    datetime | None, Option(metavar="TIME", parser=parse_time, help="Only what was written then or later.")
-]
-Until = Annotated[datetime | None, Option(metavar="TIME", parser=parse_time, help="Only what was written before then.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Write nothing; show what would happen.")]
 
 
 class FilterOptions(TypedDict):
     """Options that filter memories."""
 
     where: Where
-    tag: WithTag
-    session: OfSession
-    scope: OfScope
-    origin: OfOrigin
-    since: Since
-    until: Until
+    tag: Annotated[str | None, Option(help="Only memories with this tag.")]
+    session: Annotated[
+        str | None, Option(metavar="ID", help="Only of this conversation.", is_rare=True, complete=complete_session)
+    ]
 
 
 _ARGUMENTS = {"session": "session_id", "kind": "kinds", "source": "sources"}
@@ -92,6 +103,14 @@ _ARGUMENTS = {"session": "session_id", "kind": "kinds", "source": "sources"}
 def name_options(options: FilterOptions) -> dict[str, Any]:
     """Return the options that are set, as arguments of the library."""
     return {_ARGUMENTS.get(name, name): value for name, value in options.items() if value not in (None, "", [])}
+
+
+def confirm_or_refuse(run: Run, question: str, *, refusal: str) -> None:
+    """Ask the person at the terminal. Raises: Invalid when there is none, or the answer is no."""
+    if not run.has_terminal:
+        raise Invalid(f"{refusal}, because there is no terminal to confirm on. Add --yes.")
+    if not click.confirm(safe(question), err=True):
+        raise Invalid(f"{refusal}.")
 
 
 def parse_metadata(given: Sequence[str] | None) -> dict[str, Any] | None:
@@ -127,34 +146,36 @@ AsOf = Annotated[
 ]
 
 Secrets = Annotated[
-    str | None, Option(metavar="MODE", help="Handling of what seems to be a secret: reject, redact or flag.")
+    str | None,
+    Option(metavar="MODE", help="Handling of what seems to be a secret: reject, redact or flag.", is_rare=True),
 ]
 
 
 class ModelOptions(TypedDict):
     """Options that select the model. What is not given is as the settings say."""
 
-    openai_model: Annotated[str | None, Option(metavar="NAME", help="The language model.")]
-    openai_base_url: Annotated[str | None, Option(metavar="URL", help="The OpenAI-compatible endpoint.")]
+    openai_model: Annotated[str | None, Option(metavar="NAME", help="The language model.", is_rare=True)]
+    openai_base_url: Annotated[str | None, Option(metavar="URL", help="The model's endpoint.", is_rare=True)]
 
 
 class SummaryOptions(ModelOptions):
     """Options of summaries."""
 
     summary_enabled: Annotated[
-        bool | None, Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.")
+        bool | None, Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.", is_rare=True)
     ]
     summary_threshold: Annotated[
-        int | None, Option(metavar="N", help="How many messages may accumulate before they are summarised.")
+        int | None, Option(metavar="N", help="Messages after which old ones are summarised.", is_rare=True)
     ]
     summary_keep_last: Annotated[
-        int | None, Option(metavar="N", help="How many of the newest messages stay unsummarised.")
+        int | None, Option(metavar="N", help="Newest messages that stay unsummarised.", is_rare=True)
     ]
-    openai_summary_model: Annotated[str | None, Option(metavar="NAME", help="Another model for summaries.")]
-    openai_summary_base_url: Annotated[str | None, Option(metavar="URL", help="Another endpoint for summaries.")]
+    openai_summary_model: Annotated[
+        str | None, Option(metavar="NAME", help="Another model for summaries.", is_rare=True)
+    ]
+    openai_summary_base_url: Annotated[
+        str | None, Option(metavar="URL", help="Another endpoint for summaries.", is_rare=True)
+    ]
 
 
-MinRelevance = Annotated[
-    float | None,
-    Option("--min-relevance", help="Leave out results of less relevance, 0 to 1."),
-]
+MinRelevance = Annotated[float | None, Option("--min-relevance", help="Leave out results of less relevance, 0 to 1.")]

@@ -1,7 +1,7 @@
 """Output of commands, described once for three kinds of readers.
 
 A command builds an `Output` without knowing its reader: a program that requested JSON, the next program in a pipe, or a
-person at a terminal. A `Printer` prints the part meant for its reader.
+person at a terminal. A `Printer` prints the part meant for its reader, and makes it safe to print.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import codecs
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
-from wellkept.cli.text import UNSAFE, mark, safe
+from wellkept.cli.text import EMPTY, UNSAFE, json_value, local_time, mark, one_line, plain, safe, shorten
 from wellkept.model import Json
 
 REPORT_EVERY = 1000
 """Steps between two progress reports in a pipe."""
 
 NARROW = 70
-"""Terminals with fewer columns show no `wide_only` columns."""
+"""Terminals with fewer columns show no `wide` columns."""
 
 WIDE = 100
 """Terminals with at least this many columns have room for explanations."""
@@ -33,7 +34,7 @@ Span = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """Text for a terminal: `text` in `style`, then `spans`, each in its own style."""
+    """Text for a terminal: `text` in `style`, then `spans`, each in its own style. A pipe gets the text alone."""
 
     text: str = ""
     style: str = ""
@@ -45,15 +46,15 @@ Cell = str | Styled
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `style` applies to cells that have none."""
+    """A column of a list of records: how it reads the value, and where it is shown. Fields of a pipe have no header."""
 
     header: str
-    style: str = ""
-    wide_only: bool = False
-    whole: bool = False  # wrapped only as a last resort
-    number: bool = False  # aligned to the right
+    value: Callable[[Any], object]
+    style: str = ""  # of cells that have none
+    only: str = ""  # "pipe", "terminal", or "wide": terminals that are not narrow
+    is_whole: bool = False  # wrapped only as a last resort
+    is_number: bool = False  # aligned to the right
     fill: str = ""  # style that also covers the padding
-    overflow: str = "fold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Table:
     """Rows under headers."""
 
     columns: Sequence[Column]
-    rows: Iterable[Sequence[Cell]]
+    rows: Sequence[Sequence[Cell]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,31 +94,28 @@ Block = Cell | tuple[Cell, ...] | Table | Grid | Indented | Unwrapped
 
 
 class OutputNote(str):
-    """A line that goes to standard error in a pipe: a remark, not part of the record."""
+    """A remark that is not part of the result: on standard error in a pipe."""
 
     __slots__ = ()
 
 
-Line = str | Sequence[str]
+class Verbatim(str):
+    """Text that a pipe gets without any change."""
+
+    __slots__ = ()
+
+
+Line = str | Sequence[object]
 """A line of text, or fields that tabs separate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Result of a command for each kind of reader.
+    """Result of a command for each kind of reader."""
 
-    Iterables are consumed once, and only by the reader they are for.
-    """
-
-    json: Json | Callable[[], Json] | None = None  # a function if building it consumes the records
+    json: Json | None = None
     lines: Iterable[Line] = ()  # for pipes
-    # For terminals: `intro`, a table, `more`, `blocks`.
-    intro: Iterable[Block] = ()
-    columns: Sequence[Column] = ()
-    rows: Iterable[Sequence[Cell]] = ()
-    if_empty: Block = ""  # instead of a table without rows; dimmed if it is a plain string
-    more: str = ""  # how to see the next page
-    blocks: Iterable[Block] = ()
+    blocks: Iterable[Block] = ()  # for terminals
 
 
 def tick(is_ok: bool) -> Styled:
@@ -125,15 +123,97 @@ def tick(is_ok: bool) -> Styled:
     return Styled(mark(is_ok), "green" if is_ok else "red")
 
 
+def say(line: str, json: Json, *, is_ok: bool = True) -> Output:
+    """Return the output of a command that has one sentence to say."""
+    return Output(json=json, lines=[line], blocks=[(tick(is_ok), line)])
+
+
 def confirm(verb: str, id: str, name: str = "id") -> Output:
     """Return the output of a command that did something to one record; `name` is that of its id in JSON."""
-    line = f"{verb}: {safe(id)}"
-    return Output(json={"ok": True, name: id}, lines=[line], blocks=[(tick(True), line)])
+    return say(f"{verb}: {id}", {"ok": True, name: id})
 
 
-def next_page(option: str, cursor: object, says: str = "There is more") -> str:
-    """Return the hint for `Output.more`: the option that shows the next page, or "" without a cursor."""
-    return "" if cursor is None else f" {says}: add {option} {safe(str(cursor))}"
+def remarks(lines: Iterable[str], style: str = "dim") -> tuple[list[Line], list[Block]]:
+    """Return remarks, for a pipe and for a terminal."""
+    found = [*lines]
+    return [OutputNote(each) for each in found], [Styled(each, style) for each in found]
+
+
+def list_records(
+    columns: Sequence[Column],
+    records: Sequence[Any],
+    *,
+    json: Callable[[Any], Any] = json_value,
+    more: Mapping[str, object] | None = None,
+    if_empty: Block = "",
+    intro: Iterable[str] = (),
+    notes: Iterable[str] = (),
+    hint: str = "",
+    limit: int = 0,
+    page: tuple[str, Callable[[Any], object]] | None = None,
+) -> Output:
+    """Return a list of records: JSON `items` and `more` fields, a line each, a table.
+
+    `page` is the option that continues a list of `limit` records, and reads its value from the last one. A string
+    `if_empty` is a remark; a `hint` is for people only.
+    """
+    cursor = page[1](records[-1]) if page and records and len(records) == limit else None
+    first, first_blocks = remarks(intro, "yellow")
+    last, last_blocks = remarks(
+        [*notes, *([if_empty] if isinstance(if_empty, str) and if_empty and not records else [])]
+    )
+    piped = [each for each in columns if each.only in ("", "pipe")]
+    rows = [tuple(_text_of(column.value(each)) for column in piped) for each in records]
+    shown = [each for each in columns if each.only != "pipe"]
+    table = Table(shown, [[to_cell(column.value(each)) for column in shown] for each in records])
+    # A list without a remark for it shows its headers.
+    body: list[Block] = [table] if records or not if_empty else [] if isinstance(if_empty, str) else [if_empty]
+    if page is not None and cursor is not None:
+        hint = f"There is more: add {page[0]} {cursor}"
+    if hint and records:
+        last_blocks.append(Styled(f" {hint}", "dim"))
+    return Output(
+        json={"items": [json(each) for each in records], "next_cursor": cursor, **(more or {})},
+        lines=[*first, *rows, *last],
+        blocks=[*first_blocks, *body, *last_blocks],
+    )
+
+
+def show_fields(
+    values: Mapping[str, object],
+    json: Json,
+    *,
+    text: str = "",
+    lines: Iterable[Line] = (),
+    blocks: Iterable[Block] = (),
+) -> Output:
+    """Return one record by its fields that are not empty, then a text, then other lines and blocks."""
+    named = {name: plain(value) for name, value in values.items() if value not in (None, "", (), [], {})}
+    whole = ["text: " + safe(text).replace("\n", "\n  ")] if text else []
+    grid = Grid([(Styled(name, "dim"), Styled(value, "cyan" if name == "id" else "")) for name, value in named.items()])
+    return Output(
+        json=json,
+        lines=[*(f"{name}: {value}" for name, value in named.items()), *whole, *lines],
+        blocks=[*([Indented(Styled(text, "bold"))] if text else []), grid, *blocks],
+    )
+
+
+def to_cell(value: object) -> Cell:
+    """Return a value as a cell of a table."""
+    if isinstance(value, Styled):
+        return Styled(shorten(one_line(value.text)), value.style, value.spans)
+    if isinstance(value, datetime):
+        return local_time(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(one_line, map(str, value)))
+    text = plain(value)
+    return "" if text == EMPTY else shorten(text)
+
+
+def _text_of(value: object) -> object:
+    return value.text if isinstance(value, Styled) else value
 
 
 class Printer(Protocol):
@@ -178,9 +258,8 @@ class JsonPrinter:
     width = 0
 
     def show(self, output: Output) -> None:
-        document = output.json() if callable(output.json) else output.json
-        if document is not None:
-            write_json(document)
+        if output.json is not None:
+            write_json(output.json)
 
     def note(self, text: str) -> None:
         print(safe(text), file=sys.stderr)
@@ -202,9 +281,13 @@ class PlainPrinter:
     def show(self, output: Output) -> None:
         for line in output.lines:
             if isinstance(line, OutputNote):
-                print(line, file=sys.stderr)
+                # The result comes before the remark also when both streams are the same file.
+                sys.stdout.flush()
+                print(safe(line), file=sys.stderr)
+            elif isinstance(line, Verbatim):
+                print(line)
             else:
-                print(line if isinstance(line, str) else "\t".join(line))
+                print(safe(line) if isinstance(line, str) else "\t".join(map(plain, line)))
 
     def note(self, text: str) -> None:
         print(safe(text), file=sys.stderr)

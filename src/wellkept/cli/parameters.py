@@ -45,14 +45,15 @@ class Option:
         help: str,
         metavar: str | None = None,
         is_common: bool = False,
+        is_rare: bool = False,
         min: int | None = None,
         max: int | None = None,
         parser: Callable[[str], Any] | None = None,
         complete: Complete | None = None,
     ) -> None:
-        """`is_common` says that all commands have the option."""
-        self.names, self.help, self.metavar = names, help, metavar
-        self.is_common, self.min, self.max, self.parser, self.complete = is_common, min, max, parser, complete
+        """`is_common` says that all commands have the option, `is_rare` that only `--help --all` shows it."""
+        self.names, self.help, self.metavar, self.is_common, self.is_rare = names, help, metavar, is_common, is_rare
+        self.min, self.max, self.parser, self.complete = min, max, parser, complete
 
 
 def offer_words(words: Iterable[str]) -> Complete:
@@ -82,9 +83,9 @@ def build_parameter(declared: inspect.Parameter) -> click.Parameter:
     is_flag = kind is bool
     hyphenated = declared.name.replace("_", "-")
     names = about.names or (f"--{hyphenated}/--no-{hyphenated}" if is_flag else f"--{hyphenated}",)
-    return _Option(
+    return CommandOption(
         [declared.name, *names],
-        is_common=about.is_common,
+        about=about,
         type=None if is_flag else _pick_type(kind, min=about.min, max=about.max, parser=about.parser),
         # The value of an enumeration, because the help shows it.
         default=getattr(declared.default, "value", declared.default) if has_default else None,
@@ -98,24 +99,50 @@ def build_parameter(declared: inspect.Parameter) -> click.Parameter:
     )
 
 
-class HelpfulCommand(click.Command):
-    """A command whose help lists arguments, its own options, and the options that all commands have."""
+FORMER_OPTIONS = {
+    "since": "--since is a condition of --where now: --where 'created_at >= 2026-01-31'.",
+    "until": "--until is a condition of --where now: --where 'created_at < 2026-01-31'.",
+    "scope": "--scope is a condition of --where now: --where 'scope = user'.",
+    "origin": "--origin is a condition of --where now: --where 'origin = tool'.",
+}
+"""Refusals of options until 0.2 that filtered memories."""
+
+ALL = "--all"
+"""Behind `--help`: show what is rarely used, too."""
+
+
+class Helpful(click.Command):
+    """A command or group whose help shows what is rarely used only with `--help --all`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args[: args.index("--")] if "--" in args else args
+        if ALL in own and {*own} & {*ctx.help_option_names}:
+            ctx.meta[ALL] = True
+            args = [each for each in args if each != ALL]
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if sentence := FORMER.get(error.option_name.lstrip("-").replace("-", "_")):
+            name = error.option_name.lstrip("-").replace("-", "_")
+            if sentence := FORMER.get(name) or FORMER_OPTIONS.get(name):
                 raise click.UsageError(sentence, ctx) from error
             raise
+
+
+class HelpfulCommand(Helpful):
+    """A command whose help lists arguments, its own options, and the options that all commands have."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         parameters = self.get_params(ctx)
         arguments = [each for each in parameters if isinstance(each, _Argument)]
-        common = [each for each in parameters if isinstance(each, _Option) and each.is_common]
+        common = [each for each in parameters if isinstance(each, CommandOption) and each.about.is_common]
         own = [each for each in parameters if each not in arguments and each not in common]
+        rare = [each for each in own if isinstance(each, CommandOption) and each.about.is_rare]
+        if not ctx.meta.get(ALL):
+            own = [each for each in own if each not in rare]
         for title, listed in (("Arguments", arguments), ("Options", own), ("Common options", common)):
             records = [record for each in listed if (record := each.get_help_record(ctx))]
+            if listed is own and rare and not ctx.meta.get(ALL):
+                records.append((f"--help {ALL}", f"Show {len(rare)} more options."))
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
@@ -134,12 +161,12 @@ class _Argument(click.Argument):
         return self.human_readable_name, f"{self._about.help}{note}"
 
 
-class _Option(click.Option):
-    """An option that may be one of those that all commands have."""
+class CommandOption(click.Option):
+    """An option and its declaration."""
 
-    def __init__(self, names: Sequence[str], *, is_common: bool, **details: Any) -> None:
+    def __init__(self, names: Sequence[str], *, about: Option, **details: Any) -> None:
         super().__init__(names, **details)
-        self.is_common = is_common
+        self.about = about
 
 
 class _EnumChoice(click.Choice):  # type: ignore[type-arg] # generic only from Click 8.2 on

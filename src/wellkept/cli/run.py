@@ -1,7 +1,7 @@
 """Parts shared by all commands: five options, settings and store, output, error handling and exit codes.
 
 A command is a function whose first argument is its `Run`; its other arguments are its options. `build_command` adds
-the five common options.
+the five common options. `app.COMMANDS` says where it stands.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import errno
 import inspect
 import logging
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
@@ -41,23 +41,9 @@ UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """errno values that mean the output cannot be written."""
 
 INTERRUPTED = 130
+SENTENCE_END = re.compile(r"\.(?=\s|$)")
 
 log = logging.getLogger("wellkept")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One command: the function it runs, and an example for its help."""
-
-    run: Callable[..., None]
-    example: str
-    alias: str = ""  # name of the command, if the function cannot have it
-    listed_by: str = ""  # command that lists the ids this one takes
-    replaces: tuple[str, ...] = ()  # common options that mean something else here
-
-    @property
-    def name(self) -> str:
-        return self.alias or self.run.__name__
 
 
 class Run:
@@ -134,24 +120,36 @@ def _common_options(
 
 
 def build_command(
-    command: Command, make_run: Callable[[Mapping[str, object], Printer, ExitStack], Run] = Run
+    function: Callable[..., None],
+    path: str,
+    listed_by: str = "",
+    make_run: Callable[[Mapping[str, object], Printer, ExitStack], Run] = Run,
 ) -> click.Command:
-    """Return what Click runs: it takes all options, runs the command and turns errors into exit codes."""
+    """Return what Click runs: it takes all options, runs the command and turns errors into exit codes.
+
+    The last line of the function's docstring is an example. `listed_by` is the command that lists the ids it takes.
+    An option of the function takes the place of a common one with the same name.
+    """
+    declared = _parameters(function)[1:]
+    own = [build_parameter(each) for each in declared]
+    taken = {name for each in own for name in each.opts if name.startswith("--")}
+    common = [each for each in map(build_parameter, _parameters(_common_options)) if not taken & {*each.opts}]
+    has_user = any(each.name == "user" for each in common)
 
     def callback(
         url: str | None, tenant: str | None, as_json: bool, agent: str | None = None, **arguments: Any
     ) -> None:
         try:
-            flags, own = _decode({"url": url, "tenant": tenant, "agent": agent}), _decode(arguments)
-            user = None if "user" in command.replaces else own.pop("user", None)
+            flags, given = _decode({"url": url, "tenant": tenant, "agent": agent}), _decode(arguments)
+            user = given.pop("user", None) if has_user else None
             caller = Caller(actor=CLI, user=None if user is None else check_user(user))
             with use_caller(caller), ExitStack() as closing:
-                command.run(make_run(flags, pick_printer(as_json=as_json), closing), **own)
+                function(make_run(flags, pick_printer(as_json=as_json), closing), **given)
             if sys.stdout is not None:
                 sys.stdout.flush()
         except WellkeptError as error:
             click.secho(safe(" ".join(str(error).split())), fg="red", err=True)
-            if (hint := _hint(error, command)) and sys.stderr is not None and sys.stderr.isatty():
+            if (hint := _hint(error, listed_by)) and sys.stderr is not None and sys.stderr.isatty():
                 # Only for people: a program reads one sentence.
                 click.secho(hint, dim=True, err=True)
             raise click.exceptions.Exit(REFUSED) from error
@@ -168,11 +166,12 @@ def build_command(
             click.secho(f"The output cannot be written ({error.strerror}).", fg="red", err=True)
             raise click.exceptions.Exit(REFUSED) from error
 
-    own = _parameters(command.run)[1:]
-    common = [each for each in _parameters(_common_options) if each.name not in command.replaces]
-    params = [build_parameter(each) for each in (*own, *common)]
-    about = inspect.cleandoc(command.run.__doc__ or "")
-    return HelpfulCommand(command.name, callback=callback, params=params, help=about)
+    about, _, example = inspect.cleandoc(function.__doc__ or "").rpartition("\n\nExample: ")
+    # Lists of commands show the first sentence.
+    short = f"{' '.join(SENTENCE_END.split(about)[0].split())}."
+    epilog = f"Example: {example}"
+    name = path.rpartition(" ")[2]
+    return HelpfulCommand(name, callback=callback, params=[*own, *common], help=about, short_help=short, epilog=epilog)
 
 
 def _detach_output() -> None:
@@ -180,10 +179,10 @@ def _detach_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _hint(error: WellkeptError, command: Command) -> str:
+def _hint(error: WellkeptError, listed_by: str) -> str:
     """Suggest what to try next."""
-    if isinstance(error, NotFound) and command.listed_by:
-        return f"To see what there is: wellkept {command.listed_by}"
+    if isinstance(error, NotFound) and listed_by:
+        return f"To see what there is: wellkept {listed_by}"
     if isinstance(error, StoreBusy):
         return "If it stays like this, look which other program has the store open."
     if isinstance(error, StoreError):

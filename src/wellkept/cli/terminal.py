@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import compress
 from typing import TYPE_CHECKING, cast
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, OverflowMethod, RenderableType
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from wellkept.cli.output import NARROW, Block, Cell, Column, Grid, Indented, Output, Table, Unwrapped
+from wellkept.cli.output import NARROW, Block, Cell, Grid, Indented, Output, Table, Unwrapped
 from wellkept.cli.text import safe
 
 if TYPE_CHECKING:
@@ -37,18 +37,11 @@ class TerminalPrinter:
 
     def show(self, output: Output) -> None:
         self._end_stream()
-        self._print_all(output.intro)
-        if output.columns:
-            table = self._draw(Table(output.columns, output.rows))
-            if table.row_count or not output.if_empty:
-                self._console.print(table)
-            elif isinstance(output.if_empty, str):
-                self._console.print(Text(output.if_empty, style="dim"))
+        for block in output.blocks:
+            if isinstance(block, Unwrapped):
+                print(safe(block.text))
             else:
-                self._print_all([output.if_empty])
-        if output.more:
-            self._console.print(Text(output.more, style="dim"))
-        self._print_all(output.blocks)
+                self._console.print(*self._render(block))
 
     def note(self, text: str) -> None:
         self._end_stream()
@@ -73,13 +66,6 @@ class TerminalPrinter:
             self._stream.close()
             self._stream = None
 
-    def _print_all(self, blocks: Iterable[Block]) -> None:
-        for block in blocks:
-            if isinstance(block, Unwrapped):
-                print(block.text)
-            else:
-                self._console.print(*self._render(block))
-
     def _render(self, block: Block) -> list[RenderableType]:
         if isinstance(block, tuple):
             return [_render_cell(cell) for cell in block]
@@ -96,31 +82,21 @@ class TerminalPrinter:
 
     def _draw(self, table: Table) -> RichTable:
         is_narrow = self._console.width < NARROW
-        is_shown = [not (each.wide_only and is_narrow) for each in table.columns]
+        is_shown = [not (each.only == "wide" and is_narrow) for each in table.columns]
         columns = list(compress(table.columns, is_shown))
-        drawn = _new_table(columns)
+        drawn = RichTable(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
+        for each in columns:
+            justify: JustifyMethod = "right" if each.is_number else "left"
+            drawn.add_column(each.header, overflow="fold", no_wrap=each.is_whole, justify=justify, style=each.fill)
         for row in table.rows:
             drawn.add_row(*map(_render_cell, compress(row, is_shown), (each.style for each in columns)))
         return drawn
 
 
-def _new_table(columns: Sequence[Column]) -> RichTable:
-    drawn = RichTable(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-    for each in columns:
-        drawn.add_column(
-            each.header,
-            overflow=cast(OverflowMethod, each.overflow),
-            no_wrap=each.whole,
-            justify="right" if each.number else "left",
-            style=each.fill,
-        )
-    return drawn
-
-
 def _render_cell(cell: Cell, style: str = "") -> Text:
     if isinstance(cell, str):
-        return Text(cell, style=style)
-    text = Text(cell.text, style=cell.style)
+        return Text(safe(cell), style=style)
+    text = Text(safe(cell.text), style=cell.style or style)
     for piece, its_style in cell.spans:
-        text.append(piece, style=its_style or None)
+        text.append(safe(piece), style=its_style or None)
     return text

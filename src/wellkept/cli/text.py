@@ -5,9 +5,11 @@ Text from a store may come from anywhere. `safe` makes control characters visibl
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -64,19 +66,55 @@ def local_time(time: datetime) -> str:
     return f"{time.astimezone():%Y-%m-%d %H:%M}"
 
 
+def count(number: int, noun: str) -> str:
+    """Write a number with its noun.
+
+    >>> count(1, "memory"), count(1200, "memory"), count(2, "text")
+    ('1 memory', '1,200 memories', '2 texts')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def plain(value: object) -> str:
+    """Format a value for a field of a line.
+
+    >>> plain(("style", "code")), plain(None), plain("one\\ntwo"), plain(0.5)
+    ('style,code', '-', 'one two', '0.5')
+    """
+    if isinstance(value, datetime):
+        return plain_time(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple | list):
+        value = ",".join(map(str, value))
+    elif isinstance(value, dict):
+        value = json.dumps(value, ensure_ascii=False) if value else ""
+    elif isinstance(value, float):
+        value = f"{value:g}"
+    return EMPTY if value is None else one_line(str(value)) or EMPTY
+
+
 def json_record(record: Any) -> Json:
-    """Convert a record to a JSON object of all its fields except the owner."""
-    names = (each.name for each in fields(record))
-    return {name: json_value(getattr(record, name)) for name in names if name != "owner"}
+    """Convert a record to the JSON object that REST answers with: its public fields by their public names."""
+    return {
+        each.metadata.get("alias", each.name): json_value(getattr(record, each.name))
+        for each in fields(record)
+        if not each.metadata.get("exclude")
+    }
 
 
 def json_value(value: Any) -> Any:
-    """Convert a field to its JSON value; times are in UTC with Z."""
+    """Convert a value to JSON; times are in UTC with Z."""
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, StrEnum):
         return value.value
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple | list):
+        return [json_value(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(name): json_value(each) for name, each in value.items()}
+    return json_record(value) if is_dataclass(value) else value
 
 
 def mark(is_ok: bool) -> str:

@@ -34,7 +34,7 @@ def create_first_key(wellkept: Wellkept, *, is_loopback: bool) -> tuple[str, Pat
     if not is_loopback:
         raise Invalid(
             "There is no key yet, and other machines could reach this server. Create one first: "
-            "wellkept keys create --scope operator"
+            "wellkept admin keys create --scope operator"
         )
     key = wellkept.tenant().add_key(KeyScope.OPERATOR, name=NAME).key
     path = key_file(wellkept.settings.store_url)
@@ -71,5 +71,5 @@ def _keep(path: Path, key: str) -> None:
     except OSError as error:
         raise Invalid(
             f"The first key cannot be written to {path} ({error.strerror}). Create one yourself instead: "
-            "wellkept keys create --scope operator"
+            "wellkept admin keys create --scope operator"
         ) from error

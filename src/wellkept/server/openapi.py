@@ -20,7 +20,7 @@ from wellkept.server.http.idempotency import PARAMETER
 EXAMPLES = Path(__file__).with_name("examples.json")
 JSON_TYPE = "application/json"
 SERVERS = [{"url": "/", "description": "This server"}]
-SCHEME: Json = {"type": "http", "scheme": "bearer", "description": "A key created with wellkept keys create."}
+SCHEME: Json = {"type": "http", "scheme": "bearer", "description": "A key created with wellkept admin keys create."}
 
 TAGS: Mapping[str, str] = {
     "health": "State of the server, and metrics for Prometheus.",

@@ -32,7 +32,7 @@ BROKEN_LOG = (
 )
 REPAIR_NODES = "Start the nodes that do not answer; their tenants are on them and nowhere else (docs/citus.md)."
 GONE = "Restore a backup: the data in these tables exists nowhere else."
-ORPHANS = "{:,} more belong to no detail; wellkept maintain removes them."
+ORPHANS = "{:,} more belong to no detail; wellkept admin maintain removes them."
 FASTER = "To search large knowledge faster, run in the database as the owner of the tables: {}"
 NOT_DURABLE = "An answered write may be lost in a power cut: {}."
 KEEP_DURABLE = {
@@ -137,7 +137,9 @@ class Checkup:
         found = [f"texts missing from it: {missing:,}; entries that are out of date: {surplus:,}"]
         found += [f"entries with other words than their texts: {wrong:,} ({named})"] if wrong else []
         says = "; ".join(found)
-        return CheckResult(name="index", is_ok=False, says=says, advice="To have it mended, run: wellkept reembed")
+        return CheckResult(
+            name="index", is_ok=False, says=says, advice="To have it mended, run: wellkept admin reembed"
+        )
 
     def _count_wrong_words(self, tenants: Sequence[str]) -> tuple[int, str]:
         """Count the wrong entries and name the first. There may be very many, so they are not collected in a list."""

@@ -8,17 +8,18 @@ import shlex
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import click
 
-from wellkept.cli.output import Column, Line, Output, OutputNote, Styled, next_page, tick
+from wellkept.cli.options import Limit
+from wellkept.cli.output import Column, Output, list_records, say
 from wellkept.cli.parameters import Argument, Option
-from wellkept.cli.run import REFUSED, Command, Run
-from wellkept.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe, shorten
+from wellkept.cli.run import REFUSED, Run
+from wellkept.cli.text import count, json_record, one_line
 from wellkept.errors import Conflict, Invalid
 from wellkept.model import AuditEvent, AuditHead, AuditReport, Json
 
@@ -27,7 +28,6 @@ MAX_NAMED = 5
 
 OWNER_ONLY = 0o600
 COMMAND_SECONDS = 60
-EVENT_FIELDS = ("id", "at", "action", "agent_id", "actor", "message", "meta", "hash", "is_damaged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +58,18 @@ def audit(
         str, Option(metavar="COMMAND", help="Write the heads to this program's standard input instead.")
     ] = "",
     where: Annotated[str, Option(help="A filter by action, agent, actor and at (docs/filters.md).")] = "",
-    limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
+    limit: Limit = 20,
     before: Annotated[int | None, Option(metavar="EVENT", help="Continue after this one.")] = None,
 ) -> None:
-    """Show what was done in the tenant, newest first."""
+    """Show what was done in the tenant, newest first.
+
+    Example: wellkept data audit m-1 --limit 5"""
     is_anchored = anchor is not None or bool(anchor_command)
     if not verify and not is_anchored:
         found = run.tenant.audit.search(query, where=where, before=before, limit=limit)
-        run.show(_render_events(found, next_cursor=found[-1].id if len(found) == limit else None))
+        page = ("--before", lambda each: each.id)
+        none = "Nothing of that kind was done."
+        run.show(list_records(EVENT_COLUMNS, found, json=event_json, limit=limit, page=page, if_empty=none))
         return
     if query or where:
         raise click.BadParameter("--verify and --anchor check the whole log and take no query.")
@@ -73,12 +77,9 @@ def audit(
         _anchor_logs(run, anchor, anchor_command)
         return
     report = run.tenant.audit.verify()
-    run.show(_render_report(report))
+    run.show(say(_verdict(report), json_record(report), is_ok=report.is_intact))
     if not report.is_intact:
         raise click.exceptions.Exit(REFUSED)
-
-
-COMMANDS = (Command(run=audit, example="wellkept audit m-1 --limit 5"),)
 
 
 def _anchor_logs(run: Run, file: Path | None, command: str) -> None:
@@ -108,7 +109,9 @@ def _anchor_logs(run: Run, file: Path | None, command: str) -> None:
         _append(file, lines)
     if command:
         _pass_on(command, lines)
-    run.show(_render_anchors(anchors, notes))
+    listed = list_records(ANCHOR_COLUMNS, anchors, json=Anchor.as_json, notes=notes)
+    heads = [each.as_json() for each in anchors]
+    run.show(Output(json={"heads": heads, "notes": notes}, lines=listed.lines, blocks=listed.blocks))
 
 
 def _read(file: Path) -> Mapping[str, Sequence[AuditHead]]:
@@ -180,64 +183,32 @@ def _pass_on(command: str, lines: bytes) -> None:
         raise Invalid(f"{words[0]} ended with exit code {done.returncode}; the heads are not kept.")
 
 
-def _render_events(events: Sequence[AuditEvent], *, next_cursor: int | None) -> Output:
-    return Output(
-        json={"items": [_event_json(each) for each in events], "next_cursor": next_cursor},
-        lines=(_event_line(each) for each in events),
-        columns=(
-            Column("Event"),
-            Column("When", "dim", wide_only=True),
-            Column("Agent", "cyan", wide_only=True),
-            Column("By", "dim", wide_only=True),
-            Column("Done"),
-        ),
-        rows=(
-            (
-                str(each.id),
-                local_time(each.at),
-                safe(each.agent_id or ""),
-                safe(each.actor),
-                shorten(_event_message(each)),
-            )
-            for each in events
-        ),
-        if_empty="Nothing of that kind was done.",
-        more=next_page("--before", next_cursor),
-    )
+EVENT_COLUMNS = (
+    Column("Event", lambda each: each.id),
+    Column("When", lambda each: each.at, "dim", only="wide"),
+    Column("", lambda each: each.at, only="pipe"),
+    Column("", lambda each: each.action, only="pipe"),
+    Column("Agent", lambda each: each.agent_id, "cyan", only="wide"),
+    Column("", lambda each: each.agent_id, only="pipe"),
+    Column("By", lambda each: each.actor, "dim", only="wide"),
+    Column("Done", lambda each: f"[damaged] {each.message}" if each.is_damaged else each.message),
+    Column("", lambda each: each.actor, only="pipe"),
+)
+ANCHOR_COLUMNS = (
+    Column("Tenant", lambda each: each.tenant, "cyan", is_whole=True),
+    Column("Event", lambda each: str(each.id), is_whole=True),
+    Column("Hash", lambda each: each.hash, is_whole=True),
+)
 
 
-def render_recorded(event: AuditEvent) -> Output:
-    """Render an event that was just recorded."""
-    return Output(
-        json=_event_json(event), lines=[_event_line(event)], blocks=[(tick(True), f"Recorded as event {event.id}")]
-    )
-
-
-def _event_json(event: AuditEvent) -> Json:
-    record = json_record(event) | {"actor": event.actor}
-    return {name: record[name] for name in EVENT_FIELDS}
-
-
-def _event_line(event: AuditEvent) -> Line:
-    agent, actor = safe(event.agent_id or EMPTY), safe(event.actor) or EMPTY
-    return str(event.id), plain_time(event.at), safe(event.action), agent, _event_message(event), actor
-
-
-def _event_message(event: AuditEvent) -> str:
-    return f"[damaged] {one_line(event.message)}" if event.is_damaged else one_line(event.message)
-
-
-def _render_report(report: AuditReport) -> Output:
-    document = asdict(report)
-    verdict = _verdict(report)
-    return Output(
-        json={"ok": document.pop("is_intact")} | document, lines=[verdict], blocks=[(tick(report.is_intact), verdict)]
-    )
+def event_json(event: AuditEvent) -> Json:
+    """Return an event in JSON, with who caused it."""
+    return json_record(event) | {"actor": event.actor}
 
 
 def _verdict(report: AuditReport) -> str:
     """Say in a few sentences whether the log is intact."""
-    sentences = [f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."]
+    sentences = [f"The log is whole: {count(report.events, 'event')}."]
     if not report.is_intact:
         sentences = [one_line(report.problem)]
         sentences += [f"Broken: {', '.join(map(str, report.broken))}."] if len(report.broken) > 1 else []
@@ -246,14 +217,3 @@ def _verdict(report: AuditReport) -> str:
     if report.head.id:
         sentences.append(f"Head: {report.head.id} {one_line(report.head.hash)}")
     return " ".join(sentences)
-
-
-def _render_anchors(anchors: Sequence[Anchor], notes: Sequence[str]) -> Output:
-    rows = [(safe(each.tenant), str(each.id), one_line(each.hash)) for each in anchors]
-    return Output(
-        json={"heads": [each.as_json() for each in anchors], "notes": list(notes)},
-        lines=[*rows, *(OutputNote(one_line(each)) for each in notes)],
-        columns=(Column("Tenant", "cyan", whole=True), Column("Event", whole=True), Column("Hash", whole=True)),
-        rows=rows,
-        blocks=[Styled(f" {one_line(each)}", "yellow") for each in notes],
-    )

@@ -24,7 +24,7 @@ import click
 
 from wellkept.cli.output import Output
 from wellkept.cli.parameters import Argument, Option
-from wellkept.cli.run import REFUSED, Command, Run
+from wellkept.cli.run import REFUSED, Run
 from wellkept.cli.text import safe
 from wellkept.errors import Invalid, WellkeptError
 from wellkept.model import Captured, Json
@@ -56,7 +56,8 @@ def capture(
     """Run a command and store its output if it is too long for a prompt. You see the output as it comes; the line that
     stands for it follows on standard error. The exit code is the command's. Without a command: read standard input, and
     print it if it is short, else the line.
-    """
+
+    Example: wellkept memory capture -- npm install"""
     if command and status:
         raise click.BadParameter("--status is for output from a pipe; a command has its own exit code.")
     # Fail before the command has done anything if the store cannot be opened.
@@ -106,9 +107,6 @@ def _read_input(file: IO[bytes]) -> None:
             file.write(piece)
     except OSError as error:
         raise Invalid(f"Standard input could not be stored: {error.strerror}.") from error
-
-
-COMMANDS = (Command(run=capture, example="wellkept capture -- npm install"),)
 
 
 def _show(run: Run, captured: Captured, file: IO[bytes], about: Json, *, is_shown: bool = False) -> None:

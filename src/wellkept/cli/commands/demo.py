@@ -1,4 +1,4 @@
-"""The demo: a tour of real commands on a temporary store."""
+"""The demo: a short tour of real commands on a store of its own, which is kept."""
 
 from __future__ import annotations
 
@@ -6,129 +6,97 @@ import io
 import shlex
 import sys
 import tempfile
-import tomllib
 from collections.abc import Mapping
-from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import wellkept
-from wellkept.cli.commands import audit, context, details, knowledge, maintenance, memories, recall, sessions
-from wellkept.cli.output import Indented, Output, Printer, Styled
-from wellkept.cli.run import Command, Run, build_command
+from wellkept.cli.app import load_function
+from wellkept.cli.output import Output, Printer, Styled
+from wellkept.cli.run import Run, build_command
 from wellkept.model import Json
 from wellkept.settings import Settings
-
-if TYPE_CHECKING:
-    from wellkept.api.wellkept import AgentMemory, Wellkept
 
 RECALL_SECONDS = 60.0
 """Long enough that no source of recall is skipped on a busy machine."""
 
-OTHERS = (memories, recall, context, sessions, knowledge, audit, maintenance)
-BY_NAME = {each.name: each for module in OTHERS for each in module.COMMANDS} | {
-    f"details {each.name}": each for each in details.COMMANDS
-}
-"""Commands the tour may run."""
-
-BEGINS_AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
-"""A Monday morning. The tour has its own clock, so that weeks can pass in it and every run looks the same."""
-
-KEY = "{key}"
-"""Placeholder for the key of the newest detail."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    """One topic of the tour."""
-
-    title: str
-    says: str
-    lines: tuple[str, ...]  # commands, without the program's name
-    days_later: int = 0  # days since the previous stop
-
-
-FILES = {
-    "refunds.md": "# Refunds\n\nRefunds are paid within 14 days.\n\n## Fees\n\nOrders to Norway pay a fee of 3 EUR.\n",
-    "build.log": "".join(f"[{number:4}/1200] compiling module_{number}.c\n" for number in range(1, 1201))
-    + "module_877.c:12: error: no such file: tax.h\n1 error, build stopped\n",
-}
-"""Files the tour's commands read."""
-
-_SOURCE = tomllib.loads(Path(__file__).with_name("demo.toml").read_text("utf-8"))
-THE_END: str = _SOURCE["the_end"]
-TOUR = tuple(Stop(**{**stop, "lines": tuple(stop["lines"])}) for stop in _SOURCE["stops"])
+TOUR = (
+    (
+        "Store short texts, and what users say. No model is needed, and no key.",
+        (
+            "remember 'Releases go out on Thursday mornings'",
+            "remember 'Never merge a branch without a review by two people' --tag rule",
+            "session log monday --user 'I live in Lisbon' --assistant 'Noted.'",
+            "session log monday --user 'I drive an old Volvo' --assistant 'Noted.'",
+        ),
+    ),
+    (
+        "Ask in other words: these questions share no word with their answers.",
+        (
+            "recall 'when is the next version shipped?' --limit 1",
+            "recall 'how many colleagues must approve changes?' --limit 1",
+            "recall 'what car does the user own?' --limit 1",
+        ),
+    ),
+    (
+        "Facts change. The newest value stands, the old one ends, and the prompt holds what is true now.",
+        (
+            "session log friday --user 'We moved to Porto last week' --assistant 'Congratulations!'",
+            "user profile",
+            "context 'Which airport is closest?'",
+        ),
+    ),
+    (
+        "Forget by saying so. It can be restored for 30 days.",
+        ("memory forget --about 'my car'", "user profile"),
+    ),
+)
+"""Steps of the tour: a sentence, and the commands that follow it, without the name of the program."""
 
 
 def demo(run: Run) -> None:
-    """Show what wellkept does in a one-minute tour, without a model.
+    """Show what wellkept does in one minute, without a model.
 
-    Every line is a command you can type. It runs on a temporary store: your memories are neither read nor
-    changed."""
-    stops: list[Json] = []
-    now = BEGINS_AT
-    with ExitStack() as closing:
-        folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="wellkept-demo-"))
-        closing.enter_context(chdir(folder))
-        for name, text in FILES.items():
-            Path(name).write_text(text, "utf-8")
-        # The user's own settings do not count.
-        settings = replace(Settings(), url=f"sqlite:///{folder}/demo.db", recall_deadline=RECALL_SECONDS)
-        store = closing.enter_context(wellkept.Wellkept(settings=settings, clock=lambda: now))
-        for number, stop in enumerate(TOUR, start=1):
-            now += timedelta(days=stop.days_later)
-            run.show(_render_stop(number, stop))
-            commands: list[Json] = []
-            for line in stop.lines:
-                if KEY in line:
-                    line = line.replace(KEY, store.agent().search_details("")[0].key)
-                shown = Styled("\n$ ", "dim", ((f"wellkept {line}", "cyan"),))
-                run.show(Output(lines=[f"$ wellkept {line}"], blocks=[shown]))
+    Every line is a command you can type. Your memories are neither read nor changed: the demo has a store of its own,
+    which stays, so that you can look at it.
+
+    Example: wellkept demo"""
+    url = f"sqlite:///{Path(tempfile.mkdtemp(prefix='wellkept-demo-'), 'demo.db').as_posix()}"
+    steps: list[Json] = []
+    # The user's own settings do not count.
+    with wellkept.Wellkept(settings=replace(Settings(), url=url, recall_deadline=RECALL_SECONDS)) as store:
+        for number, (says, lines) in enumerate(TOUR):
+            run.show(Output(lines=[*[""][:number], says], blocks=[*[""][:number], Styled(says, "bold")]))
+            for line in lines:
+                run.show(
+                    Output(lines=[f"$ wellkept {line}"], blocks=[Styled("$ ", "dim", ((f"wellkept {line}", "cyan"),))])
+                )
                 printed = io.StringIO()
-                with redirect_stdout(printed if run.printer.is_json else sys.stdout):
+                with redirect_stdout(printed if run.printer.is_json else sys.stdout), redirect_stderr(sys.stdout):
                     _run_line(store, line)
-                commands.append({"command": f"wellkept {line}", "printed": printed.getvalue()})
-            about = {"title": stop.title, "says": stop.says, "days_later": stop.days_later}
-            stops.append({**about, "commands": commands})
-    ending = Indented(Styled(THE_END, "green"), (1, 0))
-    run.show(Output(json={"stops": stops}, lines=[f"\n{THE_END}"], blocks=[ending]))
+                steps.append({"says": says, "command": f"wellkept {line}", "printed": printed.getvalue()})
+    look = f"wellkept serve --no-auth --url {url}"
+    ends = ["", "The store of this demo is kept. Look at it in the console, then delete its folder:", f"  {look}"]
+    run.show(Output(json={"url": url, "look": look, "steps": steps}, lines=ends, blocks=ends))
 
 
-COMMANDS = (Command(run=demo, example="wellkept demo"),)
+def _run_line(store: wellkept.Wellkept, line: str) -> None:
+    words = shlex.split(line)
+    function, path, rest = load_function(words)
+    build_command(function, path, make_run=partial(_DemoRun, store)).main(rest, standalone_mode=False)
 
 
-def _run_line(store: Wellkept, line: str) -> None:
-    """Run a command on the store of the tour, with both of its streams on standard output."""
-    name, *arguments = shlex.split(line)
-    if name == "details":
-        name, *arguments = f"{name} {arguments[0]}", *arguments[1:]
-    with redirect_stderr(sys.stdout):
-        build_command(BY_NAME[name], partial(_TourRun, store))(arguments, standalone_mode=False)
+class _DemoRun(Run):
+    """A run of a command on the store of the demo."""
 
-
-class _TourRun(Run):
-    """A run of a command on the store of the tour."""
-
-    def __init__(self, store: Wellkept, flags: Mapping[str, object], printer: Printer, closing: ExitStack) -> None:
+    def __init__(
+        self, store: wellkept.Wellkept, flags: Mapping[str, object], printer: Printer, closing: ExitStack
+    ) -> None:
         super().__init__(flags, printer, closing)
-        self._tour_store = store
+        self._demo_store = store
 
     @cached_property
-    def store(self) -> Wellkept:
-        return self._tour_store
-
-    @property
-    def memory(self) -> AgentMemory:
-        agent = self.flags["agent"]
-        return self.store.agent(None if agent is None else str(agent))
-
-
-def _render_stop(number: int, stop: Stop) -> Output:
-    title = Styled(
-        f" {stop.title} ", "bold white on blue", ((f" {number} of {len(TOUR)}", "not bold dim default on default"),)
-    )
-    blank = "\n" if number > 1 else ""
-    return Output(lines=[f"{blank}{number}. {stop.title}\n{stop.says}"], blocks=[Indented(title, (1, 0)), stop.says])
+    def store(self) -> wellkept.Wellkept:
+        return self._demo_store

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, TypedDict, Unpack
 
 from wellkept.cli.completion import complete_detail
-from wellkept.cli.options import STANDARD_INPUT
-from wellkept.cli.output import Column, Indented, Line, Output, OutputNote, Styled, confirm, tick
+from wellkept.cli.options import STANDARD_INPUT, Limit
+from wellkept.cli.output import Column, Indented, Output, OutputNote, Styled, Verbatim, confirm, list_records, tick
 from wellkept.cli.parameters import Argument, Option
-from wellkept.cli.run import Command, Run
-from wellkept.cli.text import json_record, one_line, plain_time, safe
+from wellkept.cli.run import Run
+from wellkept.cli.text import json_record, one_line
 from wellkept.details.rules_keys import reference
 from wellkept.errors import Invalid
-from wellkept.model import Detail, DetailPage, Json
+from wellkept.model import Detail, Json
 
 Key = Annotated[
     str, Argument(metavar="KEY", help="The detail's key, such as npm-install-x7k2m9qp.", complete=complete_detail)
@@ -30,7 +29,9 @@ def store(
     type: Annotated[str, Option(help="Such as command_output or api_response.")] = "file_content",
     session: Session = None,
 ) -> None:
-    """Store a big text and print the reference that replaces it in prompts."""
+    """Store a big text and print the reference that replaces it in prompts.
+
+    Example: wellkept memory details store build.log --description 'the nightly build'"""
     if file == STANDARD_INPUT and sys.stdin is None:
         raise Invalid("There is no standard input to read.")
     is_piped = file == STANDARD_INPUT
@@ -41,17 +42,22 @@ def store(
         session_id=session,
         metadata={} if is_piped else {"source": file},
     )
-    run.show(_render_stored(stored))
+    line = one_line(reference(stored.key, stored.description))
+    summary = Indented(Styled(one_line(stored.summary), "dim"), (0, 2))
+    run.show(Output(json=_json(stored), lines=[line], blocks=[(tick(True), line), summary]))
 
 
-def list_(
+def list_details(
     run: Run,
     query: Annotated[str, Argument(help="Words to search for, best match first; without any, list the newest.")] = "",
     session: Session = None,
-    limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
+    limit: Limit = 20,
 ) -> None:
-    """List the big texts an agent has stored."""
-    run.show(_render_list(run.memory.search_details(query, session_id=session, limit=limit)))
+    """List the big texts an agent has stored.
+
+    Example: wellkept memory details list build"""
+    found = run.memory.search_details(query, session_id=session, limit=limit)
+    run.show(list_records(COLUMNS, found, json=_json, if_empty="There is nothing here."))
 
 
 class PartOptions(TypedDict):
@@ -72,84 +78,56 @@ def show(
     context: Annotated[int, Option(help="Lines around each match.")] = 2,
     **part: Unpack[PartOptions],
 ) -> None:
-    """Show a part of a big text; standard error says how much remains."""
-    run.show(_render_page(run.memory.read_detail(key, offset=offset, context=context, **part)))
+    """Show a part of a big text; standard error says how much remains.
+
+    Example: wellkept memory details show build-log-x7k2m9qp --grep error"""
+    page = run.memory.read_detail(key, offset=offset, context=context, **part)
+    # A file or another program gets it unchanged.
+    text, remaining = page.content.removesuffix("\n"), one_line(page.remaining)
+    run.show(
+        Output(
+            json=json_record(page),
+            lines=[*([Verbatim(text)] if page.content else []), OutputNote(remaining)],
+            blocks=[text, Styled(remaining, "dim")],
+        )
+    )
 
 
 def hide(run: Run, key: Key, undo: Annotated[bool, Option("--undo", help="Show it again.")] = False) -> None:
-    """Hide a big text, so that it cannot be found or read."""
+    """Hide a big text, so that it cannot be found or read.
+
+    Example: wellkept memory details hide build-log-x7k2m9qp"""
     detail = run.memory.hide_detail(key, is_hidden=not undo)
     run.show(confirm("Shown again" if undo else "Hidden", detail.key, "memory_key"))
 
 
 def delete(run: Run, key: Key) -> None:
-    """Delete a big text for good."""
+    """Delete a big text for good.
+
+    Example: wellkept memory details delete build-log-x7k2m9qp"""
     run.memory.delete_detail(key)
     run.show(confirm("Deleted", key, "memory_key"))
 
 
-COMMANDS = (
-    Command(run=store, example="wellkept details store build.log --description 'the nightly build'"),
-    Command(run=list_, example="wellkept details list build", alias="list"),
-    Command(run=show, example="wellkept details show build-log-x7k2m9qp --grep error", listed_by="details list"),
-    Command(run=hide, example="wellkept details hide build-log-x7k2m9qp", listed_by="details list"),
-    Command(run=delete, example="wellkept details delete build-log-x7k2m9qp", listed_by="details list"),
+COLUMNS = (
+    Column("", lambda each: each.key, only="pipe"),
+    Column("Type", lambda each: each.type, only="wide"),
+    Column("", lambda each: each.type, only="pipe"),
+    Column("", lambda each: each.created_at, only="pipe"),
+    Column("Lines", lambda each: each.lines, only="wide", is_number=True),
+    Column("", lambda each: f"{each.lines} lines", only="pipe"),
+    Column("", lambda each: each.summary, only="pipe"),
+    Column(
+        "Key, and what it is",
+        lambda each: Styled(
+            each.key,
+            "cyan",
+            ((f"\n{one_line(each.description)}\n", "default"), (one_line(each.summary), "dim default")),
+        ),
+        only="terminal",
+    ),
 )
 
 
-def _render_stored(detail: Detail) -> Output:
-    line = one_line(reference(detail.key, detail.description))
-    return Output(
-        json=_json(detail),
-        lines=[line],
-        blocks=[(tick(True), line), Indented(Styled(one_line(detail.summary), "dim"), (0, 2))],
-    )
-
-
-def _render_list(details: Sequence[Detail]) -> Output:
-    return Output(
-        json={"items": [_json(each) for each in details], "next_cursor": None},
-        lines=(
-            (each.key, each.type, plain_time(each.created_at), f"{each.lines} lines", one_line(each.summary))
-            for each in details
-        ),
-        columns=(
-            Column("Type", wide_only=True),
-            Column("Lines", number=True, wide_only=True),
-            Column("Key, and what it is"),
-        ),
-        rows=((safe(each.type), f"{each.lines:,}", _about_cell(each)) for each in details),
-        if_empty="There is nothing here.",
-    )
-
-
-def _about_cell(detail: Detail) -> Styled:
-    key, summary = (safe(detail.key), "cyan"), (one_line(detail.summary), "dim")
-    return Styled(spans=(key, (f"\n{one_line(detail.description)}\n", ""), summary))
-
-
-def _render_page(page: DetailPage) -> Output:
-    return Output(
-        json=_with_key(json_record(page)),
-        lines=_page_lines(page),
-        blocks=[safe(page.content.removesuffix("\n")), Styled(one_line(page.remaining), "dim")],
-    )
-
-
-def _page_lines(page: DetailPage) -> Iterable[Line]:
-    # Unchanged, because it goes to a file or another program.
-    if page.content:
-        yield page.content.removesuffix("\n")
-    # The text comes before the remark also when both streams are the same file.
-    sys.stdout.flush()
-    yield OutputNote(one_line(page.remaining))
-
-
 def _json(detail: Detail) -> Json:
-    record = _with_key(json_record(detail))
-    del record["content_hash"]
-    return record | {"reference": reference(detail.key, detail.description)}
-
-
-def _with_key(record: Json) -> Json:
-    return {"memory_key": record.pop("key"), **record}
+    return json_record(detail) | {"reference": reference(detail.key, detail.description)}

@@ -5,29 +5,26 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 import wellkept
 from wellkept.cli.commands.maintenance import NO_EMBEDDER, open_embedder
 from wellkept.cli.database import POSTGRES
-from wellkept.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Output, Styled, tick
+from wellkept.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Output, Styled, list_records, tick
 from wellkept.cli.parameters import Option
-from wellkept.cli.run import REFUSED, Command, Run
-from wellkept.cli.text import EMPTY, mark, one_line, plain_time
+from wellkept.cli.run import REFUSED, Run
+from wellkept.cli.text import count, mark, one_line, plain_time
 from wellkept.errors import Invalid, ModelError, SchemaMismatch, StoreAway, StoreDamaged, WellkeptError
 from wellkept.model import CheckResult, MaintenanceRun
 from wellkept.program import advise_install
 from wellkept.settings import Settings, masked
 from wellkept.settings.origins import SettingValue, describe_settings
-
-if TYPE_CHECKING:
-    pass
 
 IN_MEMORY = ":memory:"
 PROBE = "Does it work?"
@@ -38,7 +35,7 @@ REFUSED_ADVICE = "Found by their words meanwhile, and tried again later; shorten
 EMBEDDER_ADVICE = "Mend it, or set WELLKEPT_EMBEDDER to minilm; meanwhile memories are found by their words."
 STORE_ADVICE = {
     StoreAway: "Check the address, or use --url.",
-    StoreDamaged: "Restore a backup with wellkept restore, or name another file with --url.",
+    StoreDamaged: "Restore a backup with wellkept data restore, or name another file with --url.",
 }
 MAX_NAMED = 5
 GIGABYTE = 1024**3
@@ -53,9 +50,23 @@ MODELS = {"main": "openai_model", "summary": "openai_summary_model", "fast": "op
 
 
 def settings(run: Run) -> None:
-    """Show every setting, its value and where the value comes from. Secrets are masked."""
-    values = describe_settings(run.settings, run.flags)
-    run.show(_render_settings(values, is_wide=run.printer.width >= WIDE))
+    """Show every setting, its value and where the value comes from. Secrets are masked.
+
+    Example: wellkept admin settings --url sqlite:///notes.db"""
+    is_wide = run.printer.width >= WIDE
+
+    def value(each: SettingValue) -> Styled:
+        meaning = ((f"\n{each.meaning}", "dim"),) if is_wide else ()
+        # As an environment variable holds it.
+        raw = ",".join(each.value) if isinstance(each.value, list) else str(each.value)
+        return Styled(raw, "" if each.source == "default" else "bold", meaning)
+
+    columns = (
+        Column("Setting", lambda each: each.name, "cyan", is_whole=True),
+        Column("Value", value),
+        Column("From", lambda each: Styled(each.source, "dim" if each.source == "default" else "green"), is_whole=True),
+    )
+    run.show(list_records(columns, describe_settings(run.settings, run.flags)))
 
 
 def doctor(
@@ -67,17 +78,13 @@ def doctor(
         bool, Option("--online", help="Also ask the language models that are configured for an answer.")
     ] = False,
 ) -> None:
-    """Check that everything works, and advise on what does not."""
+    """Check that everything works, and advise on what does not.
+
+    Example: wellkept doctor --quick"""
     checks = list(_checks(run, is_quick=quick, is_online=online))
     run.show(_render_checks(checks))
     if not all(check.is_ok for check in checks):
         raise click.exceptions.Exit(REFUSED)
-
-
-COMMANDS = (
-    Command(run=settings, example="wellkept settings --url sqlite:///notes.db"),
-    Command(run=doctor, example="wellkept doctor --quick"),
-)
 
 
 def _check(name: str, says: str, advice: str = "", *, is_ok: bool = True) -> CheckResult:
@@ -94,14 +101,14 @@ def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[CheckResul
     try:
         settings = run.settings
     except Invalid as error:
-        yield _fail("settings", str(error), "Correct it; wellkept settings shows them.")
+        yield _fail("settings", str(error), "Correct it; wellkept admin settings shows them.")
         return
     yield _check("settings", "all of them can be read")
     if settings.skills:
         files = import_module("wellkept.knowledge.skills").SkillFolders(settings.skills)
         try:
-            count = len(import_module("wellkept.knowledge.skills").Skills(files)())
-            yield _check("skills", f"{count:,} {'skill' if count == 1 else 'skills'} can be read")
+            found = len(import_module("wellkept.knowledge.skills").Skills(files)())
+            yield _check("skills", f"{count(found, 'skill')} can be read")
         except Invalid as error:
             yield _fail("skills", str(error), "Nothing opens the store before it is mended.")
         settings = replace(settings, skills=())
@@ -204,22 +211,22 @@ def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[CheckResul
             yield _fail("model", f"{name}: {error}", advice)
 
 
-def _check_waiting(count: int, settings: Settings) -> CheckResult:
+def _check_waiting(number: int, settings: Settings) -> CheckResult:
     """Count texts without a vector. Never a failure: they are found by their words."""
-    says = f"{count:,} {'text has' if count == 1 else 'texts have'} no vector yet" if count else "nothing"
-    is_mendable = count and settings.embedder != NO_EMBEDDER
-    advice = "Found by their words meanwhile; to make the vectors, run: wellkept reembed" if is_mendable else ""
+    says = f"{number:,} {'text has' if number == 1 else 'texts have'} no vector yet" if number else "nothing"
+    is_mendable = number and settings.embedder != NO_EMBEDDER
+    advice = "Found by their words meanwhile; to make the vectors, run: wellkept admin reembed" if is_mendable else ""
     return _check("waiting", says, advice)
 
 
 def _check_maintenance(last: MaintenanceRun | None, settings: Settings) -> CheckResult:
     """Tell when maintenance ran and when a server runs it next."""
     if last is None:
-        advice = "wellkept serve runs it by itself; without a server, run: wellkept maintain"
+        advice = "wellkept serve runs it by itself; without a server, run: wellkept admin maintain"
         return _check("maintenance", "has not run yet", advice)
     says = f"last run {plain_time(last.at)}, {last.counts['archived']:,} archived"
     if last.error:
-        return _fail("maintenance", f"{says}: {last.error}", "Run: wellkept maintain")
+        return _fail("maintenance", f"{says}: {last.error}", "Run: wellkept admin maintain")
     if settings.maintenance_interval:
         says += (
             f"; a server runs it next after {plain_time(last.at + timedelta(seconds=settings.maintenance_interval))}"
@@ -253,25 +260,6 @@ def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[CheckR
             names = [f"{each.tenant} {each.agent} {each.id}: {each.problem}".replace("  ", " ") for each in refused]
             more = f" And {len(refused) - MAX_NAMED:,} more." if len(refused) > MAX_NAMED else ""
             yield _fail("refused", " ".join(names[:MAX_NAMED]) + more, REFUSED_ADVICE)
-
-
-def _render_settings(settings: Sequence[SettingValue], *, is_wide: bool) -> Output:
-    rows: list[Sequence[Cell]] = []
-    lines: list[Line] = []
-    for each in settings:
-        # As an environment variable holds it.
-        raw = ",".join(each.value) if isinstance(each.value, list) else str(each.value)
-        text, is_default = one_line(raw), each.source == "default"
-        meaning = ((f"\n{each.meaning}", "dim"),) if is_wide else ()
-        value = Styled(text, "" if is_default else "bold", meaning)
-        rows.append((each.name, value, Styled(each.source, "dim" if is_default else "green")))
-        lines.append((each.name, text or EMPTY, one_line(each.source)))
-    return Output(
-        json={"items": [asdict(each) for each in settings]},
-        lines=lines,
-        columns=(Column("Setting", "cyan", whole=True), Column("Value"), Column("From", whole=True)),
-        rows=rows,
-    )
 
 
 def _render_checks(checks: Sequence[CheckResult]) -> Output:

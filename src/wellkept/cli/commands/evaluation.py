@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import wellkept
-from wellkept.cli.output import Column, Output, Styled
+from wellkept.cli.output import Column, Output, Styled, list_records
 from wellkept.cli.parameters import Argument, Option
-from wellkept.cli.run import Command, Run
-from wellkept.cli.text import one_line, safe
+from wellkept.cli.run import Run
+from wellkept.cli.text import one_line
 from wellkept.model import Json
 from wellkept.recall.rules_evaluation import METRICS, Estimate, Usage
 from wellkept.settings import Settings, use_one_thread_each
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from wellkept.evaluation import Evaluation, Scores
     from wellkept.evaluation.speed import VerbSpeed
 
-SPEED_HEADERS = ("Verb", "Calls/s", "CPU ms", "Floor ms", "Ratio", "Floor")
 HEADERS = ("Family", "Type", "Level", "Questions", *METRICS, "Alive", "No hit")
 NOTHING = "-"
 
@@ -45,7 +45,9 @@ def measure(
     """Measure the quality of recall on memories and questions with known answers.
 
     Nothing is stored: each set of a file gets a store in memory, with the current settings. The clock moves from memory
-    to memory and on to the questions, and maintenance runs on every day in between."""
+    to memory and on to the questions, and maintenance runs on every day in between.
+
+    Example: wellkept admin eval questions.jsonl"""
     use_one_thread_each()
     from wellkept import evaluation
 
@@ -67,7 +69,9 @@ def measure_verbs(
     """Measure the speed of remember, remember_many, log_turn, recall and context on this machine.
 
     The store is a temporary SQLite file with default settings. The floor is one table with a full-text index in SQLite,
-    with the same durability and nothing else."""
+    with the same durability and nothing else.
+
+    Example: wellkept admin bench --seconds 10"""
     # As `wellkept serve` does, before NumPy is loaded: its threads spin, which is no work of the verbs.
     use_one_thread_each()
     from wellkept.evaluation import speed
@@ -84,12 +88,6 @@ def measure_verbs(
     run.show(_render_speed(found, f"{machine}, {os.cpu_count()} processors, SQLite, {memories:,} memories"))
 
 
-COMMANDS = (
-    Command(run=measure, alias="eval", example="wellkept eval questions.jsonl"),
-    Command(run=measure_verbs, alias="bench", example="wellkept bench --seconds 10"),
-)
-
-
 def name_family(file: Path) -> str:
     """Return the name under which the questions of a file or folder are scored.
 
@@ -99,36 +97,33 @@ def name_family(file: Path) -> str:
     return file.resolve().name.partition(".")[0]
 
 
+SPEED_COLUMNS = (
+    Column("Verb", lambda each: each.verb, is_whole=True),
+    Column("Calls/s", lambda each: f"{each.per_second:,.0f}", is_whole=True),
+    Column("CPU ms", lambda each: f"{each.cpu_ms:.2f}", is_whole=True),
+    Column("Floor ms", lambda each: f"{each.floor_cpu_ms:.2f}", is_whole=True),
+    Column("Ratio", lambda each: f"{each.ratio:.1f}", is_whole=True),
+    Column("Floor", lambda each: each.floor, is_whole=True),
+)
+
+
 def _render_speed(found: Sequence[VerbSpeed], machine: str) -> Output:
-    rows = [
-        (
-            each.verb,
-            f"{each.per_second:,.0f}",
-            f"{each.cpu_ms:.2f}",
-            f"{each.floor_cpu_ms:.2f}",
-            f"{each.ratio:.1f}",
-            each.floor,
-        )
-        for each in found
-    ]
+    listed = list_records(SPEED_COLUMNS, found)
     return Output(
         json={"machine": machine, "verbs": [{**asdict(each), "ratio": each.ratio} for each in found]},
-        lines=[SPEED_HEADERS, *rows, machine],
-        columns=[Column(header, whole=True) for header in SPEED_HEADERS],
-        rows=rows,
-        blocks=[Styled(machine, "dim")],
+        lines=[[each.header for each in SPEED_COLUMNS], *listed.lines, machine],
+        blocks=[*listed.blocks, Styled(machine, "dim")],
     )
 
 
 def _render_families(families: Mapping[str, Evaluation]) -> Output:
     rows = [(name, *row) for name, found in families.items() for scores in found.scores for row in _score_rows(scores)]
     remarks = [f"{name}: {_describe_run(found)}" for name, found in families.items()]
+    columns = [Column(header, itemgetter(number), is_whole=True) for number, header in enumerate(HEADERS)]
     return Output(
         json={"families": [_family_json(name, found) for name, found in families.items()]},
-        lines=[HEADERS, *([safe(cell) for cell in row] for row in rows), *map(safe, remarks)],
-        columns=[Column(header, whole=True) for header in HEADERS],
-        rows=[[one_line(cell) for cell in row] for row in rows],
-        blocks=[Styled(one_line(remark), "dim") for remark in remarks],
+        lines=[HEADERS, *rows, *remarks],
+        blocks=[*list_records(columns, rows).blocks, *(Styled(one_line(each), "dim") for each in remarks)],
     )
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -15,27 +12,14 @@ import click
 
 from wellkept.cli.commands.recall import render_hits
 from wellkept.cli.completion import complete_document
-from wellkept.cli.options import Metadata, Where, decode_input, parse_metadata
-from wellkept.cli.output import (
-    NARROW,
-    Block,
-    Cell,
-    Column,
-    Grid,
-    Indented,
-    Line,
-    Output,
-    OutputNote,
-    Styled,
-    confirm,
-    next_page,
-)
+from wellkept.cli.options import Limit, Metadata, MinRelevance, Where, decode_input, parse_metadata, read_file
+from wellkept.cli.output import Block, Column, Indented, Output, Styled, confirm, list_records, remarks, show_fields
 from wellkept.cli.parameters import Argument, Option
-from wellkept.cli.run import REFUSED, Command, Run
-from wellkept.cli.text import EMPTY, json_record, one_line, plain_time, safe
+from wellkept.cli.run import REFUSED, Run
+from wellkept.cli.text import count, json_record, json_value, one_line
 from wellkept.errors import Invalid, NotFound
-from wellkept.knowledge.ingest import Change, DocumentFields, IngestFailure, IngestReport
-from wellkept.model import Chunk, Document, Json, Recalled, Skill
+from wellkept.knowledge.ingest import DocumentFields, IngestFailure, IngestReport
+from wellkept.model import Document, Recalled
 
 STANDARD_INPUT = Path("-")
 
@@ -75,7 +59,9 @@ def ingest(
 ) -> None:
     """Ingest documents: Markdown, text, HTML and PDF, as files or folders with their subfolders.
 
-    Unchanged documents are skipped; changed ones replace their old version."""
+    Unchanged documents are skipped; changed ones replace their old version.
+
+    Example: wellkept knowledge ingest handbook --category policy"""
     if title is not None and (len(paths) > 1 or paths[0].is_dir()):
         raise click.BadParameter("--title is for one file.")
     done: list[IngestReport] = []
@@ -91,22 +77,16 @@ def ingest(
         with run.progress("Ingesting") as bar:
             try:
                 if path == STANDARD_INPUT:
-                    done.append(_ingest_input(run, fields))
+                    done.append(run.tenant.ingest_text(decode_input(read_file(path)), **fields))
                 else:
                     done.append(read(path, progress=bar.report))
             except Invalid as error:
                 done.append(IngestReport(failures=(IngestFailure(source=str(path), reason=str(error)),)))
     ingested = _merge(done)
     run.embed_stored()
-    run.show(_render_ingested(ingested, is_narrow=run.printer.width < NARROW))
+    run.show(_render_ingested(ingested))
     if ingested.failures:
         raise click.exceptions.Exit(REFUSED)
-
-
-def _ingest_input(run: Run, fields: DocumentFields) -> IngestReport:
-    if sys.stdin is None:
-        raise Invalid("There is no standard input to read.")
-    return run.tenant.ingest_text(decode_input(sys.stdin.buffer.read()), **fields)
 
 
 def _merge(parts: Sequence[IngestReport]) -> IngestReport:
@@ -117,21 +97,40 @@ def _merge(parts: Sequence[IngestReport]) -> IngestReport:
     )
 
 
-def list_(
+def list_documents(
     run: Run,
-    limit: Annotated[int, Option(help="Maximum number of results.")] = 100,
+    limit: Limit = 100,
     after: Annotated[str, Option(metavar="ID", help="Continue after this one.")] = "",
     category: Annotated[str | None, Option(help="Only documents of this category.")] = None,
     where: Where = None,
 ) -> None:
-    """List the tenant's documents, by id."""
+    """List the tenant's documents, by id.
+
+    Example: wellkept knowledge list --category policy"""
     found = run.tenant.list_documents(category=category or "", where=where, after=after, limit=limit)
-    run.show(_render_documents(found, next_cursor=found[-1].id if len(found) == limit else None))
+    page = ("--after", lambda each: each.id)
+    none = "There are no documents yet; add some with: wellkept knowledge ingest PATH"
+    run.show(list_records(DOCUMENT_COLUMNS, found, limit=limit, page=page, if_empty=none))
 
 
 def show(run: Run, id: DocumentId) -> None:
-    """Show a document and its passages."""
-    run.show(_render_document(run.tenant.get_document(id), run.tenant.list_passages(id)))
+    """Show a document and its passages.
+
+    Example: wellkept knowledge show d-0f343b0931126a20"""
+    document, passages = run.tenant.get_document(id), run.tenant.list_passages(id)
+    names = ("id", "title", "category", "source", "created_at", "updated_at", "flag", "metadata")
+    blocks: list[Block] = []
+    for each in passages:
+        blocks += [Styled(f" {each.position}", "cyan"), Indented(each.text, (0, 2, 1, 4))]
+    found = [{"position": each.position, "text": each.text} for each in passages]
+    run.show(
+        show_fields(
+            {name: getattr(document, name) for name in names} | {"state": _state(document)},
+            json_record(document) | {"passages": found},
+            lines=[f"\n[{each.position}]\n{each.text}" for each in passages],
+            blocks=blocks,
+        )
+    )
 
 
 def edit(
@@ -142,210 +141,126 @@ def edit(
     publish: Annotated[bool | None, Option("--publish/--hide", help="Let searches find it, or not.")] = None,
     metadata: Metadata = None,
 ) -> None:
-    """Change a document's title, category or metadata, publish it or hide it."""
+    """Change a document's title, category or metadata, publish it or hide it.
+
+    Example: wellkept knowledge edit d-0f343b0931126a20 --hide"""
     fields = parse_metadata(metadata)
     if title is None and category is None and publish is None and fields is None:
         raise click.BadParameter("Say what to change: --title, --category, --metadata, --publish or --hide.")
     edited = run.tenant.update_document(id, title=title, category=category, is_published=publish, metadata=fields)
-    run.show(_render_documents([edited]))
+    run.show(list_records(DOCUMENT_COLUMNS, [edited]))
 
 
 def delete(run: Run, id: DocumentId) -> None:
-    """Delete a document and its passages for good."""
+    """Delete a document and its passages for good.
+
+    Example: wellkept knowledge delete d-0f343b0931126a20"""
     run.tenant.delete_document(id)
-    run.show(confirm("Forgotten", id))
+    run.show(confirm("Deleted", id))
 
 
 def search(
     run: Run,
     query: Annotated[str, Argument(help="A question in your own words.")],
     category: Annotated[list[str] | None, Option(help="Only documents of this category; repeat for more.")] = None,
-    limit: Annotated[int, Option(help="Maximum number of results.")] = 5,
-    min_relevance: Annotated[float | None, Option(help="Least relevance of a passage, 0 to 1.")] = None,
+    limit: Limit = 5,
+    min_relevance: MinRelevance = None,
     where: Where = None,
 ) -> None:
-    """Find the passages that answer a question best; with --agent, those the agent may see."""
+    """Find the passages that answer a question best; with --agent, those the agent may see.
+
+    Example: wellkept knowledge search 'how long may I return it?' --category policy"""
     memory = run.tenant if run.flags["agent"] is None else run.memory
     hits = memory.search_knowledge(
         query, categories=category or (), where=where, limit=limit, min_relevance=min_relevance
     )
-    run.show(render_hits(Recalled(hits), is_explained=False))
+    none = "No passage fits. Ask in other words; wellkept knowledge list shows the documents."
+    run.show(render_hits(Recalled(hits), is_explained=False, if_empty=none))
 
 
 def skills(run: Run, name: Annotated[str | None, Argument(help="Show this one in full.")] = None) -> None:
     """List the skills from SKILL.md files; with --agent, those of this agent.
 
-    The setting `skills` names the folders with these files."""
+    The setting `skills` names the folders with these files.
+
+    Example: WELLKEPT_SKILLS=skills wellkept knowledge skills"""
     found = run.store.skills() if run.flags["agent"] is None else run.memory.skills()
-    problems = run.store.skill_problems
+    problems = [one_line(each) for each in run.store.skill_problems()]
     if name is None:
-        run.show(_render_skills(found, problems()))
+        none = "No skills; name folders of SKILL.md files in the setting skills."
+        run.show(list_records(SKILL_COLUMNS, found, more={"problems": problems}, if_empty=none, notes=problems))
         return
     named = [skill for skill in found if skill.name == name]
     if not named:
         raise NotFound("There is no such skill.")
-    run.show(_render_whole_skills(named, problems()))
-
-
-COMMANDS = (
-    Command(run=ingest, example="wellkept ingest handbook --category policy"),
-    Command(run=skills, example="WELLKEPT_SKILLS=skills wellkept skills", listed_by="skills"),
-)
-KB_COMMANDS = (
-    Command(run=list_, alias="list", example="wellkept kb list"),
-    Command(run=show, example="wellkept kb show d-0f343b0931126a20", listed_by="kb list"),
-    Command(run=search, example="wellkept kb search 'refund policy' --category policy"),
-    Command(run=edit, example="wellkept kb edit d-0f343b0931126a20 --hide", listed_by="kb list"),
-    Command(run=delete, example="wellkept kb delete d-0f343b0931126a20", listed_by="kb list"),
-)
-
-
-INGESTED_COLUMNS = (
-    Column("Change"),
-    Column("Id", "cyan", wide_only=True),
-    Column("Passages", wide_only=True),
-    Column("Document"),
-)
-
-
-def _render_ingested(ingested: IngestReport, *, is_narrow: bool) -> Output:
-    failures = [one_line(_failure_line(each)) for each in ingested.failures]
-    removed = [
-        one_line(f"{each.document.source or each.document.title}: {secret.place}: removed a secret ({secret.rule})")
-        for each in ingested.documents
-        for secret in each.removed_secrets
-    ]
-    return Output(
-        json={
-            "items": [
-                _document_json(each.document)
-                | {
-                    "change": each.change.value,
-                    "passages": each.passages,
-                    "removed_secrets": [asdict(secret) for secret in each.removed_secrets],
-                }
-                for each in ingested.documents
-            ],
-            "failures": [asdict(each) for each in ingested.failures],
-            "removed": list(ingested.removed),
-        },
-        lines=[*_ingested_lines(ingested), *map(OutputNote, removed + failures)],
-        # Failures alone need no table.
-        columns=INGESTED_COLUMNS if ingested.documents or ingested.removed or not failures else (),
-        rows=_ingested_rows(ingested, is_narrow=is_narrow),
-        if_empty="There is nothing here that can be read.",
-        blocks=[*(Styled(line, "yellow") for line in removed), *(Styled(line, "red") for line in failures)],
+    lines, blocks = remarks(problems, "red")
+    run.show(
+        Output(
+            json={"items": [json_record(each) for each in named], "next_cursor": None, "problems": problems},
+            lines=[*(each.body for each in named), *lines],
+            blocks=[*(Indented(each.body) for each in named), *blocks],
+        )
     )
-
-
-def _ingested_lines(ingested: IngestReport) -> Iterable[Line]:
-    for each in ingested.documents:
-        document = each.document
-        count = f"{each.passages} passage{'' if each.passages == 1 else 's'}"
-        yield each.change.value, document.id, count, one_line(document.source or document.title)
-    for id in ingested.removed:
-        yield "removed", id
-
-
-def _ingested_rows(ingested: IngestReport, *, is_narrow: bool) -> Iterable[Sequence[Cell]]:
-    for each in ingested.documents:
-        document = each.document
-        change = Styled(each.change.value, "dim" if each.change is Change.UNCHANGED else "green")
-        yield change, document.id, f"{each.passages:,}", one_line(document.source or document.title)
-    for id in ingested.removed:
-        # Narrow tables have no column for ids.
-        yield Styled("removed", "yellow"), id, "", Styled(id, "cyan") if is_narrow else ""
-
-
-def _failure_line(failure: IngestFailure) -> str:
-    return failure.reason if failure.source in failure.reason else f"{failure.source}: {failure.reason}"
-
-
-def _render_documents(documents: Sequence[Document], *, next_cursor: str | None = None) -> Output:
-    return Output(
-        json={"items": [_document_json(each) for each in documents], "next_cursor": next_cursor},
-        lines=((each.id, _state(each), one_line(each.category) or EMPTY, one_line(each.title)) for each in documents),
-        columns=(
-            Column("Id", "cyan", whole=True),
-            Column("State", wide_only=True),
-            Column("Category", wide_only=True),
-            Column("Title"),
-        ),
-        rows=((each.id, _state(each), one_line(each.category), _title_cell(each)) for each in documents),
-        if_empty="There are no documents yet; add some with: wellkept ingest PATH",
-        more=next_page("--after", next_cursor, "There are more"),
-    )
-
-
-def _title_cell(document: Document) -> Styled:
-    source = ((f"  {one_line(document.source)}", "dim"),) if document.source else ()
-    return Styled(one_line(document.title), spans=source)
-
-
-def _render_document(document: Document, passages: Sequence[Chunk]) -> Output:
-    about = {name: one_line(value) for name, value in _about(document).items()}
-    blocks: list[Block] = [Grid([(Styled(name, "dim"), value) for name, value in about.items()])]
-    for each in passages:
-        blocks += [Styled(f" {each.position}", "cyan"), Indented(safe(each.text), (0, 2, 1, 4))]
-    return Output(
-        json=_document_json(document)
-        | {"passages": [{"position": each.position, "text": each.text} for each in passages]},
-        lines=[
-            *(f"{name}: {value}" for name, value in about.items()),
-            *(f"\n[{each.position}]\n{safe(each.text)}" for each in passages),
-        ],
-        blocks=blocks,
-    )
-
-
-def _document_json(document: Document) -> Json:
-    return {name: value for name, value in json_record(document).items() if name != "tenant"}
 
 
 def _state(document: Document) -> str:
     return "published" if document.is_published else "hidden"
 
 
-def _about(document: Document) -> dict[str, str]:
-    """Return the fields of a document besides its text, by name, without the empty ones."""
-    about = {
-        "id": document.id,
-        "title": document.title,
-        "category": document.category,
-        "source": document.source,
-        "state": _state(document),
-        "created_at": plain_time(document.created_at),
-        "updated_at": plain_time(document.updated_at),
-        "flag": document.flag or "",
-        "metadata": json.dumps(document.metadata, ensure_ascii=False) if document.metadata else "",
-    }
-    return {name: value for name, value in about.items() if value}
+DOCUMENT_COLUMNS = (
+    Column("Id", lambda each: each.id, "cyan", is_whole=True),
+    Column("State", _state, only="wide"),
+    Column("", _state, only="pipe"),
+    Column("Category", lambda each: each.category, only="wide"),
+    Column("", lambda each: each.category, only="pipe"),
+    Column(
+        "Title",
+        lambda each: Styled(each.title, spans=((f"  {one_line(each.source)}", "dim"),) if each.source else ()),
+    ),
+)
+SKILL_COLUMNS = (
+    Column("Skill", lambda each: each.name, "cyan"),
+    Column("For", lambda each: each.agents),
+    Column("What it is for", lambda each: each.description),
+)
+INGESTED_COLUMNS = (
+    Column("Change", lambda row: Styled(row[0], {"unchanged": "dim", "removed": "yellow"}.get(row[0], "green"))),
+    Column("Id", lambda row: row[1], "cyan"),
+    Column("Passages", lambda row: row[2], only="wide"),
+    Column("", lambda row: None if row[2] is None else count(row[2], "passage"), only="pipe"),
+    Column("Document", lambda row: row[3]),
+)
 
 
-def _render_skills(skills: Sequence[Skill], problems: Sequence[str]) -> Output:
+def _render_ingested(ingested: IngestReport) -> Output:
+    rows: list[tuple[object, ...]] = [
+        (each.change.value, each.document.id, each.passages, each.document.source or each.document.title)
+        for each in ingested.documents
+    ]
+    rows += [("removed", id, None, None) for id in ingested.removed]
+    notes = [
+        one_line(f"{each.document.source or each.document.title}: {secret.place}: removed a secret ({secret.rule})")
+        for each in ingested.documents
+        for secret in each.removed_secrets
+    ]
+    notes += [one_line(_failure_line(each)) for each in ingested.failures]
+    listed = list_records(
+        INGESTED_COLUMNS,
+        rows,
+        if_empty="" if notes else "There is nothing here that can be read.",
+        notes=notes,
+    )
+    documents = [
+        json_record(each.document)
+        | {"change": each.change.value, "passages": each.passages, "removed_secrets": json_value(each.removed_secrets)}
+        for each in ingested.documents
+    ]
+    json = {"items": documents, "failures": json_value(ingested.failures), "removed": [*ingested.removed]}
+    # Failures alone need no table.
     return Output(
-        json=_skills_json(skills, problems),
-        lines=[
-            *((safe(each.name), safe(",".join(each.agents) or EMPTY), one_line(each.description)) for each in skills),
-            *(OutputNote(one_line(each)) for each in problems),
-        ],
-        columns=(Column("Skill", "cyan"), Column("For"), Column("What it is for")),
-        rows=(
-            (safe(each.name), safe(", ".join(each.agents) or "everybody"), one_line(each.description))
-            for each in skills
-        ),
-        if_empty="No skills; name folders of SKILL.md files in the setting skills.",
-        blocks=[Styled(one_line(each), "red") for each in problems],
+        json=json, lines=listed.lines, blocks=[each for each in listed.blocks if rows or isinstance(each, Styled)]
     )
 
 
-def _render_whole_skills(skills: Sequence[Skill], problems: Sequence[str]) -> Output:
-    return Output(
-        json=_skills_json(skills, problems),
-        lines=[*(safe(each.body) for each in skills), *(OutputNote(one_line(each)) for each in problems)],
-        blocks=[*(Indented(safe(each.body)) for each in skills), *(Styled(one_line(each), "red") for each in problems)],
-    )
-
-
-def _skills_json(skills: Sequence[Skill], problems: Sequence[str]) -> Json:
-    return {"items": [json_record(each) for each in skills], "next_cursor": None, "problems": list(problems)}
+def _failure_line(failure: IngestFailure) -> str:
+    return failure.reason if failure.source in failure.reason else f"{failure.source}: {failure.reason}"

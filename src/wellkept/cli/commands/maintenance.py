@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 import wellkept
 from wellkept.cli.options import read_text
-from wellkept.cli.output import Column, Grid, Output, Styled, tick
+from wellkept.cli.output import Column, Output, list_records, say, show_fields, tick
 from wellkept.cli.parameters import Argument
-from wellkept.cli.run import Command, Run
-from wellkept.cli.text import EMPTY, one_line, safe
+from wellkept.cli.run import Run
+from wellkept.cli.text import count, json_record, plain
 from wellkept.errors import Invalid
 from wellkept.settings import Settings
 
 if TYPE_CHECKING:
     from wellkept.extension import Embedder
-    from wellkept.secrets.stored import Sighting
-    from wellkept.upkeep.maintain import MaintenanceReport
 
 NO_EMBEDDER = "off"
 
@@ -27,19 +23,27 @@ NO_EMBEDDER = "off"
 def maintain(run: Run) -> None:
     """Archive memories that expired, are not used or exceed the quota.
 
-    Covers every tenant and agent of the store, and computes missing vectors."""
+    Covers every tenant and agent of the store, and computes missing vectors.
+
+    Example: wellkept admin maintain"""
     with run.progress("Maintaining") as bar:
         report = run.store.maintain(progress=bar.report)
-    run.show(_render_report(report))
+    values = json_record(report)
+    lines = [f"{name}: {plain(value)}" for name, value in values.items()]
+    done = show_fields({name: str(value) for name, value in values.items()}, values | {"archived": report.archived})
+    run.show(Output(json=done.json, lines=lines, blocks=done.blocks))
 
 
 def scan(run: Run) -> None:
     """Search everything the tenant has stored for secrets.
 
-    That is memories, conversations, long texts, documents, workflows, logged prompts, audit events and agents."""
+    That is memories, conversations, long texts, documents, workflows, logged prompts, audit events and agents.
+
+    Example: wellkept admin secrets scan --tenant acme"""
     with run.progress("Scanning") as bar:
         found = list(run.tenant.scan(progress=bar.report))
-    run.show(_render_sightings(found))
+    none = (tick(True), "Nothing that is stored looks like a secret.")
+    run.show(list_records(SIGHTING_COLUMNS, found, if_empty=none))
 
 
 def allow(
@@ -47,14 +51,19 @@ def allow(
 ) -> None:
     """Allow a text that only looks like a secret, so that it can be stored.
 
-    Only its hash is kept."""
-    run.show(_render_allowed(run.tenant.allow_secret(read_text(text))))
+    Only its hash is kept.
+
+    Example: wellkept admin secrets allow 'AKIAIOSFODNN7EXAMPLQ is a sample'"""
+    allowed = run.tenant.allow_secret(read_text(text))
+    run.show(say(f"Allowed: {allowed}", {"allowed": allowed}))
 
 
 def reembed(run: Run) -> None:
     """Compute missing vectors, or all of them after a change of embedder, and repair the search index.
 
-    Covers every tenant and agent of the store."""
+    Covers every tenant and agent of the store.
+
+    Example: WELLKEPT_EMBEDDER=minilm wellkept admin reembed"""
     embedder = open_embedder(run.settings)
     if embedder is None:
         mended = run.store.mend_index()
@@ -67,17 +76,15 @@ def reembed(run: Run) -> None:
         run.progress("Embedding") as bar,
     ):
         mended = store.mend_index()
-        count = store.embed_waiting(progress=bar.report)
-    run.show(_render_reembedded(count, embedder.name, mended=mended))
+        embedded = store.embed_waiting(progress=bar.report)
+    run.show(_render_reembedded(embedded, embedder.name, mended=mended))
 
 
-COMMANDS = (
-    Command(run=maintain, example="wellkept maintain"),
-    Command(run=reembed, example="WELLKEPT_EMBEDDER=minilm wellkept reembed"),
-)
-SECRET_COMMANDS = (
-    Command(run=scan, example="wellkept secrets scan --tenant acme"),
-    Command(run=allow, example="wellkept secrets allow 'AKIAIOSFODNN7EXAMPLQ is a sample'"),
+SIGHTING_COLUMNS = (
+    Column("Shelf", lambda each: each.shelf, "cyan"),
+    Column("Agent", lambda each: each.agent, "cyan"),
+    Column("Id", lambda each: each.id, "cyan", is_whole=True),
+    Column("Seems to hold", lambda each: ", ".join(each.rules), "red"),
 )
 
 
@@ -90,53 +97,14 @@ def open_embedder(settings: Settings) -> Embedder | None:
     return chosen
 
 
-def _render_report(report: MaintenanceReport) -> Output:
-    values = {name: (value, one_line(str(value))) for name, value in asdict(report).items()}
-    return Output(
-        json=asdict(report) | {"archived": report.archived},
-        lines=[f"{name}: {text or EMPTY}" for name, (_, text) in values.items()],
-        blocks=[
-            Grid(
-                [
-                    (Styled(name, "dim"), Styled(text, "bold" if value else ""))
-                    for name, (value, text) in values.items()
-                    if value != ""
-                ]
-            )
-        ],
-    )
-
-
-def _render_sightings(sightings: Sequence[Sighting]) -> Output:
-    """Render what looks like a secret."""
-    rows = [(each.shelf, safe(each.agent or EMPTY), safe(each.id), ", ".join(each.rules)) for each in sightings]
-    return Output(
-        json={"items": [asdict(each) for each in sightings]},
-        lines=rows,
-        columns=(
-            Column("Shelf", "cyan"),
-            Column("Agent", "cyan"),
-            Column("Id", "cyan", whole=True),
-            Column("Seems to hold", "red"),
-        ),
-        rows=rows,
-        if_empty=(tick(True), "Nothing that is stored looks like a secret."),
-    )
-
-
-def _render_allowed(count: int) -> Output:
-    line = f"Allowed: {count}"
-    return Output(json={"allowed": count}, lines=[line], blocks=[(tick(True), line)])
-
-
-def _render_reembedded(count: int, embedder: str, *, mended: int) -> Output:
+def _render_reembedded(embedded: int, embedder: str, *, mended: int) -> Output:
     lines = []
     if mended:
-        lines.append(f"Mended {mended:,} {'entry' if mended == 1 else 'entries'} of the search index")
-    if count or not mended:
-        lines.append(f"Embedded {count:,} with {embedder}")
+        lines.append(f"Mended {count(mended, 'entry')} of the search index")
+    if embedded or not mended:
+        lines.append(f"Embedded {embedded:,} with {embedder}")
     return Output(
-        json={"ok": True, "embedded": count, "embedder": embedder, "mended": mended},
+        json={"ok": True, "embedded": embedded, "embedder": embedder, "mended": mended},
         lines=lines,
         blocks=[(tick(True), line) for line in lines],
     )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable
 from typing import Annotated, Unpack
 
 import click
 
-from wellkept.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
-from wellkept.cli.options import AsOf, FilterOptions, MemoryId, MinRelevance, OfKind, name_options, read_text
-from wellkept.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
+from wellkept.cli.commands.memories import kind_cell, list_memories_of, text_cell
+from wellkept.cli.options import AsOf, FilterOptions, Limit, MemoryId, MinRelevance, OfKind, name_options
+from wellkept.cli.output import Block, Column, Line, Output, OutputNote, Styled, list_records, remarks
 from wellkept.cli.parameters import Argument, Option, offer_words
-from wellkept.cli.run import Command, Run
-from wellkept.cli.text import EMPTY, json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
+from wellkept.cli.run import Run
+from wellkept.cli.text import HINT_CHARS, json_record, local_time, mark, one_line, shorten
 from wellkept.errors import Invalid
 from wellkept.model import (
     NOTHING_FITS,
@@ -28,13 +27,7 @@ from wellkept.model import (
     State,
     Unanswered,
 )
-from wellkept.prompt.rules_relevance import InjectMode
 from wellkept.recall.rules_purposes import PURPOSES, check_purpose
-
-OnlyKinds = Annotated[list[Kind] | None, Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.")]
-FromSource = Annotated[
-    list[Source] | None, Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.")
-]
 
 
 def _parse_purpose(name: str) -> str:
@@ -45,52 +38,55 @@ def _parse_purpose(name: str) -> str:
     return name
 
 
-ForPurpose = Annotated[
-    str | None,
-    Option(
-        metavar="PURPOSE",
-        parser=_parse_purpose,
-        help=f"What it is for: {', '.join(PURPOSES)}.",
-        complete=offer_words(PURPOSES),
-    ),
-]
+class QuestionOptions(FilterOptions):
+    """Options of a recall."""
+
+    kind: Annotated[list[Kind] | None, Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.")]
+    as_of: AsOf
+    min_relevance: MinRelevance
+    source: Annotated[
+        list[Source] | None,
+        Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.", is_rare=True),
+    ]
+    purpose: Annotated[
+        str | None,
+        Option(
+            metavar="PURPOSE",
+            parser=_parse_purpose,
+            help=f"What it is for: {', '.join(PURPOSES)}.",
+            is_rare=True,
+            complete=offer_words(PURPOSES),
+        ),
+    ]
 
 
 def search(
     run: Run,
     query: Annotated[str, Argument(help="Text that memories must contain exactly, ignoring case.")] = "",
     kind: OfKind = None,
-    limit: Annotated[int, Option(help="Maximum number of results.")] = 20,
+    limit: Limit = 20,
     **filters: Unpack[FilterOptions],
 ) -> None:
-    """Find memories that contain exactly this text, newest first."""
+    """Find memories that contain exactly this text, newest first.
+
+    Example: wellkept memory search tabs --tag preference"""
     found = run.memory.search(query, kind=kind, limit=limit, **name_options(filters))
-    rows = read_states(run, found)
-    if_empty = f"No memory of agent {run.memory.owner.agent} contains that; wellkept recall finds by meaning."
-    run.show(render_memories(rows, if_empty=if_empty))
-
-
-class QuestionOptions(FilterOptions):
-    """Options of a recall."""
-
-    kind: OnlyKinds
-    source: FromSource
-    purpose: ForPurpose
-    as_of: AsOf
-    min_relevance: MinRelevance
+    run.show(list_memories_of(run, found, if_empty="" if found else advise_on_nothing(run, query, "contains that")))
 
 
 def recall(
     run: Run,
     query: Annotated[str, Argument(help="A question in your own words.")],
-    limit: Annotated[int, Option(help="Maximum number of results.")] = 5,
+    limit: Limit = 5,
     explain: Annotated[bool, Option("--explain", help="Explain each score.")] = False,
     **options: Unpack[QuestionOptions],
 ) -> None:
-    """Find what answers a question best, by meaning and by words."""
+    """Find what answers a question best, by meaning and by words.
+
+    Example: wellkept recall 'how to indent code?' --explain"""
     hits = run.memory.recall(query, limit=limit, **name_options(options))
-    if_empty = f"Agent {run.memory.owner.agent} recalls nothing for this; wellkept agents list shows who has memories."
-    run.show(render_hits(hits, is_explained=explain, if_empty=if_empty))
+    none = "" if hits else advise_on_nothing(run, query, "fits")
+    run.show(render_hits(hits, is_explained=explain, if_empty=none))
 
 
 def explain(
@@ -102,104 +98,78 @@ def explain(
     limit: Annotated[int, Option(help="Maximum number of results of that recall.")] = 5,
     **options: Unpack[QuestionOptions],
 ) -> None:
-    """Explain what a question finds, or why it finds a record or does not."""
+    """Explain what a question finds, or why it finds a record or does not.
+
+    Example: wellkept memory explain 'how to indent code?'"""
     run.show(render_explanation(run.memory.explain(query, id, limit=limit, **name_options(options))))
 
 
 def similar(run: Run, id: MemoryId) -> None:
-    """List memories that say nearly the same, most similar first."""
-    rows = read_states(run, run.memory.similar(id))
-    run.show(render_memories(rows, if_empty="Nothing else says nearly the same."))
+    """List memories that say nearly the same, most similar first.
+
+    Example: wellkept memory similar m-1"""
+    run.show(list_memories_of(run, run.memory.similar(id), if_empty="Nothing else says nearly the same."))
 
 
-def inject(
-    run: Run,
-    message: Annotated[str, Argument(help="The user's last message; - reads standard input.")],
-    mode: Annotated[InjectMode | None, Option(help="How notes are chosen; by default as in the settings.")] = None,
-) -> None:
-    """Show the notes that fit a message, as the block that goes into the next prompt."""
-    run.show(_render_block(run.memory.inject(read_text(message), mode=mode)))
+def advise_on_nothing(run: Run, question: str, fits: str) -> str:
+    """Say what to do when nothing was found."""
+    agent = run.memory.owner.agent
+    if not run.memory.list(limit=1, state="all"):
+        other = "wellkept admin agents list shows who has memories"
+        return f"Agent {agent} has no memories yet. Store one: wellkept remember TEXT; {other}."
+    nearest = run.memory.recall(question, limit=1) if question.strip() else []
+    if not nearest:
+        return f"No memory {fits}. Ask for what you want to know, in a sentence of your own."
+    found = f"{nearest[0].id} {shorten(one_line(nearest[0].text), HINT_CHARS)}"
+    return f"No memory {fits}; nearest by meaning: {found}. Ask in other words, or with fewer options."
 
 
-COMMANDS = (
-    Command(run=search, example="wellkept search tabs --tag preference"),
-    Command(run=recall, example="wellkept recall 'how to indent code?' --explain"),
-    Command(run=explain, example="wellkept explain 'how to indent code?'"),
-    Command(run=similar, example="wellkept similar m-1", listed_by="list"),
-    Command(run=inject, example="wellkept inject 'how to indent code?' --mode hybrid"),
+HIT_COLUMNS = (
+    # What `--min-relevance` compares; `--explain` adds the score that ranks.
+    Column(
+        "Relevance",
+        lambda hit: Styled(f"{hit.relevance:.3f}", "dim" if hit.weak else ""),
+        is_whole=True,
+    ),
+    Column("Id", lambda hit: hit.id, "cyan", is_whole=True),
+    Column(
+        "Kind",
+        lambda hit: hit.source.value if hit.memory is None else kind_cell(hit.memory.kind),
+        only="wide",
+        is_whole=True,
+    ),
 )
 
 
-def render_hits(hits: Recalled, *, is_explained: bool, if_empty: str = "Nothing comes to mind.") -> Output:
+def render_hits(hits: Recalled, *, is_explained: bool, if_empty: str = "") -> Output:
     """Render what recall found, best first."""
-    missing = [Styled(_missing_hint(each), "yellow") for each in hits.unanswered]
-    heading = [Styled(f" {hits.heading}", "bold")] if hits and hits.heading else []
-    if _is_weak(hits):
-        heading.append(Styled(NOTHING_FITS, "yellow"))
-    return Output(
-        json={
-            "hits": [_hit_json(each, is_explained=is_explained) for each in hits],
-            "missing": [asdict(each) for each in hits.unanswered],
-            "heading": hits.heading,
-        },
-        lines=_hit_lines(hits, is_explained=is_explained),
-        intro=[*missing, *heading],
-        columns=(
-            Column("Relevance", whole=True),
-            Column("Id", "cyan", whole=True),
-            Column("Kind", whole=True, wide_only=True),
-            Column("Memory"),
-        ),
-        rows=_hit_rows(hits, is_explained=is_explained),
-        if_empty=if_empty,
-    )
 
+    def text(hit: Hit) -> Styled:
+        why = ((f"\n{hit.explain}", "dim"),) if is_explained else ()
+        return Styled(hit.text, spans=why) if hit.memory is None else text_cell(hit.memory, State.LIVE, *why)
 
-def _is_weak(hits: Recalled) -> bool:
-    return bool(hits) and all(hit.weak for hit in hits)
+    is_weak = bool(hits) and all(hit.weak for hit in hits)
+    intro = [_missing_hint(each) for each in hits.unanswered]
+    intro += [hits.heading] if hits and hits.heading else []
+    note = NOTHING_FITS if is_weak else if_empty
+    columns = [*HIT_COLUMNS, Column("Memory", text)]
+    if is_explained:
+        columns.append(Column("", lambda hit: hit.explain, only="pipe"))
+    listed = list_records(columns, hits, intro=[*intro, *([note] if is_weak else [])], if_empty=if_empty)
+    missing = [json_record(each) for each in hits.unanswered]
+    found = [_hit_json(each, is_explained=is_explained) for each in hits]
+    json = {"hits": found, "missing": missing, "heading": hits.heading}
+    return Output(json=json | ({"note": note} if note else {}), lines=listed.lines, blocks=listed.blocks)
 
 
 def _hit_json(hit: Hit, *, is_explained: bool) -> Json:
-    found: Json = {
-        "source": hit.source.value,
-        "id": hit.id,
-        "text": hit.text,
-        "score": hit.score,
-        "relevance": hit.relevance,
-        "weak": hit.weak,
-        "parts": dict(hit.parts),
-        "created_at": json_value(hit.created_at),
-        "agent_id": hit.agent_id,
-    }
-    if hit.memory is not None:
-        found |= {"kind": hit.memory.kind.value, "tags": list(hit.memory.tags)}
-    if hit.document is not None:
+    found = json_record(hit) | {"relevance": hit.relevance, "weak": hit.weak}
+    memory, document, weights = found.pop("memory"), found.pop("document"), found.pop("weights")
+    if memory is not None:
+        found |= {"kind": memory["kind"], "tags": memory["tags"]}
+    if document is not None:
         found |= {"title": hit.title, "heading": hit.heading, "page": hit.page}
-    return found | {"weights": dict(hit.weights), "explain": hit.explain} if is_explained else found
-
-
-def _hit_lines(hits: Recalled, *, is_explained: bool) -> Iterable[Line]:
-    if hits.heading:
-        yield OutputNote(hits.heading)
-    if _is_weak(hits):
-        yield OutputNote(NOTHING_FITS)
-    for hit in hits:
-        yield f"{hit.relevance:.3f}", hit.id, one_line(hit.text)
-        if is_explained:
-            yield f"\t{hit.explain}"
-    for each in hits.unanswered:
-        yield OutputNote(_missing_hint(each))
-
-
-def _hit_rows(hits: Recalled, *, is_explained: bool) -> Iterable[Sequence[Cell]]:
-    for hit in hits:
-        # What `--min-relevance` compares; `--explain` adds the score that ranks.
-        relevance = Styled(f"{hit.relevance:.3f}", "dim" if hit.weak else "bold" if hit is hits[0] else "")
-        kind = hit.source.value if hit.memory is None else kind_cell(hit.memory.kind)
-        text = hit.text if hit.memory is None else hit.memory.text
-        spans = () if hit.memory is None else memory_spans(hit.memory, State.LIVE)
-        explained = ((f"\n{hit.explain}", "dim"),) if is_explained else ()
-        yield relevance, safe(hit.id), kind, Styled(shorten(one_line(text)), spans=(*spans, *explained))
+    return found | {"weights": weights, "explain": hit.explain} if is_explained else found
 
 
 def _missing_hint(unanswered: Unanswered) -> str:
@@ -210,56 +180,40 @@ def _missing_hint(unanswered: Unanswered) -> str:
 def render_explanation(explanation: Explanation) -> Output:
     """Render why a question finds something, or does not."""
     each_item = explanation.items or (() if not explanation.id else (explanation,))
-    missing = [_missing_hint(each) for each in explanation.unanswered]
+    lines, blocks = remarks(map(_missing_hint, explanation.unanswered), "yellow")
+    intro = [] if explanation.id else [one_line(explanation.sentence)]
     return Output(
         json=_explanation_json(explanation) | {"items": [_explanation_json(each) for each in explanation.items]},
-        lines=[*_intro_lines(explanation), *(line for each in each_item for line in _explanation_lines(each))],
-        blocks=[
-            *((one_line(explanation.sentence),) if not explanation.id else ()),
-            *(block for each in each_item for block in _explanation_blocks(each)),
-            *(Styled(each, "yellow") for each in missing),
+        lines=[
+            *map(OutputNote, intro),
+            *([] if explanation.id else lines),
+            *(line for each in each_item for line in _explanation_lines(each)),
         ],
+        blocks=[*intro, *(block for each in each_item for block in _explanation_blocks(each)), *blocks],
     )
 
 
-def _intro_lines(explanation: Explanation) -> Iterable[Line]:
-    if not explanation.id:
-        yield OutputNote(one_line(explanation.sentence))
-        yield from (OutputNote(_missing_hint(each)) for each in explanation.unanswered)
-
-
 def _explanation_json(explanation: Explanation) -> Json:
+    found = json_record(explanation)
+    del found["hits"], found["items"]
     hit, rival = explanation.hit, explanation.rival
-    return {
-        "id": explanation.id,
-        "text": explanation.text,
-        "outcome": explanation.outcome.value,
-        "sentence": explanation.sentence,
-        "rank": explanation.rank,
-        "hit": None if hit is None else _explained_json(hit),
-        "words": list(explanation.words),
-        "rival": None if rival is None else {"id": rival.id, "score": rival.score},
-        "missing": [asdict(each) for each in explanation.unanswered],
-        "prompts": [json_record(each) for each in explanation.prompts],
-    }
-
-
-def _explained_json(hit: Hit) -> Json:
-    weighed = {"score": hit.score, "parts": dict(hit.parts), "weights": dict(hit.weights)}
-    return {"source": hit.source.value, "id": hit.id, "text": hit.text, **weighed, "explain": hit.explain}
+    if hit is not None:
+        names = ("source", "id", "text", "score", "parts", "weights")
+        found["hit"] = {name: found["hit"][name] for name in names} | {"explain": hit.explain}
+    return found | {"rival": None if rival is None else {"id": rival.id, "score": rival.score}}
 
 
 def _explanation_lines(explanation: Explanation) -> Iterable[Line]:
-    yield safe(explanation.id), explanation.outcome.value, one_line(explanation.sentence)
+    yield explanation.id, explanation.outcome, explanation.sentence
     if explanation.words:
         yield f"words: {', '.join(map(one_line, explanation.words))}"
     for each in explanation.prompts:
-        yield each.call_id, plain_time(each.at), safe(each.session_id) or EMPTY, _appearance(each)
+        yield each.call_id, each.at, each.session_id, _appearance(each)
 
 
 def _explanation_blocks(explanation: Explanation) -> Iterable[Block]:
     is_found = explanation.outcome is Outcome.RECALLED
-    title = f"{safe(explanation.id)}: {explanation.outcome.value.replace('_', ' ')}"
+    title = f"{explanation.id}: {explanation.outcome.value.replace('_', ' ')}"
     yield Styled(mark(is_found), "green" if is_found else "yellow"), Styled(title, "bold")
     if explanation.text:
         yield Styled(shorten(one_line(explanation.text)))
@@ -274,12 +228,4 @@ def _explanation_blocks(explanation: Explanation) -> Iterable[Block]:
 def _appearance(appearance: Appearance) -> str:
     """Say whether a prompt showed the record."""
     reason = appearance.left_out
-    return f"not shown in {appearance.block}: {safe(reason)}" if reason else f"shown in {appearance.block}"
-
-
-def _render_block(block: str | None) -> Output:
-    return Output(
-        json={"text": block},
-        lines=[] if block is None else [safe(block)],
-        blocks=[Styled("No notes.", "dim") if block is None else safe(block)],
-    )
+    return f"not shown in {appearance.block}: {reason}" if reason else f"shown in {appearance.block}"

@@ -13,13 +13,13 @@ import click
 
 from wellkept.access.rules_keys import is_valid
 from wellkept.cli.hosts import Host, HostConfig, check_url, read_text
-from wellkept.cli.options import SummaryOptions, parse_time
-from wellkept.cli.output import Column, Output, Styled, Unwrapped, confirm
+from wellkept.cli.options import SummaryOptions, confirm_or_refuse, parse_time
+from wellkept.cli.output import Column, Output, Styled, Unwrapped, confirm, list_records
 from wellkept.cli.parameters import Argument, Option
-from wellkept.cli.run import Command, Run, optional_module
-from wellkept.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
+from wellkept.cli.run import Run, optional_module
+from wellkept.cli.text import json_record
 from wellkept.errors import Invalid
-from wellkept.model import ApiKey, IssuedKey, KeyScope, Origin
+from wellkept.model import ApiKey, KeyScope, Origin
 from wellkept.settings import use_one_thread_each
 
 
@@ -40,7 +40,8 @@ def serve(
     """Serve REST, MCP and the console over HTTP until Ctrl-C.
 
     The first start creates an admin key and shows it once. SIGHUP replaces the worker processes one by one.
-    """
+
+    Example: wellkept serve --port 8077 --no-auth"""
     run.flags |= {"host": host, "port": port, "workers": workers, "public_hosts": public_host or None, **options}
     # Before the next line loads NumPy.
     use_one_thread_each()
@@ -75,7 +76,8 @@ def mcp(
 
     `mcp install HOST` writes it into the configuration of Claude Code, Claude Desktop, Codex, Cursor, VS Code or
     Gemini CLI.
-    """
+
+    Example: wellkept mcp install claude --agent atlas"""
     if action is McpAction.INSTALL:
         _install(run, host, sets, is_project=project, is_print=only_print, is_dry=dry_run, is_undo=undo, is_sure=yes)
         return
@@ -120,11 +122,10 @@ def _install(
         run.show(_render_change(config, False, change or [f"{config.path} needs no change."]))
         return
     if not is_sure:
-        if not run.has_terminal:
-            raise Invalid(NOT_ASKED)
-        run.show(_render_change(config, False, change))
-        if not click.confirm("Run this?" if commands else f"Write {config.path}?", err=True):
-            raise Invalid("Nothing was written.")
+        if run.has_terminal:
+            run.show(_render_change(config, False, change))
+        question = "Run this?" if commands else f"Write {config.path}?"
+        confirm_or_refuse(run, question, refusal="Nothing was written")
     for each in commands:
         config.run(each)
     if not commands:
@@ -132,14 +133,11 @@ def _install(
     run.show(_render_change(config, True, [f"Changed {config.path}; restart the host to use it."]))
 
 
-NOT_ASKED = "Nothing was written, because there is no terminal to confirm on. Add --yes, or look first with --dry-run."
-
-
 def _render_change(config: HostConfig, is_written: bool, lines: Sequence[str]) -> Output:
     return Output(
         json={"path": str(config.path), "is_written": is_written, "entry": config.entry, "lines": list(lines)},
-        lines=[safe(each) for each in lines],
-        blocks=[Unwrapped(safe(each)) for each in lines],
+        lines=lines,
+        blocks=[Unwrapped(each) for each in lines],
     )
 
 
@@ -158,96 +156,57 @@ def create(
     ] = None,
     user: Annotated[str | None, Option(help="Limit it to this end user.")] = None,
 ) -> None:
-    """Create a key for the tenant and print it once: only its hash is stored."""
+    """Create a key for the tenant and print it once: only its hash is stored.
+
+    Example: wellkept admin keys create --tenant acme --scope write --agent atlas --trust tool"""
     made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust, user=user)
-    run.show(_render_issued(made))
+    warning = Styled("It is shown only once. Anyone who has it can use the server.", "yellow")
+    json = {"key": made.key} | json_record(made.record)
+    run.show(Output(json=json, lines=[made.key], blocks=[Unwrapped(made.key), warning]))
 
 
-def list_(run: Run) -> None:
-    """List the tenant's keys, oldest first, with those that are no longer valid."""
-    run.show(_render_keys(run.tenant.list_keys(), now=run.store.now()))
+def list_keys(run: Run) -> None:
+    """List the tenant's keys, oldest first, with those that are no longer valid.
+
+    Example: wellkept admin keys list --tenant acme"""
+    now = run.store.now()
+
+    def state(key: ApiKey) -> str:
+        return "valid" if is_valid(key, now) else "expired" if key.revoked_at is None else "revoked"
+
+    columns = (
+        Column("Id", lambda key: key.id, "cyan", is_whole=True),
+        Column("Scope", lambda key: key.scope, is_whole=True),
+        Column("State", lambda key: Styled(state(key), "green" if state(key) == "valid" else "red"), is_whole=True),
+        *KEY_COLUMNS,
+    )
+    none = "There is no key yet: wellkept admin keys create --scope write"
+    found = run.tenant.list_keys()
+    run.show(list_records(columns, found, json=lambda key: json_record(key) | {"state": state(key)}, if_empty=none))
 
 
 def revoke(run: Run, id: Annotated[str, Argument(help="The key's id, as listed.")]) -> None:
-    """Revoke a key."""
+    """Revoke a key.
+
+    Example: wellkept admin keys revoke mzxw6ytb --tenant acme"""
     run.tenant.revoke_key(id)
     run.show(confirm("Revoked", id))
-
-
-COMMANDS = (
-    Command(run=serve, example="wellkept serve --port 8077 --no-auth"),
-    Command(run=mcp, example="wellkept mcp --agent atlas --sets notes,recall"),
-)
-KEY_COMMANDS = (
-    Command(
-        run=create,
-        example="wellkept keys create --tenant acme --scope write --agent atlas --trust tool",
-        # Here, --agent and --user limit the key.
-        replaces=("agent", "user"),
-    ),
-    Command(run=list_, example="wellkept keys list --tenant acme", alias="list"),
-    Command(run=revoke, example="wellkept keys revoke mzxw6ytb --tenant acme", listed_by="keys list"),
-)
-
-
-def _render_issued(issued: IssuedKey) -> Output:
-    """Render a new key, the only time it is shown."""
-    return Output(
-        json={"key": issued.key} | json_record(issued.record),
-        lines=[issued.key],
-        blocks=[
-            Unwrapped(issued.key),
-            Styled("It is shown only once. Anyone who has it can use the server.", "yellow"),
-        ],
-    )
-
-
-def _render_keys(keys: Sequence[ApiKey], *, now: datetime) -> Output:
-    return Output(
-        json={"items": [json_record(each) | {"state": _state(each, now)} for each in keys], "next_cursor": None},
-        lines=(
-            (
-                each.id,
-                each.scope.value,
-                _state(each, now),
-                plain_time(each.created_at),
-                EMPTY if each.last_used_at is None else plain_time(each.last_used_at),
-                safe(each.name) or EMPTY,
-                _limits(each) or EMPTY,
-            )
-            for each in keys
-        ),
-        columns=(
-            Column("Id", "cyan", whole=True),
-            Column("Scope", whole=True),
-            Column("State", "red", whole=True),
-            Column("Made", "dim", whole=True, wide_only=True),
-            Column("Last used", "dim", whole=True, wide_only=True),
-            Column("Name", wide_only=True),
-            Column("Limits", whole=True, wide_only=True),
-        ),
-        rows=(
-            (
-                safe(each.id),
-                each.scope.value,
-                Styled("valid", "green") if is_valid(each, now) else _state(each, now),
-                local_time(each.created_at),
-                "never" if each.last_used_at is None else local_time(each.last_used_at),
-                one_line(each.name),
-                _limits(each),
-            )
-            for each in keys
-        ),
-        if_empty="There is no key yet: wellkept keys create --scope write",
-    )
-
-
-def _state(key: ApiKey, now: datetime) -> str:
-    return "valid" if is_valid(key, now) else "expired" if key.revoked_at is None else "revoked"
 
 
 def _limits(key: ApiKey) -> str:
     """List what limits a key besides its scope."""
     limits = [f"agent {each}" for each in key.agents]
-    limits += [] if key.user is None else [f"user {safe(key.user)}"]
+    limits += [] if key.user is None else [f"user {key.user}"]
     return ", ".join([*limits, *([] if key.trust is None else [f"trust {key.trust.value}"])])
+
+
+KEY_COLUMNS = (
+    Column("Made", lambda key: key.created_at, "dim", only="wide", is_whole=True),
+    Column("", lambda key: key.created_at, only="pipe"),
+    Column("Last used", lambda key: key.last_used_at or "never", "dim", only="wide", is_whole=True),
+    Column("", lambda key: key.last_used_at, only="pipe"),
+    Column("Name", lambda key: key.name, only="wide"),
+    Column("", lambda key: key.name, only="pipe"),
+    Column("Limits", _limits, only="wide", is_whole=True),
+    Column("", _limits, only="pipe"),
+)

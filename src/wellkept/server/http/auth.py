@@ -53,7 +53,7 @@ TOO_FAST = "This key sends too many requests; wait a moment."
 KEY_WITHIN = HEALTH_WITHIN * 2 / 3
 """Seconds that `GET /health` waits for the store to look up a key; the rest is left to check the store."""
 
-FOR_OPERATORS = " The operator of the server can create one: wellkept keys create --scope operator"
+FOR_OPERATORS = " The operator of the server can create one: wellkept admin keys create --scope operator"
 NO_SUCH_AGENT = "There is no such agent."
 WITH_OWN_USER = frozenset({"/api/export"})
 """Routes whose parameter `user` does not name the user they act for."""

@@ -77,7 +77,7 @@ SPOOLED_BYTES = 16 * 1024 * 1024
 
 NO_ROOM = (
     "The folder for temporary files has no room for an export of this size. Free some space, or write it "
-    "elsewhere on the server: wellkept export PATH"
+    "elsewhere on the server: wellkept data export PATH"
 )
 MEDIA = {
     Compression.NONE: "application/x-ndjson",

@@ -184,7 +184,7 @@ def _check_readable(connection: Connection, tables: Sequence[str]) -> None:
     if hidden:
         raise Invalid(
             f"Row-level security is forced on {', '.join(name for (name,) in hidden)}, which hold rows, so not even "
-            "their owner can copy them to the nodes. Run `wellkept db init` first, then distribute as the owner."
+            "their owner can copy them to the nodes. Run `wellkept admin db init` first, then distribute as the owner."
         )
 
 

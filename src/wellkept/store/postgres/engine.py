@@ -478,7 +478,7 @@ class PostgresEngine:
     def back_up(self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None) -> BackupReport:
         raise Invalid(
             "This store is on PostgreSQL, which has its own backups: run pg_dump as a role that bypasses row-level "
-            "security, or `wellkept export FILE --tenant ID` for each tenant (docs/operations.md)."
+            "security, or `wellkept data export FILE --tenant ID` for each tenant (docs/operations.md)."
         )
 
     def problems(self) -> Sequence[str]:

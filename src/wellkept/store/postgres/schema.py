@@ -56,7 +56,7 @@ def check_role(connection: Connection) -> None:
         raise StoreError(
             f"The role {row[0] if row else '?'!r} is a superuser or has BYPASSRLS, so one tenant could read another. "
             "Connect as an ordinary role: CREATE ROLE wellkept LOGIN PASSWORD '…'; and make it the database's owner. "
-            "Or run `wellkept db init` as this role, which creates an owner and an application role."
+            "Or run `wellkept admin db init` as this role, which creates an owner and an application role."
         )
 
 
@@ -72,7 +72,8 @@ def check_tables(connection: Connection) -> None:
     if all(is_enabled for _, is_enabled in unguarded):
         raise StoreError(
             f"Row-level security is off on {names} for {connection.info.user!r}, which owns them or is a member of "
-            "their owner. Serve as the application role (`wellkept db init`), or FORCE it if there is only one role."
+            "their owner. Serve as the application role (`wellkept admin db init`), or FORCE it if "
+            "there is only one role."
         )
     raise StoreError(f"Row-level security is off on {names}; ENABLE and FORCE it, then start again.")
 
@@ -126,8 +127,8 @@ UNCHANGED = "The database is at schema {} as before, so a version that started u
 HALFWAY = "The database is at schema {} now, so earlier versions refuse it."
 UNKNOWN = "The connection broke, so some migrations may be applied."
 FINISH = (
-    " Remove the cause and run `wellkept db migrate --url …` with the address of the owner of the tables; it does the "
-    "rest."
+    " Remove the cause and run `wellkept admin db migrate --url …` with the address of the owner of the tables; it "
+    "does the rest."
 )
 WAITING = "The upgrade of the schema waits up to %d s for transactions that are open; others read and write meanwhile."
 
@@ -323,13 +324,13 @@ def _apply_one_by_one(connection: Connection, migration: Migration) -> None:
 
 
 MIGRATE_FIRST = (
-    "The database needs {} migrations, and the role {!r} does not own its tables. Run `wellkept db migrate --url …` "
-    "with the address of the owner{}, or set WELLKEPT_OWNER_URL to it."
+    "The database needs {} migrations, and the role {!r} does not own its tables. Run "
+    "`wellkept admin db migrate --url …` with the address of the owner{}, or set WELLKEPT_OWNER_URL to it."
 )
 
 NOT_DISTRIBUTED = (
     "The migrations are applied, but tables that they made are on the coordinator only. Remove the cause and run "
-    "`wellkept db distribute --url …` with the address of the owner of the tables."
+    "`wellkept admin db distribute --url …` with the address of the owner of the tables."
 )
 
 
@@ -356,7 +357,7 @@ def migrate_database(url: str) -> Sequence[str]:
     with translate_admin_errors(), connect_once(url) as connection:
         check_role(connection)
         if not is_owner(connection, by_name=True):
-            owner = find_owner(connection) or "another role, or nobody yet: run `wellkept db init` first"
+            owner = find_owner(connection) or "another role, or nobody yet: run `wellkept admin db init` first"
             raise StoreError(
                 f"The role {connection.info.user!r} cannot migrate this database: its tables belong to {owner}."
             )

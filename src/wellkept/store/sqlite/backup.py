@@ -43,7 +43,7 @@ PIECE = 1024 * 1024
 BROKEN = (tarfile.TarError, ValueError, OverflowError)
 """Errors of a damaged archive: its headers may have numbers that no file has."""
 
-NOT_A_BACKUP = "The file is not a backup of wellkept. `wellkept import` reads exports and files of other programs."
+NOT_A_BACKUP = "The file is not a backup of wellkept. `wellkept data import` reads exports and files of other programs."
 DAMAGED = "The backup is damaged or cut off: {}. Use another copy; nothing was restored."
 OCCUPIED = "{path} already holds a store. Restore to another --url, or move it away first."
 OCCUPIED_FOLDER = "{folder} holds the texts of another store. Restore to another --url, or move it away first."

@@ -24,7 +24,7 @@ MAX_SETTLED = 10_000
 
 REPLACED = (
     "The embedder %r is gone; %r replaces it. Memories are found by their words until they have new vectors, which are "
-    "made in the background. To make all of them now, run: wellkept reembed"
+    "made in the background. To make all of them now, run: wellkept admin reembed"
 )
 
 log = logging.getLogger("wellkept")
@@ -52,7 +52,7 @@ class EmbeddingRows(Units):
         if (active.name, active.dimensions) != (name, dimensions):
             raise SchemaMismatch(
                 f"The stored vectors come from the embedder {active.name!r} ({active.dimensions} dimensions), not from "
-                f"{name!r} ({dimensions}). Use that one again, or run: wellkept reembed"
+                f"{name!r} ({dimensions}). Use that one again, or run: wellkept admin reembed"
             )
         self._engine.use_embedder(active)
 
