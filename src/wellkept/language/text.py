@@ -41,7 +41,8 @@ UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0
 _SIGNS = "".join(
     chr(code) for code in (*range(0x900, 0xE00), *range(0xE80, 0x1800)) if unicodedata.category(chr(code))[0] == "M"
 )
-_PIECE = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{_SIGNS}])*+(?:['’][^\W_]+)?")
+_PIECE = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{_SIGNS}]+[^\W_{UNSPACED}]*)*+(?:['’][^\W_]+)?")
+_PLAIN_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)?")
 # Vowel points of Hebrew and Arabic, accents that no letter is composed with, and joiners: a word may lack them.
 _POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u200c\u200d]+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -172,7 +173,7 @@ def terms(text: str) -> list[str]:
 def split_words(text: str) -> list[str]:
     """Return the folded words of `text`, and each run of characters written without spaces as one."""
     folded = fold(text)
-    return _PIECE.findall(folded if folded.isascii() else _POINTS.sub("", folded))
+    return _PLAIN_WORD.findall(folded) if folded.isascii() else _PIECE.findall(_POINTS.sub("", folded))
 
 
 def join_terms(words: Iterable[str]) -> list[str]:
