@@ -37,14 +37,6 @@ MIN_DIGITS = 4
 MIN_SEED_WORDS = 8
 
 
-def _is_aws_id(body: str) -> bool:
-    return is_real(body) and any(c.isdigit() for c in body)
-
-
-def _has_digits(body: str) -> bool:
-    return is_real(body) and sum(c.isdigit() for c in body) >= MIN_DIGITS
-
-
 def _is_symbolic(value: str) -> bool:
     """Return True for `Kiwi!Latch51`, but not for `agent-forwarding` or `id_ed25519`."""
     return (
@@ -75,10 +67,6 @@ def _is_basic(value: str) -> bool:
     return bool(password) and is_stated_password(password)
 
 
-def _is_docker_auth(value: str) -> bool:
-    return _is_basic(value) if _basic_password(value) else is_random(value)
-
-
 def _is_bearer(value: str) -> bool:
     if is_placeholder(value) or is_variable(value):
         return False
@@ -90,13 +78,13 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "random": is_random,
     "real": is_real,
     "stated": is_stated_password,
-    "aws-id": _is_aws_id,
-    "four-digits": _has_digits,
+    "aws-id": lambda body: is_real(body) and any(c.isdigit() for c in body),
+    "four-digits": lambda body: is_real(body) and sum(c.isdigit() for c in body) >= MIN_DIGITS,
     "bearer-of-twitter": lambda body: is_random(body.lstrip("Aa")),
     "symbolic": _is_symbolic,
     "option": _is_option_value,
     "basic": _is_basic,
-    "docker": _is_docker_auth,
+    "docker": lambda value: _is_basic(value) if _basic_password(value) else is_random(value),
     "bearer": _is_bearer,
     # Not the token that most documentation shows, of John Doe.
     "jwt": lambda body: is_random(body) and _EXAMPLE_NAME not in body,

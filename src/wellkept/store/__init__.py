@@ -98,15 +98,12 @@ def restore_store(file: IO[bytes], url: str, *, progress: Callable[[], None] | N
     path = IN_MEMORY if is_postgres(url) else sqlite_path(url)
     if path == IN_MEMORY:
         raise Invalid("A backup is restored to a SQLite file: name it as sqlite:///file.db.")
-    report: BackupReport = import_module("wellkept.store.sqlite.backup").restore_backup(
-        file, Path(path), progress=progress
-    )
-    return report
+    return _backup().restore_backup(file, Path(path), progress=progress)  # type: ignore[no-any-return]
 
 
 def is_backup(file: IO[bytes]) -> bool:
     """Return True if a stream begins like a backup."""
-    return bool(import_module("wellkept.store.sqlite.backup").is_backup(file))
+    return bool(_backup().is_backup(file))
 
 
 def check_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None] | None = None) -> BackupReport:
@@ -114,10 +111,11 @@ def check_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None]
 
     Raises: Invalid, which names the damage.
     """
-    report: BackupReport = import_module("wellkept.store.sqlite.backup").verify_backup(
-        file, scratch=scratch, progress=progress
-    )
-    return report
+    return _backup().verify_backup(file, scratch=scratch, progress=progress)  # type: ignore[no-any-return]
+
+
+def _backup() -> Any:
+    return import_module("wellkept.store.sqlite.backup")
 
 
 def _open_postgres(url: str, **options: Any) -> Engine:

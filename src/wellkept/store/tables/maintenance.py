@@ -15,7 +15,7 @@ from wellkept.model.stored import SOON, Aging, StoreTotals
 from wellkept.store.conditions import STATE_SQL, Clause
 from wellkept.store.engine import Row, Unit, Units
 from wellkept.store.tables.embeddings import NO_OWNER
-from wellkept.store.tables.rows import maybe_moment, memory_from, merge_parts, moment, owner_params
+from wellkept.store.tables.rows import RecordRows, maybe_moment, memory_from, merge_parts, moment, owner_params
 
 BEGUN = SOON + timedelta(days=1)
 """Due date of a tenant that changed, while it is visited."""
@@ -38,20 +38,7 @@ class MaintenanceRows(Units):
         rows = self.read(
             owner.tenant, lambda unit: unit.all("list_aging", **owner_params(owner), after=after, limit=limit)
         )
-        return [
-            Aging(
-                seq,
-                importance,
-                moment(created_at),
-                maybe_moment(last_retrieved_at),
-                maybe_moment(expires_at),
-                maybe_moment(valid_to),
-                category,
-                user,
-                bool(has_ended),
-            )
-            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user, has_ended in rows
-        ]
+        return [*map(_aging_from, rows)]
 
     def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:
         """Count the episodes that are live at `now`, and those that have expired but are not archived."""
@@ -193,6 +180,13 @@ class MaintenanceRows(Units):
                 unit.put("drop_full_buckets")
 
         self.write(NO_OWNER, end)
+
+
+_aging_from = RecordRows(
+    Aging,
+    "seq importance created_at last_retrieved_at expires_at valid_to category user has_ended".split(),
+    user=("user", str, None),
+).parse
 
 
 def _prolong(row: Row, at: datetime, lifetimes: Lifetimes) -> datetime | None:

@@ -7,7 +7,8 @@ WHERE leases.until <= :now OR leases.until > :latest OR leases.holder = excluded
 DELETE FROM leases WHERE name = :name AND holder = :holder
 
 -- name: list_aging
-SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user_id, valid_to <= updated_at
+SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user_id,
+  coalesce(valid_to <= updated_at, FALSE)
 FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode' AND archived_at IS NULL AND seq > :after
 ORDER BY seq LIMIT :limit
