@@ -31,6 +31,8 @@ from wellkept.errors import Invalid
 from wellkept.language.names import check_agent
 from wellkept.model import Owner, Skill
 
+log = logging.getLogger("wellkept")
+
 FILE = "SKILL.md"
 FENCE = "---"
 MAX_DEPTH = 3
@@ -176,9 +178,6 @@ def _parse_agents(path: str, fields: Fields) -> tuple[str, ...]:
 
 def _refuse(path: str, line: int, problem: str) -> NoReturn:
     raise Invalid(f"{path}:{line}: {problem}.")
-
-
-log = logging.getLogger("wellkept")
 
 
 class Skills:

@@ -57,6 +57,9 @@ from wellkept.store.postgres.link import (
 from wellkept.store.postgres.schema import check_role, check_tables, prepare_schema
 from wellkept.store.queries import as_pyformat, load_queries, peek, select
 
+T = TypeVar("T")
+log = logging.getLogger("wellkept")
+
 TIMEOUT_SLACK = 0.1
 """Seconds by which a statement timeout may be too long before a new one is set, which costs a round trip."""
 
@@ -319,8 +322,6 @@ def _vacuum(connection: psycopg.Connection[Any], table: str, *, compact: bool) -
     return notices
 
 
-T = TypeVar("T")
-
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
@@ -335,7 +336,6 @@ NO_INDEX = (
     "only slower. `wellkept doctor` shows the statement that creates it."
 )
 
-log = logging.getLogger("wellkept")
 
 READ_BROKE = "The connection to the database broke during this read. Try again in a moment."
 WRITE_BROKE = (

@@ -48,6 +48,8 @@ from wellkept.errors import (
 )
 from wellkept.store.engine import CLOSED, SCHEMA_INCOMPLETE, UNSTORABLE
 
+log = logging.getLogger("wellkept")
+
 RETRY_AFTER_BUSY = 1.0
 RETRY_AFTER_AWAY = 1.0
 AWAY = "The PostgreSQL server cannot be reached or went away; check its address and log, or try again in a moment."
@@ -171,8 +173,6 @@ OPTIONS = {
 IDENTIFY_SERVER = """
 SELECT pg_postmaster_start_time(), oid FROM pg_database WHERE datname = current_database()
 """
-
-log = logging.getLogger("wellkept")
 
 
 class PostgresLink:

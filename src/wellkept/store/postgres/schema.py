@@ -37,6 +37,8 @@ from wellkept.store.migrations import (
 from wellkept.store.postgres import citus
 from wellkept.store.postgres.link import Connection, connect_once, translate_admin_errors
 
+log = logging.getLogger("wellkept")
+
 MIGRATIONS_TABLE = "schema_migrations"
 
 TENANT_TABLES = (
@@ -133,8 +135,6 @@ FINISH = (
 WAITING = "The upgrade of the schema waits up to %d s for transactions that are open; others read and write meanwhile."
 
 _TOUCHED = re.compile(r"\b(?:ALTER TABLE|REFERENCES|INDEX .* ON) (\w+)")
-
-log = logging.getLogger("wellkept")
 
 
 def migrate(connection: Connection) -> Sequence[str]:

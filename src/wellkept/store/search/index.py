@@ -31,6 +31,10 @@ from wellkept.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Fl
 from wellkept.store.search.index_rows import HIDDEN, NEVER, FieldColumns, IndexRows, LoadField
 from wellkept.store.tables.rows import moment
 
+A = TypeVar("A", np.bool_, np.float32)
+V = TypeVar("V", bound=Hashable)
+N = TypeVar("N", np.int8, np.int64, np.float64)
+
 MIN_SEGMENT = 4096
 """Entries below which a segment is merged with the next one."""
 
@@ -165,9 +169,6 @@ def row_numbers(entries: Entries) -> NDArray[np.int64]:
     return (entries >> np.uint32(8)).astype(np.int64)
 
 
-A = TypeVar("A", np.bool_, np.float32)
-
-
 @dataclass(frozen=True, slots=True)
 class IndexView:
     """Query-independent part of the evidence: rows grouped by conversation and in their order."""
@@ -232,8 +233,6 @@ HIDDEN_SHARE = 0.05
 MAX_VIEWS = 4
 """Number of group selections for which an index caches the data that does not depend on the query."""
 
-V = TypeVar("V", bound=Hashable)
-N = TypeVar("N", np.int8, np.int64, np.float64)
 
 EMPTY_BYTES = 4096
 """Approximate size of an empty index, which dominates when there are many small owners."""

@@ -50,6 +50,8 @@ from wellkept.store.search.encoding import Encoding
 from wellkept.store.search.index import OwnerIndex
 from wellkept.store.tables.rows import merge_parts
 
+log = logging.getLogger("wellkept")
+
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
 BATCH = 20_000
@@ -317,8 +319,6 @@ HALF_LIFE = 600.0
 
 MAX_OWNERS = 20_000
 """Owners counted. If there are more, counts are halved early, which forgets those asked once."""
-
-log = logging.getLogger("wellkept")
 
 
 class Demand:
