@@ -26,26 +26,6 @@ if TYPE_CHECKING:
     from wellkept.upkeep.embedding import Embedding
 
 
-class RowSecrets:
-    """Secret check for the rows of one file. Allowances in the file count as if they were stored."""
-
-    def __init__(self, store: SqlStore, now: Clock) -> None:
-        self._allowed: set[str] = set()
-        self._guard = SecretGuard(store, now, mode="flag", also_allowed=self._allowed)
-
-    def allow(self, hash: str) -> None:
-        """Count a text with this hash as no secret."""
-        self._allowed.add(hash)
-
-    def find_rule(self, tenant: str, table: str, row: Json) -> str:
-        """Return the rule that finds a secret in a text of the row; empty if none does."""
-        for column in TEXTS.get(table, ()):
-            for text in [row[column]] if isinstance(row[column], str) else row[column]:
-                for found in self._guard.findings(tenant, text):
-                    return found.rule
-        return ""
-
-
 BATCH = 200
 MAX_LISTED = 100
 """Maximum number of refused or flagged rows that a report lists."""
@@ -124,7 +104,9 @@ class CheckArchive:
         self._place = place
         self._store = place.store
         self._tenant = tenant
-        self._secrets = RowSecrets(place.store, place.now)
+        # Allowances in the file count as if they were stored.
+        self._allowed: set[str] = set()
+        self._guard = SecretGuard(place.store, place.now, mode="flag", also_allowed=self._allowed)
         self._has_rows = {table: place.store.has_rows(tenant, table) for table in KEYS}
         # A stored memory can also clash with a version.
         self._has_rows["memory_versions"] = self._has_rows["memories"]
@@ -258,7 +240,7 @@ class CheckArchive:
             found.left_out.add(key_of(line.table, line.row))
             return False
         if line.table == "secret_allowances":
-            self._secrets.allow(line.row["hash"])
+            self._allowed.add(line.row["hash"])
         return True
 
     def _classify(self, line: Line, is_same: bool | None, found: ArchiveFindings) -> None:
@@ -277,12 +259,20 @@ class CheckArchive:
 
     def _flag(self, line: Line, found: ArchiveFindings) -> None:
         """Note a new row that seems to hold a secret."""
-        rule = self._secrets.find_rule(self._tenant, line.table, line.row)
+        rule = self._find_rule(line)
         if not rule:
             return
         found.flagged.add(_describe_place(line), f"it seems to hold a secret: {rule}")
         if line.table == "memories":
             found.secrets[key_of(line.table, line.row)] = rule
+
+    def _find_rule(self, line: Line) -> str:
+        """Return the rule that finds a secret in a text of the row; empty if none does."""
+        for column in TEXTS.get(line.table, ()):
+            for text in [line.row[column]] if isinstance(line.row[column], str) else line.row[column]:
+                for found in self._guard.findings(self._tenant, text):
+                    return found.rule
+        return ""
 
     def _take_events(self, batch: list[Line], found: ArchiveFindings) -> None:
         log, tenant = found.log, found.header.tenant
@@ -299,7 +289,7 @@ class CheckArchive:
                 self._leave_out(line, found)
             elif is_same and log.shared < line.row["id"]:
                 log.shared = line.row["id"]
-            elif not is_same and self._secrets.find_rule(self._tenant, line.table, line.row):
+            elif not is_same and self._find_rule(line):
                 self._suspects.append(line)
         # Provisional; the restore decides which of them to add.
         found.present["audit_log"] += len(batch)
