@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from wellkept.facts.rules_statements import EXACT_SHAPES, TRAITS, USER, ChangeCue, Statement, weigh
+from wellkept.facts.rules_statements import EXACT_SHAPES, TRAITS, USER, ChangeCue, Statement, find_values, weigh
 from wellkept.facts.rules_words import load_kinds
 from wellkept.language.text import terms
 from wellkept.model import EndedAs
@@ -158,7 +158,7 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
     others = {name for name in shapes if not old.shapes[name] & new.shapes[name]}
     both_count = "count" in old.shapes and "count" in new.shapes
     kinds, single = _compare_kinds(old, new)
-    ours, theirs = find_anchors(old), find_anchors(new)
+    ours, theirs = find_values(old), find_values(new)
     attribute = bool(old.attribute and old.attribute == new.attribute)
     one, other = set(terms(old.value)), set(terms(new.value))
     is_kept = attribute and (one <= other or other <= one)
@@ -264,13 +264,6 @@ def is_compatible(old: Statement, new: Statement) -> bool:
 
 def _find_people(statement: Statement) -> frozenset[str]:
     return frozenset() if statement.is_thing else statement.subjects
-
-
-def find_anchors(statement: Statement) -> frozenset[str]:
-    """Return what gives a statement its value: names, numbers and dates, and values of a kind."""
-    values = {value for name in statement.shapes for value in statement.shapes[name]}
-    named = {name for name in statement.mentions if name not in statement.subjects}
-    return frozenset(values | named | {value for _, value in statement.kinds})
 
 
 HARD_GATES = frozenset({"also", "subject", "restated", "same value", "other head", "other value"})

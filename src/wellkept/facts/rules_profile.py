@@ -19,18 +19,18 @@ LINE_CHARS = 3
 
 
 def select_lines(told: Sequence[Memory]) -> Sequence[Memory]:
-    """Return the memories of the block, facts before remarks and newest first, as many as fit.
+    """Return the newest memories that fit into the block, facts before remarks.
 
     The order depends on nothing but the facts, so the block stays the same, byte by byte, until one changes.
     """
     room = MAX_CHARS - len(PROFILE_HEADING)
     lines = []
-    for memory in sorted(told, key=lambda each: each.fact is None):
-        room -= len(memory.text) + LINE_CHARS
-        if room < 0:
-            break
-        lines.append(memory)
-    return lines
+    for memory in told:
+        length = len(memory.text) + LINE_CHARS
+        if length <= room:
+            room -= length
+            lines.append(memory)
+    return sorted(lines, key=lambda each: each.fact is None)
 
 
 def is_about(facts: Sequence[Memory], subject: str) -> list[Memory]:

@@ -215,12 +215,12 @@ def _read_sentence(sentence: str, code: str, known: Collection[str]) -> Statemen
     if is_question(sentence) or words.find("asking").match(bare) or signs.TAG_END.search(sentence):
         premise = _find_premise(sentence, words)
         return _read_sentence(premise, code, known) if premise else Excluded(sentence, ExclusionReason.QUESTION)
-    is_standing = words.find("standing").match(bare) is not None
+    is_standing = words.find("standing").match(bare) is not None and not words.find("generic").match(bare)
     is_order = words.find("order").match(bare) is not None
     if (words.find("request").match(bare) or signs.UNWANTED.match(bare)) and not is_standing and not is_order:
         return Excluded(sentence, ExclusionReason.REQUEST)
     reason = None if is_standing else _find_reason(sentence, bare, words, is_order=is_order)
-    if reason is not None:
+    if reason is not None and not (reason in OF_A_CLAUSE and _has_statement(sentence, bare, words, known)):
         return Excluded(sentence, reason)
     tier = Tier.REMARK if is_order and not is_standing else Tier.FACT
     statement = _describe(sentence, words, known, tier)
@@ -256,13 +256,48 @@ def _find_reason(sentence: str, bare: str, words: Vocabulary, *, is_order: bool)
     least = MIN_WORDS - 1 if words.has("self", bare) else MIN_WORDS
     if chatter.read_text(sentence).is_chatter or len(split_words(bare)) < least:
         return ExclusionReason.CHAT
-    if words.has("chat", bare) or words.has("you", bare):
+    if (words.has("chat", bare) or words.has("you", bare)) and not words.has("correction", bare):
         return ExclusionReason.CHAT
     has_change = any(words.has(cue, bare) for cue in ("end", "correction", "firm"))
     is_momentary = words.has("moment", bare) and not words.has("begun", bare)
     if not has_change and (is_momentary or words.has("passing", bare)):
         return ExclusionReason.PASSING
     return None
+
+
+OF_A_CLAUSE = (ExclusionReason.HYPOTHETICAL, ExclusionReason.PASSING, ExclusionReason.CHAT)
+"""Reasons that hold for a clause: "I'm tired, we moved to Leeds yesterday" states something all the same."""
+
+
+def _has_statement(sentence: str, bare: str, words: Vocabulary, known: Collection[str]) -> bool:
+    """Return True if a clause of a sentence would be kept by itself, and gives something a value."""
+    if words.find("unreal").match(bare):
+        return False
+    parts = [part for each in words.find("link").split(sentence) for part in each.split(", ")]
+    if len(parts) < LEAST_CLAUSES:
+        return False
+    for part in parts:
+        clause = _strip(part, words)
+        if len(split_words(clause)) < MIN_PREMISE_WORDS or _find_reason(part, clause, words, is_order=False):
+            continue
+        read = _find_tier(_describe(part, words, known, Tier.FACT), clause, words)
+        if (
+            isinstance(read, Statement)
+            and read.tier is Tier.FACT
+            and (find_values(read) or words.has("lasting", clause))
+        ):
+            return True
+    return False
+
+
+LEAST_CLAUSES = 2
+
+
+def find_values(statement: Statement) -> frozenset[str]:
+    """Return what gives a statement its value: names, numbers and dates, and values of a kind."""
+    values = {value for name in statement.shapes for value in statement.shapes[name]}
+    named = {name for name in statement.mentions if name not in statement.subjects}
+    return frozenset(values | named | {value for _, value in statement.kinds})
 
 
 _QUOTATION = re.compile(r"[\"“„«»‟]([^\"“”„«»]{3,})[\"”“»«]|(?<!\w)'([^']{12,})'(?!\w)")
@@ -282,7 +317,7 @@ def _find_tier(statement: Statement, bare: str, words: Vocabulary) -> Statement 
     has_value = bool(statement.shapes) or bool(statement.attribute)
     if statement.tier is Tier.REMARK:
         return statement
-    if words.has("generic", bare) and not words.has("self", bare):
+    if words.find("generic").match(bare) and not words.has("self", bare):
         return Excluded(statement.text, ExclusionReason.GENERAL)
     if is_own or is_somebody:
         is_weak = not has_value and not words.has("lasting", bare) and len(statement.content) < 1
@@ -415,6 +450,10 @@ def find_subject(sentence: str, words: Vocabulary, known: Collection[str] = ()) 
         if words.find("possessive").match(lowered):
             found = _read_owned(spelled, place, words)
             break
+        if not place and lowered in words.relations:
+            # "Grandma turned ninety".
+            found = StatementSubject(words.relations[lowered], frozenset({words.relations[lowered]}), frozenset({word}))
+            break
         name = _base(word)
         if name.lower() in known or (place and _is_name(spelled, place, lexicon.has_capital_nouns, words.code)):
             is_object = place and spelled[place - 1].lower() in _PREPOSITIONS
@@ -427,11 +466,8 @@ def find_subject(sentence: str, words: Vocabulary, known: Collection[str] = ()) 
         elif found is None and name.lower() in load_names() and word[0].isupper():
             found = StatementSubject(name, frozenset({name.lower()}), frozenset({name}))
             break
-        elif found is None and not place and word[0].isupper() and lowered not in lexicon.common:
-            head = _stem(_base(word))
-            found = StatementSubject(
-                _base(word), frozenset({_base(word).lower()}), frozenset({word}), head, is_thing=True
-            )
+        elif found is None and not place and lowered not in lexicon.common:
+            found = _read_opening_thing(spelled, words)
     if found is None:
         found = StatementSubject(USER if words.has("self", sentence.lower()) else "", frozenset(), is_thing=True)
         found = replace(found, all=frozenset({USER})) if found.label else found
@@ -530,6 +566,19 @@ def _read_thing(spelled: Sequence[str], place: int, words: Vocabulary) -> Statem
         if head
         else None
     )
+
+
+def _read_opening_thing(spelled: Sequence[str], words: Vocabulary) -> StatementSubject | None:
+    """Return the thing that a sentence begins with, without an article: "Chess club is on Sundays", "rent's 910"."""
+    for place, word in enumerate(spelled[:MAX_NOUN_WORDS]):
+        is_verb = place > 0 and word.lower() in _VERBS
+        if is_verb or word != _base(word):
+            noun = _base(spelled[place - 1] if is_verb else word)
+            return StatementSubject(noun, frozenset({noun.lower()}), frozenset({noun}), _stem(noun), is_thing=True)
+    first = _base(spelled[0])
+    if not first[0].isupper():
+        return None
+    return StatementSubject(first, frozenset({first.lower()}), frozenset({first}), _stem(first), is_thing=True)
 
 
 def _find_inner_names(body: str, code: str) -> frozenset[str]:

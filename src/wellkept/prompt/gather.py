@@ -15,7 +15,7 @@ from wellkept.language.text import check_text, fold
 from wellkept.memory.rules_conditions import Condition
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.meter import METER
-from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Source
+from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Role, Source
 from wellkept.prompt.blocks import Inject, break_forged_references, list_private_memories
 from wellkept.prompt.rules_escaping import escape_item
 from wellkept.prompt.rules_window import (
@@ -45,8 +45,14 @@ MAX_TOOL_RESULTS = 20
 SPARE = 3
 """Factor of hits recalled over hits shown, since some are in the prompt already."""
 
-FAR_BEHIND = 0.15
-"""Share of the best hit's relevance below which a line is not shown beside the block of facts."""
+FAR_BEHIND = 0.3
+"""Share of the best hit's relevance below which a fact is not shown beside the block of facts."""
+
+MAX_BESIDE = 2
+"""Maximum number of facts beside the block."""
+
+SURE = 0.6
+"""Relevance from which a turn that states no fact is shown beside the block."""
 
 OWN_KINDS = (Kind.CORE, Kind.JOURNAL, Kind.NOTE)
 """Kinds that enter a prompt without being recalled."""
@@ -61,6 +67,8 @@ STORED = (
     PromptPart.TOOL_RESULTS,
 )
 """Parts with untrusted text, in which forged references are broken. Conversation turns stay unchanged."""
+
+SPEAKERS = (Role.USER, Role.ASSISTANT)
 
 CHARS_PER_TOKEN = 5
 """Characters read of a conversation for each token of the budget: more than fit, whatever the language."""
@@ -157,7 +165,7 @@ class Gather:
             passages = sorted((hit for hit in strong if hit.source is Source.KNOWLEDGE), key=lambda hit: -hit.relevance)
             memories = [hit for hit in strong if hit.source is not Source.KNOWLEDGE]
             memories += [hit for hit in weak if hit.source is Source.MEMORY]
-            memories = _leave_out_talk(memories, facts)
+            memories = _select_beside_block(memories, facts, pieces[PromptPart.PROFILE])
             known = _ShownPieces(pieces)
             for part, found in ((PromptPart.MEMORIES, memories), (PromptPart.KNOWLEDGE, passages)):
                 most, is_passage = self._limits[part], part is PromptPart.KNOWLEDGE
@@ -224,27 +232,36 @@ class Gather:
         ]
 
 
-def _leave_out_talk(hits: Sequence[Hit], facts: Sequence[Memory]) -> list[Hit]:
-    """Return the hits that are worth a line beside the block of facts.
+def _select_beside_block(hits: Sequence[Hit], facts: Sequence[Memory], block: Sequence[Piece]) -> list[Hit]:
+    """Return the hits that are worth a line beside the block of facts, best first.
 
-    What a turn states stands as facts of its own, and other turns of talk are worth their room only if they help.
+    What a turn states stands as facts of its own, so it is shown by that of its facts that is nearest to the message;
+    other talk is worth its room only if it surely helps. Memories of other kinds stay, as does what has ended, which is
+    only found by a question about the past.
     """
     if not facts:
         return list(hits)
-    told = {source for fact in facts for source in fact.sources}
-    best = max((hit.relevance for hit in hits), default=0.0)
-    return [hit for hit in hits if hit.id not in told and not _is_idle(hit, best)]
-
-
-def _is_idle(hit: Hit, best: float) -> bool:
-    """Return True for a turn that does not help, and for a fact far behind the best hit.
-
-    What has ended is only found by a question about the past, so it stays.
-    """
-    memory = hit.memory
-    if memory is None or memory.kind is not Kind.EPISODE or memory.session_id is None or memory.ended_as is not None:
-        return False
-    return hit.weak if memory.told is None else hit.relevance < FAR_BEHIND * best
+    stated: dict[str, list[Memory]] = {}
+    for fact in facts:
+        for source in fact.sources:
+            stated.setdefault(source, []).append(fact)
+    own = {hit.id: hit.relevance for hit in hits}
+    least = FAR_BEHIND * max(own.values(), default=0.0)
+    shown = {piece.id for piece in block}
+    chosen: dict[str, Hit] = {}
+    for hit in hits:
+        memory = hit.memory
+        is_talk = memory is not None and memory.session_id is not None and memory.role in SPEAKERS
+        if memory is None or not is_talk or memory.ended_as is not None:
+            chosen.setdefault(hit.id, hit)
+        elif memory.told is not None or hit.id in stated:
+            fact = max(stated.get(hit.id, [memory]), key=lambda each: own.get(each.id, 0.0))
+            if fact.id not in shown and len(shown) < len(block) + MAX_BESIDE and hit.relevance >= least:
+                shown.add(fact.id)
+                chosen[fact.id] = replace(hit, id=fact.id, text=fact.text, memory=fact)
+        elif hit.relevance >= SURE:
+            chosen.setdefault(hit.id, hit)
+    return list(chosen.values())
 
 
 class _ShownPieces:
