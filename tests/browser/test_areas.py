@@ -53,7 +53,7 @@ def test_somebody_chats_with_the_keyboard(endpoint: ModelServer, talking: tuple[
     go_to(console, "button", "Send")
     console.page.keyboard.press("Enter")
 
-    console.page.get_by_text("Tabs. And I noted").wait_for()
+    console.page.get_by_text("Tabs. And I noted").first.wait_for()
     assert console.page.locator(".is-written a").count()
     assert console.page.locator(".is-used a").count()
     photograph(console, "chat-answered")

@@ -172,3 +172,13 @@ def test_the_playground_asks_as_a_user(browser: Browser, ann: AgentMemory) -> No
 
     assert "bees" in as_kim
     assert "bees" not in as_lee
+
+
+def test_a_preview_that_has_to_shorten_stores_no_text(ann: AgentMemory) -> None:
+    ann.remember_many([{"text": f"Rule {number}: {'be careful ' * 30}", "kind": "core"} for number in range(20)])
+
+    made = ann.preview_context("what are the rules?", budget=600)
+
+    assert made.truncations
+    assert made.tokens <= 600
+    assert (ann.list_details(), ann.context_calls()) == ([], [])

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.server.live import ServerProcess, client_of, wait_until
+from tests.server.live import PROGRAM, ServerProcess, client_of, wait_until
 from wellkept.api.wellkept import Wellkept
 from wellkept.errors import Invalid
 from wellkept.server.run import listening, serve
@@ -144,3 +144,13 @@ def test_a_password_is_not_printed(postgres_url: str) -> None:
     assert (code, errors) == (0, "")
     assert server.said[0].startswith("Memories  postgresql://")
     assert ":***@" in server.said[0]
+
+
+def test_sample_data_is_there_when_the_server_begins(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    program = PROGRAM.replace("no_auth=", "has_sample=True, no_auth=")
+
+    with ServerProcess(url, program=(program, url, "True")) as server, client_of(server.address) as client:
+        found = client.post("/api/agents/sample/recall", json={"query": "what must Lena never eat?", "user": "lena"})
+
+        assert "hazelnuts" in found.json()["hits"][0]["text"]

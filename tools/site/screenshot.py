@@ -9,51 +9,23 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import sync_playwright
 
-from wellkept import Wellkept
-
-QUESTION = "who leads the billing team?"
-PAGE = "/admin/agents/atlas/why"
+PAGE = "/admin/agents/sample/ask?reader=lena&q=which+dessert+is+dangerous+for+Lena%3F"
 OPTIONS = "--headless --no-sandbox --disable-gpu --hide-scrollbars".split()
-FACTS = (
-    "Lena leads the billing team",
-    "The billing service runs on PostgreSQL",
-    "Invoices are sent on the first of the month",
-    "Ben leads the search team",
-    "The team indents with two spaces",
-    "Deployments to production need two approvals",
-    "The invoice export ships on Thursday",
-    "Lena prefers mail over chat",
-)
 
 
 def main(target: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/memory.db"
-        _fill(url)
-        with _serve(url) as address:
-            _take(f"{address}{PAGE}?q={QUESTION}", target)
-
-
-def _fill(url: str) -> None:
-    """Store memories of the last weeks."""
-    now = datetime.now(UTC)
-    with Wellkept(url) as store:
-        atlas = store.agent("atlas")
-        atlas.remember_many(
-            {"text": text, "tags": ["work"], "created_at": now - timedelta(days=3 * number)}
-            for number, text in enumerate(FACTS)
-        )
-        atlas.log_turn("monday", user="We ship the invoice export on Thursday", assistant="Noted.", remember=True)
+    with tempfile.TemporaryDirectory() as folder, _serve(f"sqlite:///{folder}/memory.db") as address:
+        _take(f"{address}{PAGE}", target)
 
 
 @contextmanager
 def _serve(url: str) -> Iterator[str]:
-    """Run a server on a free port; yield its address."""
-    command = [sys.executable, "-m", "wellkept", "serve", "--no-auth", "--port", "0", "--workers", "1", "--url", url]
+    """Run a server with the sample data on a free port; yield its address."""
+    options = f"--no-auth --demo --port 0 --workers 1 --url {url}"
+    command = [sys.executable, "-m", "wellkept", "serve", *options.split()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
         assert server.stdout is not None
         try:

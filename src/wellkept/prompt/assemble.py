@@ -8,6 +8,7 @@ from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from wellkept.details.rules_keys import reference
 from wellkept.extension import Clock, TokenCounter
 from wellkept.history.noting import record_event
 from wellkept.language.names import check_session, memory_seq
@@ -24,7 +25,7 @@ from wellkept.prompt.rules_budget import check_budget, fit_window
 from wellkept.prompt.rules_fitter import FitCallbacks
 from wellkept.prompt.rules_prompt_log import build_blocks, stable_messages
 from wellkept.prompt.rules_rendering import Renderer
-from wellkept.prompt.rules_window import PromptPart, Window, check_participants, parse_layout
+from wellkept.prompt.rules_window import Piece, PromptPart, Window, check_participants, parse_layout
 from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.recall import check_min_relevance
 from wellkept.settings import Settings
@@ -112,11 +113,12 @@ class Assemble:
 
     def _assemble(self, request: PromptRequest, *, is_preview: bool) -> WorkingMemory:
         drawing, budget = Renderer(self._tokens.count), request.budget
+        # A preview stores no text, so its placeholder leads nowhere.
+        move = _refer_nowhere if is_preview else partial(self._move, request.owner, request.session_id)
         ways = FitCallbacks(
             drawing=drawing,
             fold=partial(self._fold, request.owner, request.session_id, budget),
-            # A placeholder of its own stores a text, which a preview does not.
-            refer=(lambda pieces, what: "") if is_preview else partial(self._move, request.owner, request.session_id),
+            refer=move,
             rate=partial(self._gather.rate, request),
         )
         window, truncations = fit_window(self._gather(request), budget, ways)
@@ -195,6 +197,10 @@ def _step_meta(truncation: Truncation) -> dict[str, object]:
     }
     dropped = {"dropped_references": list(truncation.dropped_references)} if truncation.dropped_references else {}
     return meta | dropped
+
+
+def _refer_nowhere(pieces: Sequence[Piece], what: str) -> str:
+    return reference("preview", what)
 
 
 def _call_id(now: datetime) -> str:

@@ -25,20 +25,22 @@ from wellkept.server.console import (
     ask,
     bulk,
     conversations,
+    documents,
+    history,
     home,
     login_pages,
     memory,
     prompts,
     proposals,
     tenant,
+    users,
 )
 from wellkept.server.console import details as detail_pages
 from wellkept.server.console import knowledge as knowledge_pages
 from wellkept.server.console import memories as memory_pages
+from wellkept.server.console import upkeep as upkeep_pages
 from wellkept.server.console.guard import ConsoleGuard
 from wellkept.server.console.pages import compile_frame
-from wellkept.server.console.tenant_pages import documents, history, users
-from wellkept.server.console.tenant_pages import upkeep as upkeep_pages
 from wellkept.server.http.addresses import Connections, KeyCheck
 from wellkept.server.http.auth import AuthMiddleware
 from wellkept.server.http.errors import add_error_handlers

@@ -57,23 +57,22 @@ def serve(settings: Settings, *, no_auth: bool, has_sample: bool = False, say: C
     raise_open_file_limit()
     count = count_workers(settings)
     with closing(listening(settings.host, settings.port)) as listener:
-        if has_sample:
-            with Wellkept(settings=settings) as wellkept:
-                sample.add(wellkept.tenant(), wellkept.now())
         if count > 1:
             # Workers open the store themselves: this creates or upgrades it, and the first key, once.
             with Wellkept(settings=settings) as wellkept:
-                _announce(wellkept, listener, no_auth=no_auth, say=say)
+                _announce(wellkept, listener, no_auth=no_auth, has_sample=has_sample, say=say)
             proxies = settings.trusted_proxies
             is_noted = run_workers(count, listener, settings, no_auth=no_auth, options=options(proxies=proxies))
         else:
-            is_noted = _serve_alone(settings, listener, no_auth=no_auth, say=say)
+            is_noted = _serve_alone(settings, listener, no_auth=no_auth, has_sample=has_sample, say=say)
     if not is_noted:
         raise StoreError(NOT_NOTED)
     say("Stopped; everything is stored.")
 
 
-def _serve_alone(settings: Settings, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> bool:
+def _serve_alone(
+    settings: Settings, listener: socket.socket, *, no_auth: bool, has_sample: bool, say: Callable[[str], None]
+) -> bool:
     """Serve in this process; return False if what waited in the background could not be written at the end."""
     share_heaps()
     with ExitStack() as stack:
@@ -82,13 +81,17 @@ def _serve_alone(settings: Settings, listener: socket.socket, *, no_auth: bool, 
         app = create_app(wellkept, no_auth=no_auth, hosts=[settings.host])
         server = uvicorn.Server(uvicorn.Config(app, **options(proxies=settings.trusted_proxies)))
         with stopped_by_signals(server):
-            _announce(wellkept, listener, no_auth=no_auth, say=say)
+            _announce(wellkept, listener, no_auth=no_auth, has_sample=has_sample, say=say)
             server.run(sockets=[listener])
         return close_store(stack.pop_all())
 
 
-def _announce(wellkept: Wellkept, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> None:
+def _announce(
+    wellkept: Wellkept, listener: socket.socket, *, no_auth: bool, has_sample: bool, say: Callable[[str], None]
+) -> None:
     """Create the first key if there is none, and show where everything is. Raises: Invalid."""
+    if has_sample:
+        sample.add(wellkept.tenant(), wellkept.now())
     settings, address = wellkept.settings, _address(listener)
     made = None if no_auth else create_first_key(wellkept, is_loopback=is_loopback(settings.host))
     say(f"Memories  {masked(settings.store_url)}")

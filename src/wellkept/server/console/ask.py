@@ -13,7 +13,7 @@ from wellkept.errors import Invalid, OverBudget
 from wellkept.recall.recall import parse_min_relevance
 from wellkept.recall.rules_purposes import PURPOSES
 from wellkept.server.console.pages import page, page_router, place
-from wellkept.server.console.prompts import COLOURS, count_whole, draw_bar
+from wellkept.server.console.prompts import draw_bar
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import READ
 
@@ -38,7 +38,7 @@ class AskQuery:
 
     @property
     def has_options(self) -> bool:
-        return self != AskQuery(q=self.q)
+        return self != AskQuery(q=self.q, reader=self.reader)
 
     def options(self) -> dict[str, Any]:
         """Return the arguments of `explain`. Raises: Invalid."""
@@ -80,8 +80,7 @@ def ask(
         purposes=[*PURPOSES],
         explained=explained,
         prompt=prompt,
-        bar=None if prompt is None else draw_bar(prompt, count_whole(prompt)),
-        colours=COLOURS,
+        bar=None if prompt is None else draw_bar(prompt, prompt.tokens),
         problem=problem,
     )
 

@@ -73,7 +73,7 @@ class TokenBar:
     removed: int  # tokens
     removed_x: float
     removed_width: float
-    budget_x: float
+    budget_x: float  # 0: beyond the scale
     stable: int  # tokens of the prefix that a provider can cache
     stable_width: float
 
@@ -101,7 +101,7 @@ def list_prompts(
     agent = tenant.get_agent(memory.owner.agent)
     calls = memory.context_calls(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1, item=MESSAGE)
     listed = calls[:CALLS_PAGE]
-    widest = max((count_whole(call) for call in listed), default=1)
+    widest = max((_count_whole(call) for call in listed), default=1)
     return page(
         request,
         "prompts.html",
@@ -127,7 +127,7 @@ def show_prompt(request: Request, tenant: CurrentTenant, memory: CurrentAgent, i
         agent=agent,
         call=call,
         question=find_questions(memory, [call]).get(call.id, ""),
-        bar=draw_bar(call, count_whole(call)),
+        bar=draw_bar(call, _count_whole(call)),
         blocks=list_blocks(call),
         colours=COLOURS,
         earlier=earlier,
@@ -176,7 +176,7 @@ def draw_bar(call: ContextCall | WorkingMemory, widest: int) -> TokenBar:
         removed=removed,
         removed_x=round(x, 1),
         removed_width=round(min(removed * scale, WIDTH - x), 1),
-        budget_x=round(min(call.budget * scale, WIDTH), 1),
+        budget_x=round(call.budget * scale, 1) if call.budget * scale <= WIDTH else 0,
         stable=stable,
         stable_width=round(stable * scale, 1),
     )
@@ -216,7 +216,7 @@ def list_blocks(call: ContextCall) -> list[ShownBlock]:
     return blocks
 
 
-def count_whole(call: ContextCall | WorkingMemory) -> int:
+def _count_whole(call: ContextCall) -> int:
     """Return the tokens that a bar has to hold. What was removed is cut off at the size of the budget."""
     removed = min(sum(each.tokens_removed for each in call.truncations), call.budget // 2)
     return max(call.budget, call.tokens + removed)

@@ -9,6 +9,7 @@ from fastapi import Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from wellkept.api.agent_details import ANY_STATE, PAGE
+from wellkept.errors import NotFound
 from wellkept.model import ProposalState
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
@@ -39,11 +40,19 @@ def list_proposals(
         request,
         "proposals.html",
         agent=agent,
-        proposals=listed.items,
+        proposals=[(each, [_find_text(memory, fold.id) for fold in each.folds]) for each in listed.items],
         state=state,
         choices=[*ProposalState, ANY_STATE],
         older=listed.end or "",
     )
+
+
+def _find_text(memory: CurrentAgent, id: str) -> tuple[str, str]:
+    """Return the id and the text of a memory; the text is empty if it was deleted."""
+    try:
+        return id, memory.get(id).text
+    except NotFound:
+        return id, ""
 
 
 @router.post("", scope=WRITE)

@@ -24,7 +24,7 @@ def add(tenant: TenantMemory, now: datetime) -> None:
     if has_sample(tenant):
         return
     source = tomllib.loads(files("wellkept.server.console").joinpath("sample.toml").read_text("utf-8"))
-    tenant.add_agent(AGENT, name=NAME, icon="🌱", system_prompt="You are the assistant of Lena and Tom.")
+    tenant.add_agent(AGENT, name=NAME, colour="seagreen", system_prompt="You are the assistant of Lena and Tom.")
     memory = tenant.agent(AGENT)
     for fields in source["memories"]:
         fields["created_at"] = now - timedelta(days=fields.pop("age"))

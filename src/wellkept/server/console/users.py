@@ -64,10 +64,11 @@ def show_user(request: Request, tenant: CurrentTenant, id: Annotated[str, Query(
             break
         memory = tenant.agent(agent.id).for_user(id, shared=False)
         facts = memory.profile().facts[:MEMORIES]
-        known = {each.id for each in facts}
-        newest = [each for each in memory.list(state="all", limit=2 * MEMORIES) if each.id not in known]
+        # Turns are shown as conversations.
+        newest = memory.list(state="all", where="kind != episode", limit=MEMORIES)
+        newest = newest if facts or newest else memory.list(state="all", limit=MEMORIES)
         if facts or newest:
-            shown.append((agent, facts, newest[:MEMORIES]))
+            shown.append((agent, facts, newest))
     sessions = tenant.sessions(where=Comparison("user", EQUAL, id), limit=SESSIONS)
     if not shown and not sessions:
         raise NotFound("There is nothing of such a user.")

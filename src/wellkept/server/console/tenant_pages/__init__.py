@@ -1,1 +1,0 @@
-"""Pages about the whole tenant: history, users, documents and upkeep."""
