@@ -10,7 +10,9 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from wellkept.text_cache import compile_once
 
@@ -34,14 +36,22 @@ def fill_in(text: str | Sequence[str], parts: Mapping[str, str]) -> str:
     return _PART.sub(lambda part: parts[part[1]], "".join(text))
 
 
+@cache
+def _load() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("patterns.toml").read_text("utf-8"))
+
+
+def read_table(name: str) -> Mapping[str, Any]:
+    """Return a table of `patterns.toml`."""
+    return _load()[name]
+
+
 class Patterns:
     """The patterns of one table of `patterns.toml`, compiled on first use."""
 
-    _source = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text("utf-8"))
-
     def __init__(self, table: str, **words: str) -> None:
-        self._table = self._source[table]
-        self._parts = {name: "".join(part) for name, part in self._source["parts"].items()} | words
+        self._table = read_table(table)
+        self._parts = {name: "".join(part) for name, part in read_table("parts").items()} | words
 
     def __getattr__(self, name: str) -> re.Pattern[str]:
         if name not in self._table:

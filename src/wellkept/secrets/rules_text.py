@@ -15,18 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from wellkept.secrets.rules_shapes import REMOVED, Patterns
+from wellkept.secrets.rules_shapes import REMOVED, Patterns, read_table
 
-_LOOKALIKES = {
-    "A": "АΑᴀꓮᎪ𐊠", "B": "ВΒʙꓐᏴ", "C": "СϹᴄꓚᏟ", "D": "ᴅꓓᎠ", "E": "ЕΕᴇꓰᎬ", "F": "Ϝꓝ", "G": "ɢԌꓖᏀ", "H": "НΗʜꓧᎻ",
-    "I": "ІΙӀꓲ", "J": "ЈͿᴊꓙᎫ", "K": "КΚᴋꓗᏦ", "L": "ʟꓡᏞ", "M": "МΜᴍꓟᎷ", "N": "Νɴꓠ", "O": "ОΟՕᴏꓳ", "P": "РΡᴘꓑᏢ",
-    "Q": "Ԛ", "R": "ʀꓣᏒ", "S": "ЅՏꜱꓢᏚ", "T": "ТΤᴛꓔᎢ", "U": "ՍᴜꓴႮ", "V": "ѴᴠꓦᏙ", "W": "ԜᴡꓪᎳ", "X": "ХΧꓫ",
-    "Y": "ҮΥʏꓬУ", "Z": "ΖᴢꓜᏃ", "a": "аɑα", "b": "ЬƄ", "c": "сϲ", "d": "ԁ", "e": "еҽ", "f": "ẝք", "g": "ɡց", "h": "һհ",
-    "i": "іıɩι", "j": "јϳ", "k": "кκ", "l": "ӏ|ǀ", "m": "м", "n": "ոп", "o": "оοσօ", "p": "рρ", "q": "ԛզ", "r": "гᴦ",
-    "s": "ѕ", "t": "тτ", "u": "υս", "v": "νѵ", "w": "ԝωա", "x": "хχ", "y": "уγү", "z": "ᴢ", "3": "ЗƷ", "4": "Ꮞ",
-    "-": "‐‑‒–—―−﹘⁃➖ー一", "_": "＿‗", "'": "‘’‚‛′ʼ", '"': "“”„‟″«»", ":": "：ː∶։", "=": "＝꞊", ".": "。․", "/": "⁄∕",
-    "->": "→➜➔⟶⇒", "\n": "\u2028\u2029\u0085",
-}  # fmt: skip
+_LOOKALIKES = read_table("lookalikes")
 # Stands for "é" and "è" as a word, "is", which without its accent would be "e", "and".
 _VERB = "\ue000"
 _INVISIBLE = "\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5"
