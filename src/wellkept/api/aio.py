@@ -22,7 +22,7 @@ from wellkept.api.wellkept import AgentMemory, TenantMemory, Wellkept
 from wellkept.details.capturing import captured
 from wellkept.errors import StoreError
 from wellkept.model import BackupReport, Receipt
-from wellkept.secrets.stored import Sighting
+from wellkept.secrets.check import Sighting
 from wellkept.store.engine import CLOSED
 from wellkept.upkeep.walk import Progress
 

@@ -39,7 +39,7 @@ from wellkept.recall.knowledge_source import KnowledgeSource
 from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.memory_source import MemorySource
 from wellkept.recall.recall import Recall
-from wellkept.secrets.check import SecretGuard
+from wellkept.secrets.check import SecretGuard, SecretScan, Sighting
 from wellkept.settings import Settings
 from wellkept.store import is_postgres
 from wellkept.upkeep.embedding import Embedding
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from wellkept.memory.facts import ExtractFacts
     from wellkept.memory.restoring import RestoreMemories
     from wellkept.providers.archives import Archives
-    from wellkept.secrets.stored import Sighting
     from wellkept.store.sqlstore import SqlStore
     from wellkept.transfer.archive import Export
     from wellkept.transfer.restore import Import
@@ -229,8 +228,6 @@ class Services:
         return RepairIndex(self.store, self.now)
 
     def scan(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
-        from wellkept.secrets.stored import SecretScan
-
         return SecretScan(self.guard, tenant, progress)(self.store)
 
     @cached_property

@@ -39,8 +39,7 @@ from wellkept.model import (
     WorkflowStep,
 )
 from wellkept.recall.recall import check_limit
-from wellkept.secrets.check import REJECTED
-from wellkept.secrets.stored import Sighting
+from wellkept.secrets.check import REJECTED, Sighting
 from wellkept.tools import catalog
 from wellkept.upkeep.walk import Progress
 

@@ -36,7 +36,7 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
-from wellkept.secrets.stored import Sighting
+from wellkept.secrets.check import Sighting
 from wellkept.settings import Settings
 from wellkept.upkeep.maintain import MaintenanceReport
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from wellkept.secrets.stored import Sighting
+from wellkept.secrets.check import Sighting
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import ADMIN, OPERATOR, Router
 from wellkept.server.rest.shapes import RecordBody, RequestBody, describes
