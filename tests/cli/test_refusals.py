@@ -133,7 +133,6 @@ def test_people_are_told_what_to_try_next_and_programs_are_not(program: Program)
         ("memory", "show", "m-7"): "To see what there is: wellkept memory list",
         ("knowledge", "show", "d-1"): "To see what there is: wellkept knowledge list",
         ("memory", "list", "--url", "sqlite:///broken.db"): "To see what is wrong with the store: wellkept doctor",
-        ("memory", "list"): "Agent default has none of these; wellkept admin agents list shows who",
     }
     for arguments, hint in cases.items():
         shown = program.on_terminal(80, *arguments).out

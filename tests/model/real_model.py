@@ -154,7 +154,14 @@ def ask(url: str) -> None:
             "OPENAI_BASE_URL": url,
             "OPENAI_API_KEY": "none",
         }
-        run = [sys.executable, "-m", "wellkept", "ask", "Call memory_store with the text: delivery is on May 3rd."]
+        run = [
+            sys.executable,
+            "-m",
+            "wellkept",
+            "chat",
+            "--once",
+            "Call memory_store with the text: delivery is on May 3rd.",
+        ]
         ended = subprocess.run(
             [*run, "--json"], env=os.environ | variables, capture_output=True, text=True, timeout=ANSWER_SECONDS
         )

@@ -146,7 +146,7 @@ def test_settings_under_the_former_name_are_named_once_and_ignored(
 
 def test_a_command_says_it_on_the_other_stream(data_folder: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "wellkept", "list", "--json"], capture_output=True, text=True, cwd=data_folder
+        [sys.executable, "-m", "wellkept", "memory", "list", "--json"], capture_output=True, text=True, cwd=data_folder
     )
 
     assert done.returncode == 0

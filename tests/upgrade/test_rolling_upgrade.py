@@ -375,7 +375,7 @@ def test_a_failure_after_the_first_edition_is_refused_names_the_command_that_fin
         with pytest.raises(Refused, match=NEWER):
             start_old().wait_until_open()
 
-    command = [sys.executable, "-m", "wellkept", "db", "migrate", "--url", url]
+    command = [sys.executable, "-m", "wellkept", "admin", "db", "migrate", "--url", url]
     subprocess.run(command, check=True, capture_output=True)
     new = start_new().wait_until_open()
     assert read_records(new) == records

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -14,154 +13,114 @@ import wellkept
 from wellkept.cli.parameters import ALL, Helpful
 from wellkept.cli.run import build_command
 
+COMMANDS: Mapping[str, str] = {
+    "remember": "memories.remember",
+    "recall": "recall.recall",
+    "context": "context.context",
+    "chat": "chat.chat",
+    "serve": "server.serve",
+    "mcp": "server.mcp",
+    "demo": "demo.demo",
+    "doctor": "doctor.doctor",
+    "memory list": "memories.list_memories",
+    "memory show": "memories.show",
+    "memory search": "recall.search",
+    "memory edit": "memories.edit",
+    "memory forget": "memories.forget",
+    "memory restore": "memories.restore",
+    "memory explain": "recall.explain",
+    "memory history": "memories.history",
+    "memory add": "sessions.add",
+    "memory capture": "capture.capture",
+    "memory review": "memories.review",
+    "memory changes": "proposals.proposals",
+    "memory items put": "items.put",
+    "memory items get": "items.get",
+    "memory items search": "items.search",
+    "memory items delete": "items.delete",
+    "memory items namespaces": "items.namespaces",
+    "memory consolidate": "proposals.consolidate",
+    "memory similar": "recall.similar",
+    "memory details store": "details.store",
+    "memory details list": "details.list_details",
+    "memory details show": "details.show",
+    "memory details hide": "details.hide",
+    "memory details delete": "details.delete",
+    "user list": "users.list_users",
+    "user profile": "users.profile",
+    "user erase": "users.erase",
+    "session list": "sessions.list_sessions",
+    "session show": "sessions.show",
+    "session log": "sessions.log",
+    "session delete": "sessions.delete",
+    "session prompts": "context.prompts",
+    "knowledge ingest": "knowledge.ingest",
+    "knowledge search": "knowledge.search",
+    "knowledge list": "knowledge.list_documents",
+    "knowledge delete": "knowledge.delete",
+    "knowledge skills": "knowledge.skills",
+    "knowledge show": "knowledge.show",
+    "knowledge edit": "knowledge.edit",
+    "data export": "transfer.export",
+    "data import": "transfer.import_",
+    "data backup": "transfer.backup",
+    "data restore": "transfer.restore",
+    "data erase": "erase.erase",
+    "data audit": "audit.audit",
+    "data record": "history.record",
+    "admin keys create": "server.create",
+    "admin keys list": "server.list_keys",
+    "admin keys revoke": "server.revoke",
+    "admin agents list": "agents.list_agents",
+    "admin agents show": "agents.show",
+    "admin agents edit": "agents.edit",
+    "admin agents remove": "agents.remove",
+    "admin workflows list": "history.list_workflows",
+    "admin workflows show": "history.show",
+    "admin workflows record": "history.record_step",
+    "admin maintain": "maintenance.maintain",
+    "admin reembed": "maintenance.reembed",
+    "admin db init": ".database.init",
+    "admin db migrate": ".database.migrate",
+    "admin db distribute": ".database.distribute",
+    "admin settings": "doctor.settings",
+    "admin secrets scan": "maintenance.scan",
+    "admin secrets allow": "maintenance.allow",
+    "admin eval": "evaluation.measure",
+    "admin bench": "evaluation.measure_verbs",
+    "hook": ".hooks.hook",
+}
+"""Function of each command, as `module.name` below `cli.commands`, in the order of the help."""
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Commands that share their first word: the function of each as `module.name`, below `cli.commands`.
+GROUPS: Mapping[str, str] = {
+    "memory": "One agent's memories.",
+    "memory items": "JSON values under a namespace and a key.",
+    "memory details": "Big texts that prompts refer to.",
+    "user": "An agent's end users.",
+    "session": "Conversations, and the prompts built in them.",
+    "knowledge": "Documents and skills that agents share.",
+    "data": "All data of a tenant or a store.",
+    "admin": "Keys, agents and the care of a store.",
+    "admin keys": "The keys that let programs use the server.",
+    "admin agents": "The tenant's agents.",
+    "admin workflows": "What agents did, step by step.",
+    "admin db": "The PostgreSQL database behind a store.",
+    "admin secrets": "Secrets in what is stored.",
+}
+"""Descriptions of groups: commands that share their first words."""
 
-    `rare` ones are listed by `--help --all`.
-    """
-
-    about: str
-    commands: Mapping[str, str | Group]
-    rare: Mapping[str, str | Group]
-
-
-COMMANDS = Group(
-    "Memory for AI agents: keep what matters, find it again, see what is there.",
-    {
-        "remember": "memories.remember",
-        "recall": "recall.recall",
-        "context": "context.context",
-        "chat": "chat.chat",
-        "serve": "server.serve",
-        "mcp": "server.mcp",
-        "demo": "demo.demo",
-        "doctor": "doctor.doctor",
-        "memory": Group(
-            "One agent's memories.",
-            {
-                "list": "memories.list_memories",
-                "show": "memories.show",
-                "search": "recall.search",
-                "edit": "memories.edit",
-                "forget": "memories.forget",
-                "restore": "memories.restore",
-                "explain": "recall.explain",
-                "history": "memories.history",
-                "add": "sessions.add",
-                "capture": "capture.capture",
-                "review": "memories.review",
-                "changes": "proposals.proposals",
-                "items": Group(
-                    "JSON values under a namespace and a key.",
-                    {
-                        "put": "items.put",
-                        "get": "items.get",
-                        "search": "items.search",
-                        "delete": "items.delete",
-                        "namespaces": "items.namespaces",
-                    },
-                    {},
-                ),
-            },
-            {
-                "consolidate": "proposals.consolidate",
-                "similar": "recall.similar",
-                "details": Group(
-                    "Big texts that prompts refer to.",
-                    {
-                        "store": "details.store",
-                        "list": "details.list_details",
-                        "show": "details.show",
-                        "hide": "details.hide",
-                        "delete": "details.delete",
-                    },
-                    {},
-                ),
-            },
-        ),
-        "user": Group(
-            "An agent's end users.",
-            {"list": "users.list_users", "profile": "users.profile", "erase": "users.erase"},
-            {},
-        ),
-        "session": Group(
-            "Conversations, and the prompts built in them.",
-            {
-                "list": "sessions.list_sessions",
-                "show": "sessions.show",
-                "log": "sessions.log",
-                "delete": "sessions.delete",
-                "prompts": "context.prompts",
-            },
-            {},
-        ),
-        "knowledge": Group(
-            "Documents and skills that agents share.",
-            {
-                "ingest": "knowledge.ingest",
-                "search": "knowledge.search",
-                "list": "knowledge.list_documents",
-                "delete": "knowledge.delete",
-                "skills": "knowledge.skills",
-            },
-            {"show": "knowledge.show", "edit": "knowledge.edit"},
-        ),
-        "data": Group(
-            "All data of a tenant or a store.",
-            {
-                "export": "transfer.export",
-                "import": "transfer.import_",
-                "backup": "transfer.backup",
-                "restore": "transfer.restore",
-                "erase": "erase.erase",
-                "audit": "audit.audit",
-            },
-            {"record": "history.record"},
-        ),
-        "admin": Group(
-            "Keys, agents and the care of a store.",
-            {
-                "keys": Group(
-                    "The keys that let programs use the server.",
-                    {"create": "server.create", "list": "server.list_keys", "revoke": "server.revoke"},
-                    {},
-                ),
-                "agents": Group(
-                    "The tenant's agents.",
-                    {
-                        "list": "agents.list_agents",
-                        "show": "agents.show",
-                        "edit": "agents.edit",
-                        "remove": "agents.remove",
-                    },
-                    {},
-                ),
-                "workflows": Group(
-                    "What agents did, step by step.",
-                    {"list": "history.list_workflows", "show": "history.show", "record": "history.record_step"},
-                    {},
-                ),
-                "maintain": "maintenance.maintain",
-                "reembed": "maintenance.reembed",
-                "db": Group(
-                    "The PostgreSQL database behind a store.",
-                    {"init": ".database.init", "migrate": ".database.migrate", "distribute": ".database.distribute"},
-                    {},
-                ),
-                "settings": "doctor.settings",
-                "secrets": Group(
-                    "Secrets in what is stored.", {"scan": "maintenance.scan", "allow": "maintenance.allow"}, {}
-                ),
-                "eval": "evaluation.measure",
-                "bench": "evaluation.measure_verbs",
-            },
-            {},
-        ),
-    },
-    {"hook": ".hooks.hook"},
+RARE = frozenset(
+    (
+        "memory consolidate",
+        "memory similar",
+        "memory details",
+        "knowledge show",
+        "knowledge edit",
+        "data record",
+        "hook",
+    )
 )
+"""Commands and groups that only `--help --all` lists."""
 
 FORMER = {
     "ask": "chat",
@@ -187,9 +146,8 @@ COMPLETION_VARIABLE = "_WELLKEPT_COMPLETE"
 class _Group(Helpful, click.Group):
     """A group that imports a command when it is needed, and lists its commands in the order of the code."""
 
-    def __init__(self, name: str, group: Group, path: str = "") -> None:
-        super().__init__(name, help=group.about, short_help=group.about)
-        self.listing = group
+    def __init__(self, path: str, about: str) -> None:
+        super().__init__(path.rpartition(" ")[2] or "wellkept", help=about, short_help=about)
         self.path = path
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -199,53 +157,55 @@ class _Group(Helpful, click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self.listing.commands, *(self.listing.rare if ctx.meta.get(ALL) else ())]
+        return [name for name in list_names(self.path) if ctx.meta.get(ALL) or self._join(name) not in RARE]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = self.listing.commands.get(cmd_name) or self.listing.rare.get(cmd_name)
-        path = f"{self.path} {cmd_name}".strip()
-        if isinstance(found, Group):
-            return _Group(cmd_name, found, path)
-        if found is None:
+        path = self._join(cmd_name)
+        if path in GROUPS:
+            return _Group(path, GROUPS[path])
+        if path not in COMMANDS:
             return None
-        listed_by = f"{self.path} list" if self.path and "list" in self.listing.commands else ""
-        return build_command(_import(found), path, listed_by)
+        return build_command(_import(path), path, f"{self.path} list" if f"{self.path} list" in COMMANDS else "")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if self.get_command(ctx, name) is None:
-            ctx.fail(f"There is no command {name!r}. {self._suggest(name)}".strip())
+        if self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"There is no command {args[0]!r}. {self._suggest(args[0])}".strip())
         return super().resolve_command(ctx, args)
 
     def _suggest(self, name: str) -> str:
         """Return a sentence that names the command somebody may mean, or ""."""
-        groups = {name: each for name, each in self.listing.commands.items() if isinstance(each, Group)}
-        inner = [f"{group} {name}" for group, each in groups.items() if name in {**each.commands, **each.rare}]
+        names = list_names(self.path)
+        inner = [f"{self._join(each)} {name}" for each in names if name in list_names(self._join(each))]
         if places := [FORMER[name]] if name in FORMER and not self.path else inner:
-            return f"Use: wellkept {', wellkept '.join(f'{self.path} {each}'.strip() for each in places)}"
-        near = get_close_matches(name, [*self.listing.commands, *self.listing.rare], n=1)
+            return f"Use: wellkept {', wellkept '.join(places)}"
+        near = get_close_matches(name, names, n=1)
         return f"Did you mean {near[0]!r}?" if near else ""
+
+    def _join(self, name: str) -> str:
+        return f"{self.path} {name}".strip()
 
 
 class _Program(_Group):
     """The whole program. Its help is one screen."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups = {name: each for name, each in self.listing.commands.items() if isinstance(each, Group)}
-        listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx) if name not in groups]
+        names = self.list_commands(ctx)
+        listed = [(name, self.get_command(ctx, name)) for name in names if name not in GROUPS]
         with formatter.section("Commands"):
             width = formatter.width - 14
             formatter.write_dl([(name, each.get_short_help_str(width)) for name, each in listed if each], col_spacing=3)
+        groups = [name for name in names if name in GROUPS]
         if not ctx.meta.get(ALL):
             with formatter.section(f"Groups (wellkept GROUP lists its commands, wellkept --help {ALL} everything)"):
-                formatter.write_dl([(name, " ".join(each.commands)) for name, each in groups.items()])
+                shown = ([each for each in list_names(name) if f"{name} {each}" not in RARE] for name in groups)
+                formatter.write_dl([(name, " ".join(each)) for name, each in zip(groups, shown, strict=True)])
             return
-        for name, each in groups.items():
-            with formatter.section(f"{name}: {each.about}"):
-                paths = list_paths(each, name)
-                formatter.write_dl([(path, (_import(place).__doc__ or "").partition("\n")[0]) for path, place in paths])
+        for name in groups:
+            with formatter.section(f"{name}: {GROUPS[name]}"):
+                paths = [path for path in COMMANDS if path.startswith(f"{name} ")]
+                formatter.write_dl([(path, (_import(path).__doc__ or "").partition("\n")[0]) for path in paths])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if ctx.meta.get(ALL):
@@ -253,36 +213,28 @@ class _Program(_Group):
         self.format_commands(ctx, formatter)
 
 
-def list_paths(group: Group = COMMANDS, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the words and the function of each command, those that are rare too."""
-    for name, each in [*group.commands.items(), *group.rare.items()]:
-        words = f"{path} {name}".strip()
-        if isinstance(each, Group):
-            yield from list_paths(each, words)
-        else:
-            yield words, each
+def list_names(path: str) -> list[str]:
+    """Return the names of the commands and groups in a group."""
+    start = f"{path} ".lstrip()
+    return [*dict.fromkeys(each.removeprefix(start).partition(" ")[0] for each in COMMANDS if each.startswith(start))]
 
 
 def load_function(words: Sequence[str]) -> tuple[Callable[..., None], str, Sequence[str]]:
     """Return the function of the command that a line begins with, its words, and the rest of the line."""
-    found: str | Group = COMMANDS
-    for number, word in enumerate(words, 1):
-        assert isinstance(found, Group)
-        found = {**found.commands, **found.rare}[word]
-        if isinstance(found, str):
-            return _import(found), " ".join(words[:number]), words[number:]
-    raise ValueError(f"{' '.join(words)} is no command")
+    count = next(number for number in range(1, len(words) + 1) if " ".join(words[:number]) in COMMANDS)
+    path = " ".join(words[:count])
+    return _import(path), path, words[count:]
 
 
-def _import(place: str) -> Callable[..., None]:
-    module, _, function = place.rpartition(".")
+def _import(path: str) -> Callable[..., None]:
+    module, _, function = COMMANDS[path].rpartition(".")
     found: Callable[..., None] = getattr(import_module(f".{module}", "wellkept.cli.commands"), function)
     return found
 
 
 def program() -> click.Group:
     """Return the program."""
-    app = _Program("wellkept", COMMANDS)
+    app = _Program("", "Memory for AI agents: keep what matters, find it again, see what is there.")
     app.context_settings = {"help_option_names": ["-h", "--help"]}
     app.params = [
         click.Option(

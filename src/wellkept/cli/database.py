@@ -1,4 +1,4 @@
-"""`wellkept db`: roles, upgrade and distribution of a PostgreSQL database, by an operator."""
+"""`wellkept admin db`: roles, upgrade and distribution of a PostgreSQL database, by an operator."""
 
 from __future__ import annotations
 
