@@ -39,7 +39,7 @@ def test_a_note_comes_back_as_it_was_added(notes: NotesFile, workspace: Path) ->
         keep=KEEP,
     )
 
-    assert notes.get_memory(added.id) == added
+    assert notes.find_memories([1]) == {1: added}
     assert added == note(added.text, id="m-1", tags=added.tags, scope=Scope.SESSION)
     assert len(file_in(workspace).read_text("utf-8").splitlines()) == 1
 
@@ -86,8 +86,6 @@ def test_nothing_is_made_by_reading(notes: NotesFile, workspace: Path) -> None:
     assert (notes.all(), notes.list_memories(), notes.find_memories([1]), notes.damaged()) == ([], [], {}, ())
     assert notes.last_seq() == 0
     assert notes.add_memories([], keep=KEEP) == []
-    with pytest.raises(NotFound):
-        notes.get_memory("m-1")
     assert list(workspace.iterdir()) == []
 
 
@@ -171,9 +169,8 @@ def test_sixteen_threads_get_different_ids(notes: NotesFile) -> None:
 def test_anything_that_is_no_id_is_simply_not_found(notes: NotesFile, id: str) -> None:
     (kept,) = add(notes, "a")
 
-    for attempt in (notes.get_memory, notes.delete_memory):
-        with pytest.raises(NotFound, match=r"^There is no such memory\.$"):
-            attempt(id)
+    with pytest.raises(NotFound, match=r"^There is no such memory\.$"):
+        notes.delete_memory(id)
     assert notes.all() == [kept]
 
 

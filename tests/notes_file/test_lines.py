@@ -89,7 +89,7 @@ def test_what_other_programs_write_differently_is_still_a_note(
     notes: NotesFile, workspace: Path, content: bytes
 ) -> None:
     put(workspace, content)
-    first = notes.get_memory("m-1")
+    first = notes.find_memories([1])[1]
 
     assert notes.damaged() == ()
     assert (first.text, first.tags, first.scope, first.created_at.isoformat()) == (

@@ -307,13 +307,6 @@ class NotesFile:
             self._watch(writer.rewrite(change), writer)
             return added
 
-    def get_memory(self, id: str) -> Memory:
-        """Raises: NotFound, StoreError."""
-        note = self._read().notes.get(memory_seq(id) or 0)
-        if note is None:
-            raise NotFound(NO_SUCH_MEMORY)
-        return self._apply_trust(note)
-
     def find_memories(self, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Return the notes that exist, by number."""
         notes = self._read().notes

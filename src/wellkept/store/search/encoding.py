@@ -119,13 +119,6 @@ def split_vectors(blobs: Sequence[bytes], dimensions: int) -> tuple[Bytes, Float
     return stored["values"], stored["scale"]
 
 
-def encode_rows(matrix: Floats) -> tuple[Bytes, Floats]:
-    """Return the bytes and the scale of each row."""
-    scales = np.abs(matrix).max(axis=1, initial=0) / np.float32(MAX_BYTE)
-    scales[scales == 0] = 1
-    return np.round(matrix / scales[:, None]).astype(np.int8), scales
-
-
 def decode_rows(matrix: Bytes, scales: Floats) -> Floats:
     """Return the vectors, one row each."""
     decoded: Floats = matrix * scales[:, None]
