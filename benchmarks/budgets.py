@@ -168,7 +168,7 @@ def _store_rest(store: Wellkept, agent: AgentMemory, foreign: Sequence[LabelledM
     for user, assistant in zip(islice(texts, TURNS), islice(texts, TURNS), strict=False):
         agent.log_turn(SESSION, user=user, assistant=assistant, remember=False)
     for number, text in enumerate(islice(texts, DOCUMENTS)):
-        store.tenant(agent.owner.tenant).ingest(f"{text}\n", title=f"Page {number}")
+        store.tenant(agent.owner.tenant).knowledge.ingest(f"{text}\n", title=f"Page {number}")
 
 
 def _shown(made: WorkingMemory) -> Iterator[str]:

@@ -55,16 +55,16 @@ def measured(folder: Path) -> Iterator[Line]:
 
 def _reading(store: Wellkept, key: str) -> Iterator[Line]:
     agent, chance = store.agent(), random.Random(3)
-    total = agent.read_detail(key).total
-    short = agent.store_detail(LINE.format(1, 1, 1, 1) * 100).key
-    floor = min(seconds(lambda: agent.read_detail(short)) for _ in range(PAGES))
+    total = agent.details.read(key).total
+    short = agent.details.store(LINE.format(1, 1, 1, 1) * 100).key
+    floor = min(seconds(lambda: agent.details.read(short)) for _ in range(PAGES))
     parts: dict[str, list[dict[str, Any]]] = {
         "any page": [{"offset": chance.randrange(total)} for _ in range(PAGES)],
         "any 50 lines": [{"lines": f"{first}-{first + 50}"} for first in chance.sample(range(1, 900_000), PAGES)],
         "the last lines": [{"tail": count} for count in range(1, PAGES)],
     }
     for what, wanted in parts.items():
-        times = [min(seconds(partial(agent.read_detail, key, **each)) for _ in range(TURNS)) for each in wanted]
+        times = [min(seconds(partial(agent.details.read, key, **each)) for _ in range(TURNS)) for each in wanted]
         yield Line(
             f"reading {what} of a log of 100 MB, the longest of {PAGES}",
             f"{max(times) * 1000:.1f} ms",
@@ -73,7 +73,7 @@ def _reading(store: Wellkept, key: str) -> Iterator[Line]:
             f"<= {LONGEST_PAGE * 1000:.0f} ms",
             max(times) <= LONGEST_PAGE,
         )
-    took = min(seconds(lambda: agent.read_detail(key, grep="no such words")) for _ in range(3))
+    took = min(seconds(lambda: agent.details.read(key, grep="no such words")) for _ in range(3))
     walked = min(seconds(lambda: _walk(store, key)) for _ in range(3))
     yield Line(
         "looking through all of a log of 100 MB",
@@ -87,22 +87,22 @@ def _reading(store: Wellkept, key: str) -> Iterator[Line]:
 
 def _walk(store: Wellkept, key: str) -> None:
     agent = store.agent()
-    total = agent.read_detail(key).total
+    total = agent.details.read(key).total
     for offset in range(0, total, MEGABYTE):
-        agent.read_detail(key, offset=offset, limit=MEGABYTE)
+        agent.details.read(key, offset=offset, limit=MEGABYTE)
 
 
 def main(url: str) -> None:
     """In a process of its own, whose memory is its own."""
     with Wellkept(url, settings=Settings(embedder="off")) as store:
         agent = store.agent()
-        agent.read_detail(agent.store_detail(part for part, _ in zip(log(), range(2), strict=False)).key, tail=3)
+        agent.details.read(agent.details.store(part for part, _ in zip(log(), range(2), strict=False)).key, tail=3)
         iterated = seconds(lambda: sum(map(len, log())))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         keys: list[str] = []
-        took = seconds(lambda: keys.append(agent.store_detail(log(), description="long log").key))
+        took = seconds(lambda: keys.append(agent.details.store(log(), description="long log").key))
         for part in ({"offset": SIZE // 2}, {"tail": 50}, {"lines": "500000-500050"}):
-            agent.read_detail(keys[0], **part)
+            agent.details.read(keys[0], **part)
         memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
     print(keys[0], took, memory, iterated)
 

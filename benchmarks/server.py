@@ -79,7 +79,7 @@ def build(url: str, *, agents: int = AGENTS, each: int = EACH) -> str:
             store.add_memories(memories(owner, part), list(embedder.embed(part)))
     store.close()
     with Wellkept(settings=Settings(url=url)) as wellkept:
-        return wellkept.tenant(TENANT).add_key("admin").key
+        return wellkept.tenant(TENANT).keys.create("admin").key
 
 
 @contextmanager

@@ -40,9 +40,9 @@ def _moving(folder: Path) -> Iterator[Line]:
     path = folder / "memories.jsonl"
     with Wellkept(f"sqlite:///{folder / 'from.db'}", settings=Settings()) as store:
         floor = processor_seconds(lambda: _remember(store))
-        export = processor_seconds(lambda: store.tenant().export(path))
+        export = processor_seconds(lambda: store.tenant().data.export(path))
     with Wellkept(f"sqlite:///{folder / 'to.db'}", settings=Settings()) as store:
-        imported = processor_seconds(lambda: store.tenant().import_(path))
+        imported = processor_seconds(lambda: store.tenant().data.import_(path))
     for what, took, most in (("exporting", export, MOST_EXPORT), ("importing", imported, MOST_IMPORT)):
         ratio = took / floor
         yield Line(
@@ -73,14 +73,14 @@ def _main(folder: Path) -> None:
         Wellkept(f"sqlite:///{folder / 'log.db'}", settings=settings) as here,
         Wellkept(f"sqlite:///{folder / 'log-too.db'}", settings=settings) as there,
     ):
-        here.agent().store_detail("a short one\n" * 100)
-        here.tenant().export(folder / "short.jsonl.zst")
-        there.tenant("short").import_(folder / "short.jsonl.zst")
+        here.agent().details.store("a short one\n" * 100)
+        here.tenant().data.export(folder / "short.jsonl.zst")
+        there.tenant("short").data.import_(folder / "short.jsonl.zst")
         before = _most_memory()
-        here.agent().store_detail(log())
-        here.tenant().export(folder / "log.jsonl.zst")
+        here.agent().details.store(log())
+        here.tenant().data.export(folder / "log.jsonl.zst")
         after = _most_memory()
-        there.tenant().import_(folder / "log.jsonl.zst")
+        there.tenant().data.import_(folder / "log.jsonl.zst")
     print(after - before, _most_memory() - after)
 
 

@@ -139,8 +139,8 @@ def _log_turn(agent: AgentMemory, floor: BareTranscript) -> Iterator[Line]:
         for _ in range(turns):
             agent.log_turn(session, user=next(texts), assistant=next(texts))
     read: list[Callable[[], object]] = [
-        lambda: agent.conversation("long", limit=50),
-        lambda: agent.conversation("short", limit=50),
+        lambda: agent.sessions.conversation("long", limit=50),
+        lambda: agent.sessions.conversation("short", limit=50),
     ]
     ours, least = _least(read)
     yield _ratio(f"the newest 50 of {2 * LONG:,} messages, against of {2 * SHORT}", ours, least, 1.5)

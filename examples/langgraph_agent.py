@@ -39,7 +39,7 @@ def main():
             answer = agent.invoke({"messages": [{"role": "user", "content": said}]}, configuration)
             print(f"{thread}: {answer['messages'][-1].text}")
 
-        (shown,) = memory.context_calls(session_id="tuesday", limit=1)
+        (shown,) = memory.prompts.list(session_id="tuesday", limit=1)
         recalled = [
             item.id for block in shown.blocks if block.name == "memories" for item in block.items if not item.left_out
         ]

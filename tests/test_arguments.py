@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from datetime import datetime
 from io import StringIO
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -58,13 +59,13 @@ AGENT: list[tuple[str, dict[str, Any], str]] = [
     ("remember_many", {"items": "tea"}, "`items` must be a list, not str."),
     ("remember_many", {"items": [{"text": "a", "tags": 5}]}, "`tags` must be a list of strings, not int."),
     ("remember_many", {"items": (each for each in [{"text": 5}])}, "`text` must be a string, not int."),
-    ("put_items", {"items": [{"namespace": "a", "key": "b", "value": 1, "ttl": "x"}]}, "`ttl` must be a number"),
+    ("items.put_many", {"items": [{"namespace": "a", "key": "b", "value": 1, "ttl": "x"}]}, "`ttl` must be a number"),
     (
-        "get_items",
+        "items.get_many",
         {"places": None},
         r"`places` must be a list of \(a string or a list of strings, a string\), not",
     ),
-    ("get_items", {"places": ["tea"]}, "`places` must be a list of"),
+    ("items.get_many", {"places": ["tea"]}, "`places` must be a list of"),
     ("recall", {"query": None}, "`query` must be a string, not None."),
     ("recall", {"query": "a", "kinds": "note"}, "`kinds` must be a list of strings, not str."),
     ("recall", {"query": "a", "limit": 2.0}, "`limit` must be a whole number, not float."),
@@ -74,32 +75,36 @@ AGENT: list[tuple[str, dict[str, Any], str]] = [
     ("explain", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
     ("context", {"message": "a", "min_score": 0.5}, FORMER["min_score"]),
     ("search", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
-    ("search_knowledge", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
-    ("sessions", {"before": ("a", "b")}, r"`before` must be \(a time with a zone, a string\), not a tuple of str."),
-    ("count_tokens", {"said": {}}, "`said` must be a string or a list of mappings, not dict."),
-    ("count_tokens", {"said": [{"role": "user", "content": object()}]}, "only what JSON knows"),
-    ("capture", {"output": 7}, "`output` must be a string, not int."),
+    ("knowledge.search", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
     (
-        "capture_output",
+        "sessions.list",
+        {"before": ("a", "b")},
+        r"`before` must be \(a time with a zone, a string\), not a tuple of str.",
+    ),
+    ("prompts.count_tokens", {"said": {}}, "`said` must be a string or a list of mappings, not dict."),
+    ("prompts.count_tokens", {"said": [{"role": "user", "content": object()}]}, "only what JSON knows"),
+    ("details.capture", {"output": 7}, "`output` must be a string, not int."),
+    (
+        "details.capture_output",
         {"output": StringIO("tea")},
         "`output` must be a string or a file opened in binary mode",
     ),
-    ("hide_detail", {"key": "a", "is_hidden": 1}, "`is_hidden` must be True or False, not int."),
+    ("details.hide", {"key": "a", "is_hidden": 1}, "`is_hidden` must be True or False, not int."),
     (
         "undo_add",
         {"steps": ["m-1"]},
         "`steps` must be AddedFacts or a list of FactSteps or mappings, not a list",
     ),
-    ("similar", {"memory": 7}, "`memory` must be a string or Memory, not int."),
+    ("review.similar", {"memory": 7}, "`memory` must be a string or Memory, not int."),
 ]
 TENANT: list[tuple[str, dict[str, Any], str]] = [
-    ("browse_documents", {"after": "a"}, r"`after` must be \(a string, a string\), not str."),
-    ("add_agent", {"id": "ann", "is_active": "yes"}, "`is_active` must be True or False, not str."),
-    ("ingest", {"path_or_text": 5}, "`path_or_text` must be a string or a path, not int."),
-    ("ingest_bytes", {"content": "tea", "name": "a.md"}, "`content` must be bytes, not str."),
-    ("search_knowledge", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
-    ("import_", {"path": "a\x00b"}, "`path` must be a string or a path, not one with a NUL"),
-    ("export", {"path": "x" * 300}, "cannot be written"),
+    ("knowledge.browse", {"after": "a"}, r"`after` must be \(a string, a string\), not str."),
+    ("agents.add", {"id": "ann", "is_active": "yes"}, "`is_active` must be True or False, not str."),
+    ("knowledge.ingest", {"path_or_text": 5}, "`path_or_text` must be a string or a path, not int."),
+    ("knowledge.ingest_bytes", {"content": "tea", "name": "a.md"}, "`content` must be bytes, not str."),
+    ("knowledge.search", {"query": "a", "min_score": 0.5}, FORMER["min_score"]),
+    ("data.import_", {"path": "a\x00b"}, "`path` must be a string or a path, not one with a NUL"),
+    ("data.export", {"path": "x" * 300}, "cannot be written"),
     ("maintain", {"progress": 5}, "`progress` must be a function, not int."),
 ]
 STORE: list[tuple[str, dict[str, Any], str]] = [
@@ -115,19 +120,19 @@ def test_a_wrong_type_is_refused_with_a_sentence(
     opened: Wellkept, method: str, given: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(Invalid, match=sentence):
-        getattr(opened.agent("ann"), method)(**given)
+        attrgetter(method)(opened.agent("ann"))(**given)
 
 
 @pytest.mark.parametrize(("method", "given", "sentence"), TENANT)
 def test_so_it_is_by_a_tenant(opened: Wellkept, method: str, given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
-        getattr(opened.tenant(), method)(**given)
+        attrgetter(method)(opened.tenant())(**given)
 
 
 @pytest.mark.parametrize(("method", "given", "sentence"), STORE)
 def test_so_it_is_by_a_store(opened: Wellkept, method: str, given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
-        getattr(opened, method)(**given)
+        attrgetter(method)(opened)(**given)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +164,7 @@ def test_so_it_is_by_what_is_built(call: Callable[[], object], sentence: str) ->
 def test_awaited_methods_refuse_alike() -> None:
     async def ask() -> None:
         async with AsyncWellkept(":memory:") as store:
-            for wrong in (store.agent("ann").remember(7), store.tenant().browse_documents(after="a")):  # type: ignore[arg-type]
+            for wrong in (store.agent("ann").remember(7), store.tenant().knowledge.browse(after="a")):  # type: ignore[arg-type]
                 with pytest.raises(Invalid, match="must be"):
                     await wrong
             for former in (store.agent("ann").context, store.agent("ann").recall, store.agent("ann").search):
@@ -173,7 +178,7 @@ def test_awaited_methods_refuse_alike() -> None:
 
 def test_the_refused_one_of_many_is_named(opened: Wellkept) -> None:
     ann = opened.agent("ann")
-    calls: list[tuple[Any, Any]] = [(ann.remember_many, ["a", {"text": "b", "tags": 5}]), (ann.put_items, [{}])]
+    calls: list[tuple[Any, Any]] = [(ann.remember_many, ["a", {"text": "b", "tags": 5}]), (ann.items.put_many, [{}])]
     for method, items in calls:
         with pytest.raises(Invalid) as refusal:
             method(items)
@@ -197,21 +202,21 @@ def test_a_missing_or_unknown_argument_is_left_to_python(opened: Wellkept) -> No
 
 def test_what_was_right_stays_so(opened: Wellkept) -> None:
     ann = opened.agent("ann")
-    half = ann.store_detail("half \ud800 pair\x00")
+    half = ann.details.store("half \ud800 pair\x00")
 
-    assert ann.read_detail(half.key).content == "half \ufffd pair\x00"
-    assert ann.capture("\ud800", source="\x00") == "\ufffd"
+    assert ann.details.read(half.key).content == "half \ufffd pair\x00"
+    assert ann.details.capture("\ud800", source="\x00") == "\ufffd"
     items: list[Any] = ["one", {"text": "two", "tags": ("a",)}]
     assert ann.remember_many(iter(items))[1].tags == ("a",)
-    assert ann.put("a", "b", 1, index=False) is not None
-    assert ann.get_items([("a", "b"), (("a",), "b")])[0] is not None
+    assert ann.items.put("a", "b", 1, index=False) is not None
+    assert ann.items.get_many([("a", "b"), (("a",), "b")])[0] is not None
     assert ann.call_tool("\ud800", {})["ok"] is False
 
 
 def test_signatures_and_tracebacks_stay_as_they_were(opened: Wellkept) -> None:
     assert list(inspect.signature(AgentMemory.get).parameters) == ["self", "id"]
     assert AgentMemory.get.__doc__ == "Return one memory. Raises: NotFound."
-    assert TenantMemory.agent.__qualname__ == "TenantAgents.agent"
+    assert TenantMemory.agent.__qualname__ == "TenantMemory.agent"
 
     with pytest.raises(Invalid) as refusal:
         opened.agent("ann").get(7)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Wellkept]:
     with Wellkept(settings=Settings(url=url_of(tmp_path))) as opened:
         atlas = opened.agent("atlas", tenant="acme")
         atlas.remember("Prefers tabs over spaces", tags=["style"])
-        atlas.store_detail(LONG, description="A log")
+        atlas.details.store(LONG, description="A log")
         opened.agent("other").remember("Ships on Fridays")
         yield opened
 
@@ -42,13 +42,13 @@ def everything(store: Wellkept) -> list[object]:
     return [
         (tenant, agent.id, [(each.id, each.text, each.tags) for each in memory.list()], texts(memory))
         for tenant in tenants
-        for agent in store.tenant(tenant).list_agents()
+        for agent in store.tenant(tenant).agents.list()
         for memory in [store.agent(agent.id, tenant=tenant)]
     ]
 
 
 def texts(memory: AgentMemory) -> list[str]:
-    return [memory.read_detail(each.key, limit=10**6).content for each in memory.list_details()]
+    return [memory.details.read(each.key, limit=10**6).content for each in memory.details.list()]
 
 
 def test_restore_brings_back_every_tenant_and_text(store: Wellkept, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_restore_brings_back_every_tenant_and_text(store: Wellkept, tmp_path: Pa
         before = [each for each in everything(store) if "Written after" not in str(each)]
         assert [each for each in everything(copy) if "Ships" not in str(each)] == before
         assert [each.text for each in copy.agent("other").list()] == ["Ships on Fridays"]
-        assert copy.tenant("acme").verify_audit().is_intact
+        assert copy.tenant("acme").audit.verify().is_intact
         assert [hit.text for hit in copy.agent("atlas", tenant="acme").recall("tabs or spaces?")][:1] == [
             "Prefers tabs over spaces"
         ]
@@ -80,9 +80,9 @@ def test_a_backup_under_load_holds_one_moment(store: Wellkept, tmp_path: Path) -
             while not stop.is_set():
                 number += 1
                 memory.remember(f"{name} says {number}")
-                key = memory.store_detail(f"{name} {number}\n" * 50).key
+                key = memory.details.store(f"{name} {number}\n" * 50).key
                 if number % 3 == 0:
-                    memory.delete_detail(key)
+                    memory.details.delete(key)
         except Exception as error:  # noqa: BLE001
             failures.append(error)
 

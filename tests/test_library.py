@@ -84,7 +84,7 @@ def test_what_tells_no_time_is_no_clock() -> None:
 def test_what_can_be_no_id_is_refused_or_not_found(id: Any, error: type[Exception]) -> None:
     with Wellkept(":memory:") as store:
         store.agent().remember("Prefers tabs over spaces")
-        for ask in (store.agent().get, store.agent().forget, store.agent().history, store.agent().approve):
+        for ask in (store.agent().get, store.agent().forget, store.agent().history, store.agent().review.approve):
             with pytest.raises(error):
                 ask(id)
 
@@ -128,8 +128,8 @@ def test_erasing_a_word_leaves_the_actors_of_events_alone() -> None:
         for actor in ("operator", "Anna Berg"):
             with acting_as(actor):
                 store.tenant().audit.record("order.refund", f"Refunded {len(actor)}")
-        assert store.tenant().erase("text:operator", dry_run=True).cleared == {}
-        assert store.tenant().erase("text:Anna Berg", dry_run=True).cleared == {"audit_log": 1}
+        assert store.tenant().data.erase("text:operator", dry_run=True).cleared == {}
+        assert store.tenant().data.erase("text:Anna Berg", dry_run=True).cleared == {"audit_log": 1}
 
 
 def test_reprs_name_the_store_the_tenant_and_the_agent_but_no_password() -> None:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from wellkept import AsyncWellkept
 from wellkept.api.agent import AgentMemory
+from wellkept.api.agent_records import Part
 from wellkept.api.wellkept import Wellkept
 from wellkept.caller import Caller, use_caller
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized, WellkeptError
@@ -68,11 +70,11 @@ def fill(agent: AgentMemory, user: str) -> Target:
     gone = mine.remember(f"{SECRET} again", kind="episode", session_id=f"s-{user}")
     agent._store.archive_memories(agent.owner, [int(gone.id[2:])], now=agent._services.now())
     mine.log_turn(f"s-{user}", user=SECRET, assistant="I see", remember=True)
-    mine.put("codes", "launch", {"name": SECRET})
-    mine.put(("codes", MARKER), "launch", {"name": SECRET})
+    mine.items.put("codes", "launch", {"name": SECRET})
+    mine.items.put(("codes", MARKER), "launch", {"name": SECRET})
     mine.consolidate()
     call = mine.context(QUESTION, session=f"s-{user}")
-    detail = mine.store_detail(f"{SECRET} " * 50, description=SECRET, session_id=f"s-{user}")
+    detail = mine.details.store(f"{SECRET} " * 50, description=SECRET, session_id=f"s-{user}")
     proposals = mine.proposals()
     return Target(
         memory.id,
@@ -95,77 +97,83 @@ ATTEMPTS: dict[str, Attempt] = {
     "list": lambda me, it: [me.list(state="all", where=each) for each in (None, "user = 'u-7'", "not user = 'u-8'")],
     "search": lambda me, it: me.search(MARKER),
     "recall": lambda me, it: me.recall(QUESTION, min_relevance=0, limit=50),
-    "recall_block": lambda me, it: me.recall_block(QUESTION),
-    "render_recalled": lambda me, it: me.render_recalled(me.recall(QUESTION, min_relevance=0)),
+    "prompts.recall_block": lambda me, it: me.prompts.recall_block(QUESTION),
+    "prompts.render_recalled": lambda me, it: me.prompts.render_recalled(me.recall(QUESTION, min_relevance=0)),
     "explain": lambda me, it: me.explain(QUESTION, it.memory),
     "update": lambda me, it: me.update(it.memory, text="changed"),
     "history": lambda me, it: me.history(it.memory),
     "forget": lambda me, it: me.forget(it.memory),
     "profile": lambda me, it: me.profile(),
-    "similar": lambda me, it: me.similar(it.memory),
-    "review": lambda me, it: me.review(),
-    "approve": lambda me, it: me.approve(it.held),
+    "review.similar": lambda me, it: me.review.similar(it.memory),
+    "review.list": lambda me, it: me.review.list(),
+    "review.approve": lambda me, it: me.review.approve(it.held),
     "restore": lambda me, it: [me.restore(it.gone), me.restore(state="archived")],
-    "set_aside": lambda me, it: me.set_aside(it.memory, "archived", version=1),
-    "approve_workspace": lambda me, it: me.approve_workspace(),
+    "review.set_aside": lambda me, it: me.review.set_aside(it.memory, "archived", version=1),
+    "review.approve_workspace": lambda me, it: me.review.approve_workspace(),
     "add": lambda me, it: me.add([{"role": "user", "content": SECRET}], session_id=it.session, dry_run=True).dropped,
     "undo_add": lambda me, it: me.undo_add([FactStep(change="added", id=it.memory, version=2)]),
-    "store_detail": lambda me, it: me.store_detail("mine " * 50, session_id=it.session).chars,
-    "read_detail": lambda me, it: me.read_detail(it.detail),
-    "search_details": lambda me, it: me.search_details("launch"),
-    "list_details": lambda me, it: [me.list_details(is_active=None), me.list_details(before=it.detail)],
-    "get_detail": lambda me, it: me.get_detail(it.detail),
-    "hide_detail": lambda me, it: me.hide_detail(it.detail),
-    "delete_detail": lambda me, it: me.delete_detail(it.detail),
-    "capture": lambda me, it: me.capture("short", session_id=it.session),
-    "capture_output": lambda me, it: me.capture_output("short", session_id=it.session),
+    "details.store": lambda me, it: me.details.store("mine " * 50, session_id=it.session).chars,
+    "details.read": lambda me, it: me.details.read(it.detail),
+    "details.search": lambda me, it: me.details.search("launch"),
+    "details.list": lambda me, it: [me.details.list(is_active=None), me.details.list(before=it.detail)],
+    "details.get": lambda me, it: me.details.get(it.detail),
+    "details.hide": lambda me, it: me.details.hide(it.detail),
+    "details.delete": lambda me, it: me.details.delete(it.detail),
+    "details.capture": lambda me, it: me.details.capture("short", session_id=it.session),
+    "details.capture_output": lambda me, it: me.details.capture_output("short", session_id=it.session),
     "consolidate": lambda me, it: me.consolidate(),
     "proposals": lambda me, it: me.proposals(state="all"),
     "apply_proposal": lambda me, it: me.apply_proposal(it.proposal),
     "reject_proposal": lambda me, it: me.reject_proposal(it.proposal),
     "undo_proposal": lambda me, it: me.undo_proposal(it.proposal),
-    "log_failure": lambda me, it: me.log_failure(it.session, "no model"),
-    "conversation": lambda me, it: me.conversation(it.session).messages,
-    "sessions": lambda me, it: me.sessions(),
-    "session": lambda me, it: me.session(it.session),
-    "messages": lambda me, it: me.messages(it.session),
-    "delete_session": lambda me, it: me.delete_session(it.session),
-    "inject": lambda me, it: me.inject(QUESTION),
+    "sessions.log_failure": lambda me, it: me.sessions.log_failure(it.session, "no model"),
+    "sessions.conversation": lambda me, it: me.sessions.conversation(it.session).messages,
+    "sessions.list": lambda me, it: me.sessions.list(),
+    "sessions.get": lambda me, it: me.sessions.get(it.session),
+    "sessions.messages": lambda me, it: me.sessions.messages(it.session),
+    "sessions.delete": lambda me, it: me.sessions.delete(it.session),
+    "prompts.inject": lambda me, it: me.prompts.inject(QUESTION),
     "private_memory": lambda me, it: me.private_memory(),
     "context": lambda me, it: re.sub(r"now: .*", "", repr(me.context(QUESTION, session=it.session).messages)),
-    "preview_context": lambda me, it: re.sub(r"now: .*", "", repr(me.preview_context(QUESTION).messages)),
-    "context_calls": lambda me, it: me.context_calls(session_id=it.session),
-    "context_call": lambda me, it: me.context_call(it.call),
-    "search_knowledge": lambda me, it: me.search_knowledge(QUESTION),
+    "prompts.preview": lambda me, it: re.sub(r"now: .*", "", repr(me.prompts.preview(QUESTION).messages)),
+    "prompts.list": lambda me, it: me.prompts.list(session_id=it.session),
+    "prompts.get": lambda me, it: me.prompts.get(it.call),
+    "knowledge.search": lambda me, it: me.knowledge.search(QUESTION),
     "call_tool": lambda me, it: [
         me.call_tool(name, {"query": MARKER, "id": it.memory, "memory_key": it.detail}, session_id=it.session)
         for name in ("memory_search", "search_my_memories", "memory_delete", "retrieve_memory", "search_memory")
     ],
-    "put": lambda me, it: me.put("codes", "launch", None),
-    "put_items": lambda me, it: me.put_items([{"namespace": "codes", "key": "launch", "value": 1, "version": 1}]),
-    "get_item": lambda me, it: me.get_item("codes", "launch"),
-    "get_items": lambda me, it: me.get_items([("codes", "launch"), (("codes", MARKER), "launch")]),
-    "delete_item": lambda me, it: me.delete_item("codes", "launch"),
-    "search_items": lambda me, it: [
-        me.search_items("codes", query=query, where=where)
+    "items.put": lambda me, it: me.items.put("codes", "launch", None),
+    "items.put_many": lambda me, it: me.items.put_many(
+        [{"namespace": "codes", "key": "launch", "value": 1, "version": 1}]
+    ),
+    "items.get": lambda me, it: me.items.get("codes", "launch"),
+    "items.get_many": lambda me, it: me.items.get_many([("codes", "launch"), (("codes", MARKER), "launch")]),
+    "items.delete": lambda me, it: me.items.delete("codes", "launch"),
+    "items.search": lambda me, it: [
+        me.items.search("codes", query=query, where=where)
         for query in (None, QUESTION)
         for where in (None, "user = 'u-7'", "not user = 'u-8'")
     ],
-    "namespaces": lambda me, it: me.namespaces(),
+    "items.namespaces": lambda me, it: me.items.namespaces(),
     "for_session": lambda me, it: me.for_session(it.session).list(state="all"),
 }
 CREATING = {
-    "add_session": lambda me, it: me.add_session(it.session),
+    "sessions.start": lambda me, it: me.sessions.start(it.session),
     "log_turn": lambda me, it: me.log_turn(it.session, **TURN),
 }
 """Verbs that make a session, whose ids are unique in a tenant: a taken one is refused, whoever has it."""
 
-ABOUT_NOBODY = {"captured", "for_user", "guidance", "count_tokens", "skills", "tools"}
+ABOUT_NOBODY = {"for_user", "prompts.guidance", "prompts.count_tokens", "knowledge.skills", "tools"}
 
 
 def test_every_verb_is_tried() -> None:
-    verbs = {name for name, each in inspect.getmembers(AgentMemory, callable) if not name.startswith("_")}
-    assert verbs - ABOUT_NOBODY == {*ATTEMPTS, *CREATING}
+    def verbs(of: Any) -> set[str]:
+        return {name for name, each in inspect.getmembers(of, callable) if not name.startswith("_")}
+
+    parts = {name: each._view for name, each in vars(AgentMemory).items() if isinstance(each, Part)}
+    grouped = {f"{part}.{name}" for part, view in parts.items() for name in verbs(view)}
+    assert (verbs(AgentMemory) | grouped) - ABOUT_NOBODY == {*ATTEMPTS, *CREATING}
 
 
 def everything(mine: AgentMemory, target: Target) -> list[object]:
@@ -174,12 +182,12 @@ def everything(mine: AgentMemory, target: Target) -> list[object]:
         mine.list(state="all"),
         [replace(each, last_retrieved_at=None) for each in mine.list(state="all", kind="item")],
         mine.history(target.memory),
-        mine.search_items(),
-        mine.sessions(),
-        mine.messages(target.session),
-        mine.list_details(is_active=None),
+        mine.items.search(),
+        mine.sessions.list(),
+        mine.sessions.messages(target.session),
+        mine.details.list(is_active=None),
         mine.proposals(state="all"),
-        [call.id for call in mine.context_calls()],
+        [call.id for call in mine.prompts.list()],
     ]
 
 
@@ -249,36 +257,36 @@ def test_a_lost_user_is_not_the_view_of_all(agent: AgentMemory, lost: Any) -> No
 def test_what_is_nobodys_is_not_changed_through_a_user(agent: AgentMemory) -> None:
     own, shared = agent.for_user("u-7"), agent.remember("The office opens at nine")
     agent.log_turn("s-all", user="hello", assistant="hello")
-    detail = agent.store_detail("text " * 50)
+    detail = agent.details.store("text " * 50)
     for change in (
         lambda: own.update(shared.id, text="changed"),
         lambda: own.forget(shared.id),
         lambda: own.remember("It opens at ten", supersedes=shared.id),
         lambda: own.log_turn("s-all", **TURN),
-        lambda: own.delete_session("s-all"),
-        lambda: own.delete_detail(detail.key),
-        lambda: own.hide_detail(detail.key),
+        lambda: own.sessions.delete("s-all"),
+        lambda: own.details.delete(detail.key),
+        lambda: own.details.hide(detail.key),
     ):
         with pytest.raises(Forbidden, match="belongs to no user"):
             change()
     assert own.get(shared.id) == shared
-    assert own.messages("s-all") == agent.messages("s-all") != []
+    assert own.sessions.messages("s-all") == agent.sessions.messages("s-all") != []
 
 
-@pytest.mark.parametrize("begin", ["add_session", "log_turn"])
+@pytest.mark.parametrize("begin", ["sessions.start", "log_turn"])
 def test_a_user_who_guesses_a_session_takes_over_no_long_texts(agent: AgentMemory, begin: str) -> None:
-    handbook = agent.store_detail("Everybody reads this. " * 40, description="handbook", session_id="s-early")
+    handbook = agent.details.store("Everybody reads this. " * 40, description="handbook", session_id="s-early")
     bob, said = agent.for_user("u-8"), {"user": "Hi", "assistant": "Hello."}
-    getattr(bob, begin)("s-early", **(said if begin == "log_turn" else {}))
+    attrgetter(begin)(bob)("s-early", **(said if begin == "log_turn" else {}))
 
-    assert agent.for_user("u-7").get_detail(handbook.key).user is None
+    assert agent.for_user("u-7").details.get(handbook.key).user is None
     with pytest.raises(Forbidden):
-        bob.delete_detail(handbook.key)
+        bob.details.delete(handbook.key)
     # The agent says whose conversation it is.
-    mine = agent.store_detail("Only mine. " * 40, description="mine", session_id="s-mine")
+    mine = agent.details.store("Only mine. " * 40, description="mine", session_id="s-mine")
     extra = {**said, "user_id": "u-7"} if begin == "log_turn" else {"user": "u-7"}
-    getattr(agent, begin)("s-mine", **extra)
-    assert agent.get_detail(mine.key).user == "u-7"
+    attrgetter(begin)(agent)("s-mine", **extra)
+    assert agent.details.get(mine.key).user == "u-7"
 
 
 def test_another_user_cannot_be_named(agent: AgentMemory) -> None:
@@ -289,7 +297,7 @@ def test_another_user_cannot_be_named(agent: AgentMemory) -> None:
         lambda: own.list(user="u-8"),
         lambda: own.recall("tea", user="u-8"),
         lambda: own.for_user("u-8"),
-        lambda: own.add_session(user="u-8"),
+        lambda: own.sessions.start(user="u-8"),
         lambda: own.context("hello", session="s-1", user="u-8"),
     ):
         with pytest.raises(Invalid, match="another user"):
@@ -306,7 +314,7 @@ def test_duplicates_and_corrections_are_those_of_one_user(agent: AgentMemory) ->
     assert len({first.id, second.id, nobodys.id}) == 3
     assert agent.for_user("u-7").remember("likes  TEA") == first
     assert agent.remember("likes tea", user="u-8") == second
-    assert agent.for_user("u-7").similar(first.id) == []
+    assert agent.for_user("u-7").review.similar(first.id) == []
     with pytest.raises(NotFound):
         agent.for_user("u-7").remember("Likes coffee", supersedes=second.id)
     with pytest.raises(Invalid, match="belongs to the user"):
@@ -332,12 +340,12 @@ def test_consolidation_folds_only_memories_of_one_user(agent: AgentMemory) -> No
 def test_a_session_keeps_its_user(agent: AgentMemory) -> None:
     agent.log_turn("s-1", user="I live in Oslo", assistant="I see", remember=True, user_id="u-7")
     agent.log_turn("s-1", user="I am a nurse", assistant="I see", remember=True)
-    assert agent.session("s-1").user == "u-7"
+    assert agent.sessions.get("s-1").user == "u-7"
     assert {each.user for each in agent.list()} == {"u-7"}
     # What is stored for its conversation belongs to the same user.
     assert agent.remember("Works at night", session_id="s-1").user == "u-7"
-    assert agent.store_detail("log " * 50, session_id="s-1").user == "u-7"
-    assert agent.add_session("s-2", user="u-8").user == "u-8"
+    assert agent.details.store("log " * 50, session_id="s-1").user == "u-7"
+    assert agent.sessions.start("s-2", user="u-8").user == "u-8"
     with pytest.raises(Conflict):
         agent.log_turn("s-2", **TURN, user_id="u-7")
 
@@ -355,10 +363,10 @@ def test_a_prompt_has_one_reader(agent: AgentMemory) -> None:
         "nobody": agent.context("what is mine", session="s-0").messages,
         "another user": agent.context("what is mine", session="s-7", user="u-8").messages,
         "private of nobody": agent.private_memory(),
-        "inject of nobody": agent.inject(MARKER),
-        "block of nobody": agent.recall_block(MARKER),
+        "inject of nobody": agent.prompts.inject(MARKER),
+        "block of nobody": agent.prompts.recall_block(MARKER),
         "private of the user": agent.for_user("u-7").private_memory(),
-        "inject of the user": agent.for_user("u-7").inject(MARKER),
+        "inject of the user": agent.for_user("u-7").prompts.inject(MARKER),
     }
     assert {name for name, text in shown.items() if MARKER in repr(text)} == {
         "session of the user",
@@ -367,14 +375,14 @@ def test_a_prompt_has_one_reader(agent: AgentMemory) -> None:
         "inject of the user",
     }
     assert "office" in repr(shown["nobody"])
-    assert [call.user for call in agent.context_calls()] == ["u-8", None, "u-7", "u-7"]
+    assert [call.user for call in agent.prompts.list()] == ["u-8", None, "u-7", "u-7"]
 
 
 def test_a_user_recalls_neither_events_nor_workflows(store: Wellkept, agent: AgentMemory) -> None:
     tenant = store.tenant(agent.owner.tenant)
-    tenant.record_step(workflow="launch", step="one", output=SECRET, agent="atlas")
+    tenant.workflows.record(workflow="launch", step="one", output=SECRET, agent="atlas")
     tenant.audit.record("launch.done", SECRET)
-    tenant.ingest_text(f"All read about the {MARKER}.", title="Shared")
+    tenant.knowledge.ingest_text(f"All read about the {MARKER}.", title="Shared")
     sources = {hit.source.value for hit in agent.for_user("u-7").recall(MARKER, min_relevance=0)}
     assert sources == {"knowledge"}
     with pytest.raises(Forbidden, match="belong to no user"):
@@ -412,8 +420,8 @@ def test_a_limited_caller_acts_as_its_user(store: Wellkept, agent: AgentMemory) 
         assert mine.owner.user == "u-8"
         assert mine.remember("Drinks tea").user == "u-8"
         assert MARKER not in repr(mine.list(state="all"))
-        assert sum(tenant.count_memories("atlas").values()) == 1
-        assert sum(tenant.count_memories_by_agent(["atlas"])["atlas"].values()) == 1
+        assert sum(tenant.agents.count_memories("atlas").values()) == 1
+        assert sum(tenant.agents.count_memories_by_agent(["atlas"])["atlas"].values()) == 1
         for call in (
             lambda: mine.for_user("u-7"),
             lambda: mine.list(user="u-7"),
@@ -421,25 +429,25 @@ def test_a_limited_caller_acts_as_its_user(store: Wellkept, agent: AgentMemory) 
             lambda: tenant.audit.list(),
             lambda: tenant.audit.verify(),
             lambda: tenant.audit.head(),
-            lambda: tenant.audit_events(),
-            lambda: tenant.verify_audit(),
-            lambda: tenant.list_keys(),
-            lambda: tenant.add_key(),
-            lambda: tenant.erase("user:u-7"),
-            lambda: tenant.export("/nowhere"),
+            lambda: tenant.audit.list(),
+            lambda: tenant.audit.verify(),
+            lambda: tenant.keys.list(),
+            lambda: tenant.keys.create(),
+            lambda: tenant.data.erase("user:u-7"),
+            lambda: tenant.data.export("/nowhere"),
             lambda: tenant.maintain(),
-            lambda: tenant.add_agent("new"),
-            lambda: tenant.update_agent("atlas", name="x"),
-            lambda: tenant.delete_agent("atlas"),
-            lambda: tenant.list_workflows(),
-            lambda: tenant.record_step(workflow="w", step="s"),
-            lambda: tenant.ingest_text("text"),
-            lambda: tenant.sessions(),
+            lambda: tenant.agents.add("new"),
+            lambda: tenant.agents.update("atlas", name="x"),
+            lambda: tenant.agents.delete("atlas"),
+            lambda: tenant.workflows.list(),
+            lambda: tenant.workflows.record(workflow="w", step="s"),
+            lambda: tenant.knowledge.ingest_text("text"),
+            lambda: tenant.sessions.list(),
         ):
             with pytest.raises(Forbidden, match="user"):
                 call()
         with pytest.raises(NotFound):
-            tenant.session(target.session)
+            tenant.sessions.get(target.session)
 
 
 def test_erasing_a_user_leaves_nothing_of_it(store: Wellkept, agent: AgentMemory) -> None:
@@ -449,11 +457,11 @@ def test_erasing_a_user_leaves_nothing_of_it(store: Wellkept, agent: AgentMemory
     fill(tenant.agent("boris"), "u-77")
     agent.remember("The office opens at nine")
     tenant.agent("boris").remember(SECRET, user="u-7")
-    key, other = (tenant.add_key("read", user=user) for user in ("u-7", "u-8"))
-    kept = repr([agent.for_user("u-8").list(state="all"), agent.for_user("u-8").sessions()])
+    key, other = (tenant.keys.create("read", user=user) for user in ("u-7", "u-8"))
+    kept = repr([agent.for_user("u-8").list(state="all"), agent.for_user("u-8").sessions.list()])
 
-    planned = tenant.erase("user:u-7", dry_run=True)
-    receipt = tenant.erase("user:u-7")
+    planned = tenant.data.erase("user:u-7", dry_run=True)
+    receipt = tenant.data.erase("user:u-7")
 
     assert receipt.subject == "user:u-7"
     for table in ("memories", "memory_versions", "chat_sessions", "chat_messages", "details", "context_calls"):
@@ -461,32 +469,32 @@ def test_erasing_a_user_leaves_nothing_of_it(store: Wellkept, agent: AgentMemory
     assert planned.removed["memories"] == receipt.removed["memories"]
     assert receipt.cleared["api_keys"] == 1
     assert agent.for_user("u-7", shared=False).list(state="all") == []
-    assert agent.for_user("u-7", shared=False).sessions() == []
+    assert agent.for_user("u-7", shared=False).sessions.list() == []
     assert tenant.agent("boris").for_user("u-7", shared=False).list() == []
     assert agent.for_user("u-7", shared=False).recall(QUESTION, min_relevance=0) == []
-    records = {each.id: each for each in tenant.list_keys()}
+    records = {each.id: each for each in tenant.keys.list()}
     assert records[key.record.id].revoked_at is not None
     assert records[key.record.id].user not in (None, "u-7")
     assert records[other.record.id].revoked_at is None
-    assert repr([agent.for_user("u-8").list(state="all"), agent.for_user("u-8").sessions()]) == kept
+    assert repr([agent.for_user("u-8").list(state="all"), agent.for_user("u-8").sessions.list()]) == kept
     assert len(agent.for_user("u-8").list()) > len(agent.for_user("u-9").list()) == 1
-    assert not any("s-u-7 " in f"{each.message} " for each in tenant.audit_events(limit=500))
-    assert tenant.verify_audit().is_intact
+    assert not any("s-u-7 " in f"{each.message} " for each in tenant.audit.list(limit=500))
+    assert tenant.audit.verify().is_intact
     with pytest.raises(NotFound, match="no such user"):
-        tenant.erase("user:u-7")
+        tenant.data.erase("user:u-7")
 
 
 def test_an_export_carries_users(store: Wellkept, agent: AgentMemory, tmp_path: Any) -> None:
     fill(agent, "u-7")
-    store.tenant(agent.owner.tenant).export(tmp_path / "all.jsonl")
+    store.tenant(agent.owner.tenant).data.export(tmp_path / "all.jsonl")
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
         tenant = other.tenant(agent.owner.tenant)
-        tenant.import_(tmp_path / "all.jsonl")
+        tenant.data.import_(tmp_path / "all.jsonl")
         copy, view = tenant.agent("atlas").for_user("u-7", shared=False), agent.for_user("u-7", shared=False)
         assert [(each.id, each.user, each.text) for each in copy.list(state="all")] == [
             (each.id, "u-7", each.text) for each in view.list(state="all")
         ]
-        assert copy.sessions() == view.sessions()
+        assert copy.sessions.list() == view.sessions.list()
         assert tenant.agent("atlas").for_user("u-8", shared=False).list(state="all") == []
         assert MARKER in repr(copy.recall(QUESTION, min_relevance=0))
 
@@ -498,19 +506,19 @@ def test_an_export_of_one_user_holds_nothing_else(store: Wellkept, agent: AgentM
         view.remember(f"Likes {text}")
         view.update(view.list()[0].id, text=f"Likes many {text}")
         view.log_turn(f"s-{text}", user=f"I like {text}", assistant="I see", remember=False)
-        view.store_detail(f"All about {text} " * 20, description=f"About {text}")
+        view.details.store(f"All about {text} " * 20, description=f"About {text}")
     boris.remember("Likes cherries", user="u-8")
-    tenant.export(tmp_path / "one.jsonl", user="u-7")
+    tenant.data.export(tmp_path / "one.jsonl", user="u-7")
     file = (tmp_path / "one.jsonl").read_text()
     assert [name for name in ("apples", "pears", "plums", "cherries", "boris") if name in file] == ["apples"]
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
         copied = other.tenant(agent.owner.tenant)
-        copied.import_(tmp_path / "one.jsonl")
+        copied.data.import_(tmp_path / "one.jsonl")
         copy = copied.agent("atlas").for_user("u-7")
         assert [each.text for each in copy.list()] == ["Likes many apples"]
         assert [each.text for each in copy.history(copy.list()[0].id)] == ["Likes apples"]
-        assert [each.content for each in copy.messages("s-apples")] == ["I like apples", "I see"]
-        assert "All about apples" in copy.read_detail(copy.list_details()[0].key).content
+        assert [each.content for each in copy.sessions.messages("s-apples")] == ["I like apples", "I see"]
+        assert "All about apples" in copy.details.read(copy.details.list()[0].key).content
 
 
 def test_an_import_from_mem0_keeps_users(tmp_path: Any) -> None:
@@ -523,11 +531,11 @@ def test_an_import_from_mem0_keeps_users(tmp_path: Any) -> None:
     ]
     (tmp_path / "mem0.json").write_text(json.dumps({"results": entries}))
     with Wellkept(f"sqlite:///{tmp_path}/m.db", embedder=None) as store:
-        report = store.tenant().import_(tmp_path / "mem0.json", agent="atlas")
+        report = store.tenant().data.import_(tmp_path / "mem0.json", agent="atlas")
         assert (report.added, report.refused_count) == ({"memories": 4}, 1)
         found = {(each.user, each.text) for each in store.agent("atlas").list()}
         assert found == {("u-7", "Likes tea"), ("u-8", "Likes tea"), ("9", "Likes milk"), (None, "Opens at nine")}
-        again = store.tenant().import_(tmp_path / "mem0.json", agent="atlas")
+        again = store.tenant().data.import_(tmp_path / "mem0.json", agent="atlas")
         assert again.present == {"memories": 4}
 
 
@@ -546,7 +554,7 @@ def test_no_note_of_a_user_is_in_the_file_of_the_workspace(tmp_path: Any) -> Non
         with pytest.raises(Forbidden):
             agent.for_user("u-7").forget(shared.id)
         with pytest.raises(Forbidden):
-            agent.for_user("u-7").approve_workspace()
+            agent.for_user("u-7").review.approve_workspace()
 
 
 def test_the_async_view_is_the_same(tmp_path: Any) -> None:
@@ -567,11 +575,11 @@ async def use_async_view(tmp_path: Any) -> None:
 def test_an_erased_user_writes_nothing_by_a_key_that_another_process_knows(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     with Wellkept(url) as one, Wellkept(url) as other:
-        key = one.tenant("acme").add_key("write", user="u-7").key
+        key = one.tenant("acme").keys.create("write", user="u-7").key
         one.agent("atlas", "acme").remember("Lives in Oslo", user="u-7")
         # Both processes have verified the key within the last second.
         assert other.verify_key(key).user == one.verify_key(key).user == "u-7"
-        assert one.tenant("acme").erase("user:u-7").removed["memories"] == 1
+        assert one.tenant("acme").data.erase("user:u-7").removed["memories"] == 1
         assert other.recent_key(key) is None
         with pytest.raises(Unauthorized):
             other.verify_key(key)

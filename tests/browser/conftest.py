@@ -110,7 +110,7 @@ def wellkept(tmp_path: Path) -> Iterator[Wellkept]:
 @pytest.fixture
 def console(wellkept: Wellkept, chromium: BrowserContext) -> Iterator[Console]:
     """Nobody is logged in yet."""
-    key = wellkept.tenant().add_key("operator").key
+    key = wellkept.tenant().keys.create("operator").key
     with serving(wellkept, no_auth=False) as address:
         page = chromium.new_page()
         console = Console(address, key, page)

@@ -41,8 +41,8 @@ def find_violations(console: Console, axe: str) -> list[str]:
 def test_every_page_is_accessible(wellkept: Wellkept, console: Console, axe: str, scheme: Scheme) -> None:
     ids = fill(wellkept)
     tenant = wellkept.tenant()
-    tenant.update_agent("ann", name="Ann", icon="🦉", colour="teal", is_active=False)
-    tenant.revoke_key(tenant.add_key("read", name="old", trust="tool", agents=["ann"]).record.id)
+    tenant.agents.update("ann", name="Ann", icon="🦉", colour="teal", is_active=False)
+    tenant.keys.revoke(tenant.keys.create("read", name="old", trust="tool", agents=["ann"]).record.id)
     console.page.emulate_media(color_scheme=scheme)
     console.open("/admin/login")
     found = find_violations(console, axe)

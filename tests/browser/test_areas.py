@@ -30,7 +30,7 @@ def talking(endpoint: ModelServer, tmp_path: Path, chromium: BrowserContext) -> 
     settings = Settings(url=url, openai_model="small", openai_base_url=endpoint.url)
     with Wellkept(settings=settings) as store, serving(store, no_auth=False) as address:
         page = chromium.new_page()
-        console = Console(address, store.tenant().add_key("operator").key, page)
+        console = Console(address, store.tenant().keys.create("operator").key, page)
         console.watch()
         yield store, console
         page.close()
@@ -79,10 +79,10 @@ def test_a_file_is_uploaded_found_and_deleted(wellkept: Wellkept, console: Conso
     page.get_by_text("Edit or delete").click()
     page.get_by_role("link", name="Delete …").click()
     page.get_by_role("heading", name="Delete this document?").wait_for()
-    assert wellkept.tenant().browse_documents()
+    assert wellkept.tenant().knowledge.browse()
     page.get_by_role("button", name="Delete permanently").click()
     page.wait_for_url("**/documents?category=policy")
-    assert not wellkept.tenant().browse_documents()
+    assert not wellkept.tenant().knowledge.browse()
 
 
 def test_files_are_dropped_on_the_whole_zone(wellkept: Wellkept, console: Console) -> None:
@@ -97,7 +97,7 @@ def test_files_are_dropped_on_the_whole_zone(wellkept: Wellkept, console: Consol
     page.get_by_role("button", name="Upload").click()
 
     page.get_by_text("added, 1 passage").wait_for()
-    assert [each.document.title for each in wellkept.tenant().browse_documents()] == ["Fees"]
+    assert [each.document.title for each in wellkept.tenant().knowledge.browse()] == ["Fees"]
 
 
 def test_a_user_is_erased_with_the_mouse(wellkept: Wellkept, console: Console) -> None:

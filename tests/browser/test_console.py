@@ -61,15 +61,19 @@ def fill(wellkept: Wellkept) -> dict[str, str]:
     ann.log_turn("monday", user="When does the office open?", assistant="At nine.")
     ann.context("which indentation?", session="monday")
     ann.log_turn("monday", user="which indentation?", assistant="Tabs, as you told me.", remember=True)
-    (call,) = ann.context_calls()
-    tenant.ingest_text("The office is closed on Friday.", title="Whiteboard: Friday", category="whiteboard")
-    document = tenant.ingest_text("Refunds take 14 days.", title="Refund policy", category="policy").documents[0]
-    detail = ann.store_detail(
+    (call,) = ann.prompts.list()
+    tenant.knowledge.ingest_text("The office is closed on Friday.", title="Whiteboard: Friday", category="whiteboard")
+    document = tenant.knowledge.ingest_text(
+        "Refunds take 14 days.", title="Refund policy", category="policy"
+    ).documents[0]
+    detail = ann.details.store(
         "\n".join(f"line {number} of the log" for number in range(400)), description="npm install"
     )
-    workflow = tenant.add_workflow("Release 2.4")
+    workflow = tenant.workflows.create("Release 2.4")
     for step, status in (("build", "completed"), ("test", "failed"), ("ship", "completed")):
-        tenant.record_step(workflow=workflow.id, step=step, output=f"The output of {step}", agent="ann", status=status)
+        tenant.workflows.record(
+            workflow=workflow.id, step=step, output=f"The output of {step}", agent="ann", status=status
+        )
     ann.for_user("mara").remember("Mara prefers tea at four")
     ids = {"details": detail.key, "workflows": workflow.id}
     return {"memories": "m-1", "sessions": "monday", "prompts": call.id, "documents": document.document.id, **ids}
@@ -98,7 +102,7 @@ def name_of(path: str) -> str:
 
 @pytest.mark.parametrize("has_memories", [False, True], ids=["empty", "filled"])
 def test_every_page_opens(wellkept: Wellkept, console: Console, has_memories: bool) -> None:
-    wellkept.tenant().add_agent("ann")
+    wellkept.tenant().agents.add("ann")
     ids = fill(wellkept) if has_memories else {}
     state = "filled" if has_memories else "empty"
     console.open("/admin/login")
@@ -219,9 +223,9 @@ def test_hostile_text_is_shown_as_text_on_every_page(wellkept: Wellkept, console
     ids = fill(wellkept)
     for text in HOSTILE:
         ann.remember(text, tags=[text[:60]] if text.isprintable() else ())
-        tenant.ingest_text(text, title=f"Whiteboard: {text}", category="whiteboard")
-        tenant.ingest_text(text, title=f"Of {text}", category="policy")
-    tenant.update_agent("ann", name=HOSTILE[0])
+        tenant.knowledge.ingest_text(text, title=f"Whiteboard: {text}", category="whiteboard")
+        tenant.knowledge.ingest_text(text, title=f"Of {text}", category="policy")
+    tenant.agents.update("ann", name=HOSTILE[0])
     ann.update("m-1", text="\n".join(HOSTILE))
     ann.log_turn("monday", user="\n".join(HOSTILE), assistant="\n".join(HOSTILE))
     console.log_in()

@@ -53,7 +53,7 @@ def wellkept(large_file: Path) -> Iterator[Wellkept]:
 
 
 def test_every_page_opens_and_stays_small(wellkept: Wellkept, console: Console) -> None:
-    (call,) = wellkept.agent("ann").context_calls()
+    (call,) = wellkept.agent("ann").prompts.list()
     console.log_in()
     pages = {
         "home": "/admin",

@@ -23,7 +23,7 @@ def stored(program: Program, shown: str) -> str:
     (found,) = find_references(shown)
     settings = Settings(url=f"sqlite:///{program.folder / 'notes.db'}")
     with Wellkept(settings=settings) as wellkept:
-        return wellkept.agent().read_detail(found.key, limit=1_000_000).content
+        return wellkept.agent().details.read(found.key, limit=1_000_000).content
 
 
 @pytest.mark.proves("D1")

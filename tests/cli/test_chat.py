@@ -136,7 +136,9 @@ def stored(program: Program, agent: str = "default") -> list[list[tuple[str, str
     """What the agent's conversations say."""
     with Wellkept(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings()) as store:
         memory = store.agent(agent)
-        return [[(m.role.value, m.content) for m in memory.messages(each.id)] for each in memory.sessions()]
+        return [
+            [(m.role.value, m.content) for m in memory.sessions.messages(each.id)] for each in memory.sessions.list()
+        ]
 
 
 ANSWER = """## Plan
@@ -379,7 +381,7 @@ def test_every_face_stores_the_same_session(
                 client.post("/agent/vision", json=body)
             noted("looked")
         transcripts = {
-            face: [(each.position, each.role, each.content) for each in store.agent(face).messages(face)]
+            face: [(each.position, each.role, each.content) for each in store.agent(face).sessions.messages(face)]
             for face in seen
         }
         episodes = {face: [(each.role, each.text) for each in store.agent(face).list(kind="episode")] for face in seen}

@@ -73,7 +73,7 @@ def test_long_output_is_stored(program: Program, host: str) -> None:
     said = context(host, fire(program, host, TOOL[host], **respond(host, OUTPUT)))
 
     with open_store(program) as store:
-        (kept,) = store.agent().list_details()
+        (kept,) = store.agent().details.list()
     assert kept.key in said
     assert kept.chars == len(OUTPUT)
     assert fire(program, host, TOOL[host], **respond(host, "ok")) == {}

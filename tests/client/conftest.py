@@ -27,7 +27,7 @@ def wellkept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module")
 def key(wellkept: Wellkept) -> str:
-    return wellkept.tenant("acme").add_key("operator").key
+    return wellkept.tenant("acme").keys.create("operator").key
 
 
 @pytest.fixture(scope="module")

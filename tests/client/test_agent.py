@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wellkept import AgentMemory, Client, Conflict, Forbidden, Invalid, NotFound, SecretRejected, Wellkept
+from wellkept import AgentMemory, Client, Conflict, Forbidden, Invalid, NotFound, SecretRejected, Wellkept, captured
 from wellkept.client.agent import AgentClient
 from wellkept.memory.rules_where import parse_filter
 from wellkept.model import ACTOR, Conversation, Kind, Recalled, WorkingMemory
@@ -110,9 +110,9 @@ def test_filters_and_metadata(atlas: AgentClient, library: AgentMemory) -> None:
     edited = atlas.update(oslo.id, metadata={"city": "Bergen"})
     assert edited.metadata == library.get(oslo.id).metadata == {"city": "Bergen"}
     assert atlas.history(oslo.id) == library.history(oslo.id)
-    atlas.add_session(f"s-{oslo.owner.agent}", metadata={"topic": "tea"})
-    found = atlas.sessions(where={"=": ["metadata.topic", "tea"]})
-    assert found == library.sessions(where="metadata.topic = tea") != []
+    atlas.sessions.start(f"s-{oslo.owner.agent}", metadata={"topic": "tea"})
+    found = atlas.sessions.list(where={"=": ["metadata.topic", "tea"]})
+    assert found == library.sessions.list(where="metadata.topic = tea") != []
 
 
 @pytest.mark.parametrize("options", [{"limit": 0}, {"limit": 501}, {"before": "x"}, {"state": "gone"}, {"kind": "x"}])
@@ -134,7 +134,7 @@ def test_a_listing_of_many_bytes_takes_several_pages(atlas: AgentClient, library
 
 
 def test_recall_answers_with_whole_hits(client: Client, atlas: AgentClient, library: AgentMemory) -> None:
-    client.ingest_text("# Refunds\n\nRefunds are paid within 14 days.", title="Refunds", category="policy")
+    client.knowledge.ingest_text("# Refunds\n\nRefunds are paid within 14 days.", title="Refunds", category="policy")
     library.remember("Refunds go out on Tuesdays", tags=["refund"])
     moment = datetime.now(UTC)
 
@@ -147,14 +147,16 @@ def test_recall_answers_with_whole_hits(client: Client, atlas: AgentClient, libr
     assert [hit.memory and hit.memory.tags for hit in only] == [("refund",)]
     purposeful = atlas.recall("refunds", purpose="task_intake")
     assert purposeful.heading == library.recall("refunds", purpose="task_intake").heading != ""
-    assert atlas.recall_block("when are refunds paid?") == library.recall_block("when are refunds paid?")
-    passages = atlas.search_knowledge("refunds", categories=["policy"])
-    assert passages == library.search_knowledge("refunds", categories=["policy"])
+    assert atlas.prompts.recall_block("when are refunds paid?") == library.prompts.recall_block(
+        "when are refunds paid?"
+    )
+    passages = atlas.knowledge.search("refunds", categories=["policy"])
+    assert passages == library.knowledge.search("refunds", categories=["policy"])
     assert passages[0].title == "Refunds"
 
 
 def test_a_recalled_item_names_its_place(atlas: AgentClient, library: AgentMemory) -> None:
-    library.put(("users", "7"), "drink", {"text": "Lena drinks green tea"})
+    library.items.put(("users", "7"), "drink", {"text": "Lena drinks green tea"})
 
     (found,) = (hit.memory for hit in atlas.recall("what does Lena drink?") if hit.memory and hit.memory.item_key)
     assert (found.namespace, found.item_key) == ("users/7", "drink")
@@ -173,8 +175,8 @@ def test_prompts(atlas: AgentClient, library: AgentMemory) -> None:
     atlas.remember("Speaks plainly", kind="core")
     atlas.log_turn("s-prompt", user="Hello", assistant="Hi")
 
-    assert atlas.inject("tabs or spaces?") == library.inject("tabs or spaces?") != ""
-    assert atlas.inject("tabs?", mode="off") is None
+    assert atlas.prompts.inject("tabs or spaces?") == library.prompts.inject("tabs or spaces?") != ""
+    assert atlas.prompts.inject("tabs?", mode="off") is None
     assert atlas.private_memory() == library.private_memory() != ""
     made = atlas.context(
         "tabs or spaces?", session="s-prompt", system_prompt="Be kind.", tool_results=["ran", {"content": "x"}]
@@ -183,12 +185,12 @@ def test_prompts(atlas: AgentClient, library: AgentMemory) -> None:
     assert [message["content"] for message in made.messages if message["role"] == "assistant"] == ["Hi"]
     assert atlas.context("tabs or spaces?").messages[1:] == library.context("tabs or spaces?").messages[1:]
     assert made.blocks[0].tokens > 0
-    (call,) = atlas.context_calls(session_id="s-prompt")
+    (call,) = atlas.prompts.list(session_id="s-prompt")
     assert call.id == made.id
     assert "Otto" in atlas.context("hello", participants=["Otto"]).messages[0]["content"]
-    assert [each.session_id for each in atlas.context_calls()] == ["", "", "", "s-prompt"]
-    assert atlas.context_calls() == library.context_calls()
-    assert atlas.context_call(made.id) == library.context_call(made.id)
+    assert [each.session_id for each in atlas.prompts.list()] == ["", "", "", "s-prompt"]
+    assert atlas.prompts.list() == library.prompts.list()
+    assert atlas.prompts.get(made.id) == library.prompts.get(made.id)
 
 
 def test_conversations(client: Client, atlas: AgentClient, library: AgentMemory) -> None:
@@ -196,65 +198,67 @@ def test_conversations(client: Client, atlas: AgentClient, library: AgentMemory)
     session = f"s-{atlas.owner.agent}"
     logged = atlas.log_turn(session, user="Hello", assistant="Hi", remember=True)
 
-    assert logged == library.messages(session) == atlas.messages(session)
-    assert atlas.messages(session, after=1, limit=1) == logged[1:]
-    assert atlas.conversation(session) == library.conversation(session)
-    assert atlas.conversation(session).messages == [
+    assert logged == library.sessions.messages(session) == atlas.sessions.messages(session)
+    assert atlas.sessions.messages(session, after=1, limit=1) == logged[1:]
+    assert atlas.sessions.conversation(session) == library.sessions.conversation(session)
+    assert atlas.sessions.conversation(session).messages == [
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": "Hi"},
     ]
-    assert atlas.conversation(session, limit=1) == library.conversation(session, limit=1)
-    assert atlas.conversation(session, limit=1).omitted_count == 1
-    assert atlas.conversation("not yet") == Conversation(session_id="not yet")
-    assert atlas.sessions() == library.sessions()
-    added = atlas.add_session()
-    assert added == library.session(added.id) == atlas.session(added.id)
-    last = library.sessions(limit=1)[0]
-    assert atlas.sessions(before=(last.updated_at, last.id)) == library.sessions(before=(last.updated_at, last.id))
+    assert atlas.sessions.conversation(session, limit=1) == library.sessions.conversation(session, limit=1)
+    assert atlas.sessions.conversation(session, limit=1).omitted_count == 1
+    assert atlas.sessions.conversation("not yet") == Conversation(session_id="not yet")
+    assert atlas.sessions.list() == library.sessions.list()
+    added = atlas.sessions.start()
+    assert added == library.sessions.get(added.id) == atlas.sessions.get(added.id)
+    last = library.sessions.list(limit=1)[0]
+    assert atlas.sessions.list(before=(last.updated_at, last.id)) == library.sessions.list(
+        before=(last.updated_at, last.id)
+    )
     # Another agent's conversation is answered like a missing one.
-    assert other.conversation(session).turns == ()
-    for verb in (other.session, other.messages, other.delete_session):
+    assert other.sessions.conversation(session).turns == ()
+    for verb in (other.sessions.get, other.sessions.messages, other.sessions.delete):
         with pytest.raises(NotFound):
             verb(session)
     with pytest.raises(Conflict):
         other.log_turn(session, user="x", assistant="y")
-    atlas.delete_session(session)
+    atlas.sessions.delete(session)
     with pytest.raises(NotFound):
-        library.session(session)
+        library.sessions.get(session)
 
 
 def test_long_texts(atlas: AgentClient, library: AgentMemory, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(LONG)
-    stored = atlas.store_detail(tmp_path / "log.txt", description="npm install", metadata={"status": "ok"})
-    other = atlas.store_detail(iter([b"second ", b"text"]), type="file_content", session_id="s-9")
+    stored = atlas.details.store(tmp_path / "log.txt", description="npm install", metadata={"status": "ok"})
+    other = atlas.details.store(iter([b"second ", b"text"]), type="file_content", session_id="s-9")
 
-    assert stored == library.get_detail(stored.key) == atlas.get_detail(stored.key)
-    assert atlas.read_detail(stored.key, lines="3-5") == library.read_detail(stored.key, lines="3-5")
-    assert atlas.read_detail(stored.key, grep="line 77:", context=0).matches == 1
-    assert atlas.list_details() == library.list_details() == [other, stored]
-    assert atlas.list_details(before=other.key) == atlas.list_details(before=(other.created_at, other.key)) == [stored]
-    assert atlas.search_details("npm") == library.search_details("npm") == [stored]
-    assert atlas.search_details() == library.search_details() == [other, stored]
+    assert stored == library.details.get(stored.key) == atlas.details.get(stored.key)
+    assert atlas.details.read(stored.key, lines="3-5") == library.details.read(stored.key, lines="3-5")
+    assert atlas.details.read(stored.key, grep="line 77:", context=0).matches == 1
+    assert atlas.details.list() == library.details.list() == [other, stored]
+    assert atlas.details.list(before=other.key) == atlas.details.list(before=(other.created_at, other.key)) == [stored]
+    assert atlas.details.search("npm") == library.details.search("npm") == [stored]
+    assert atlas.details.search() == library.details.search() == [other, stored]
     with pytest.raises(Invalid):
-        atlas.search_details(offset=1)
-    assert atlas.search_details("npm", offset=1) == []
-    hidden = atlas.hide_detail(stored.key)
+        atlas.details.search(offset=1)
+    assert atlas.details.search("npm", offset=1) == []
+    hidden = atlas.details.hide(stored.key)
     assert not hidden.is_active
-    assert (atlas.list_details(is_active=False), atlas.list_details(is_active=None)) == ([hidden], [other, hidden])
-    assert atlas.hide_detail(stored.key, is_hidden=False) == stored
-    atlas.delete_detail(stored.key)
+    assert (atlas.details.list(is_active=False), atlas.details.list(is_active=None)) == ([hidden], [other, hidden])
+    assert atlas.details.hide(stored.key, is_hidden=False) == stored
+    atlas.details.delete(stored.key)
     with pytest.raises(NotFound):
-        atlas.read_detail(stored.key)
+        atlas.details.read(stored.key)
 
 
 def test_output_is_captured(atlas: AgentClient, library: AgentMemory) -> None:
-    assert atlas.capture("short") == "short"
-    kept = atlas.capture_output(io.BytesIO(LONG.encode()), source="npm install", metadata={"exit": 0})
+    assert atlas.details.capture("short") == "short"
+    kept = atlas.details.capture_output(io.BytesIO(LONG.encode()), source="npm install", metadata={"exit": 0})
     assert kept.is_captured
     assert kept.memory_key is not None
-    assert library.get_detail(kept.memory_key).metadata["exit"] == 0
+    assert library.details.get(kept.memory_key).metadata["exit"] == 0
 
-    @atlas.captured(source="build")
+    @captured(atlas, source="build")
     def build() -> str:
         return LONG
 
@@ -264,8 +268,8 @@ def test_output_is_captured(atlas: AgentClient, library: AgentMemory) -> None:
 
 def test_memories_are_reviewed_and_restored(client: Client, atlas: AgentClient, library: AgentMemory) -> None:
     held = library.remember("Rules are for others", kind="core", origin="tool")
-    assert atlas.review() == library.review()
-    assert atlas.approve(held.id) == library.get(held.id)
+    assert atlas.review.list() == library.review.list()
+    assert atlas.review.approve(held.id) == library.get(held.id)
     past = datetime.now(UTC) - timedelta(days=1)
     gone = [library.remember(f"Old {n}", kind="episode", expires_at=past, created_at=past) for n in range(3)]
 
@@ -276,13 +280,13 @@ def test_memories_are_reviewed_and_restored(client: Client, atlas: AgentClient, 
     with pytest.raises(Invalid):
         atlas.restore()
     with pytest.raises(Invalid, match="workspace"):
-        atlas.approve_workspace()
+        atlas.review.approve_workspace()
 
 
 def test_memories_are_consolidated(atlas: AgentClient, library: AgentMemory) -> None:
     atlas.remember("Deploys go out on Tuesdays at noon")
     double = atlas.remember("Deploys go out on Tuesdays, at noon!")
-    assert atlas.similar(double) == library.similar(double.id) == atlas.similar(double.id)
+    assert atlas.review.similar(double) == library.review.similar(double.id) == atlas.review.similar(double.id)
 
     (proposal,) = atlas.consolidate()
     assert [proposal] == atlas.proposals() == library.proposals()
@@ -295,8 +299,8 @@ def test_memories_are_consolidated(atlas: AgentClient, library: AgentMemory) -> 
 
 def test_tools_run_on_a_server(atlas: AgentClient, library: AgentMemory) -> None:
     assert atlas.tools(["notes"], form="anthropic") == library.tools(["notes"], form="anthropic")
-    assert atlas.guidance() == library.guidance()
-    assert "tea" in [each.name for each in atlas.skills()]
+    assert atlas.prompts.guidance() == library.prompts.guidance()
+    assert "tea" in [each.name for each in atlas.knowledge.skills()]
     answer = atlas.call_tool("memory_store", {"text": "Likes oolong"})
     assert library.get(answer["id"]).text == "Likes oolong"
     assert "error" in atlas.call_tool("memory_store", {"text": SECRET})
@@ -318,7 +322,7 @@ def test_a_tool_acts_for_the_user_of_the_session(atlas: AgentClient, library: Ag
 def test_no_id_leads_to_another_route(atlas: AgentClient, library: AgentMemory, id: str) -> None:
     kept = atlas.remember("Stays")
 
-    for verb in (atlas.forget, atlas.get, atlas.delete_detail, atlas.delete_session):
+    for verb in (atlas.forget, atlas.get, atlas.details.delete, atlas.sessions.delete):
         with pytest.raises((NotFound, Invalid)):
             verb(id)
     assert library.list() == [kept]
@@ -334,8 +338,10 @@ def test_a_user_is_named_by_a_header(atlas: AgentClient, library: AgentMemory) -
     assert other.list() == [ours]
     with pytest.raises(NotFound):
         other.get(kept.id)
-    assert view.recall_block("who likes tea?") == library.for_user("jürgen").recall_block("who likes tea?")
-    assert atlas.recall_block("who likes tea?") == library.recall_block("who likes tea?")
+    assert view.prompts.recall_block("who likes tea?") == library.for_user("jürgen").prompts.recall_block(
+        "who likes tea?"
+    )
+    assert atlas.prompts.recall_block("who likes tea?") == library.prompts.recall_block("who likes tea?")
     for wrong in ("", "a\nb"):
         with pytest.raises(Invalid):
             atlas.for_user(wrong)
@@ -344,12 +350,12 @@ def test_a_user_is_named_by_a_header(atlas: AgentClient, library: AgentMemory) -
 
 
 def test_a_key_limits_what_a_client_may_do(wellkept: Wellkept, address: str) -> None:
-    issued = wellkept.tenant("acme").add_key("read")
+    issued = wellkept.tenant("acme").keys.create("read")
     with Client(address, issued.key) as reader:
         assert reader.owner.tenant == "acme"
         with pytest.raises(Forbidden):
             reader.agent("atlas").remember("x")
-    writer = wellkept.tenant("acme").add_key("write")
+    writer = wellkept.tenant("acme").keys.create("write")
     with Client(address, writer.key) as client:
         client.agent("acting").remember("Written over HTTP")
     event = wellkept.tenant("acme").audit.list(limit=1)[0]
@@ -359,27 +365,27 @@ def test_a_key_limits_what_a_client_may_do(wellkept: Wellkept, address: str) -> 
 def test_items_are_put_read_found_and_deleted(atlas: AgentClient, library: AgentMemory) -> None:
     odd = ("a/b", "100% é")
     for number in range(120):
-        atlas.put("many", f"k{number}", number)
-    kept = atlas.put(odd, "x/y %", {"name": "Lena", "age": None}, index=["name"], ttl=600, refresh=True)
-    own = atlas.put(odd, "x/y %", ["hers"], user="lena")
+        atlas.items.put("many", f"k{number}", number)
+    kept = atlas.items.put(odd, "x/y %", {"name": "Lena", "age": None}, index=["name"], ttl=600, refresh=True)
+    own = atlas.items.put(odd, "x/y %", ["hers"], user="lena")
 
     assert kept is not None
     assert own is not None
     assert (kept.namespace, kept.version, own.user) == (odd, 1, "lena")
-    assert atlas.get_item(odd, "x/y %", refresh=False) == library.get_item(odd, "x/y %", refresh=False)
-    assert atlas.get_item(odd, "x/y %", user="lena") == own == atlas.for_user("lena").get_item(odd, "x/y %")
-    assert atlas.get_items([(odd, "x/y %"), (odd, "none")], user="lena") == [own, None]
-    assert atlas.search_items(("many",), limit=120) == library.search_items(("many",), limit=120)
-    assert atlas.search_items(("many",), limit=5, offset=98) == library.search_items(("many",), limit=5, offset=98)
-    (found,) = atlas.search_items(odd, query="Lena", where="value.name = Lena", refresh=False)
+    assert atlas.items.get(odd, "x/y %", refresh=False) == library.items.get(odd, "x/y %", refresh=False)
+    assert atlas.items.get(odd, "x/y %", user="lena") == own == atlas.for_user("lena").items.get(odd, "x/y %")
+    assert atlas.items.get_many([(odd, "x/y %"), (odd, "none")], user="lena") == [own, None]
+    assert atlas.items.search(("many",), limit=120) == library.items.search(("many",), limit=120)
+    assert atlas.items.search(("many",), limit=5, offset=98) == library.items.search(("many",), limit=5, offset=98)
+    (found,) = atlas.items.search(odd, query="Lena", where="value.name = Lena", refresh=False)
     assert found.id == kept.id
-    assert found.score == pytest.approx(library.search_items(odd, query="Lena")[0].score)
-    assert atlas.namespaces(prefix=("a/b", "*")) == library.namespaces(prefix=("a/b", "*")) == [odd]
+    assert found.score == pytest.approx(library.items.search(odd, query="Lena")[0].score)
+    assert atlas.items.namespaces(prefix=("a/b", "*")) == library.items.namespaces(prefix=("a/b", "*")) == [odd]
     with pytest.raises(Conflict):
-        atlas.put(odd, "x/y %", 1, version=7)
+        atlas.items.put(odd, "x/y %", 1, version=7)
     with pytest.raises(Invalid):
-        atlas.search_items(query=5)  # type: ignore[arg-type]
-    assert atlas.put("many", "k0", None) is None
-    assert [atlas.delete_item(odd, "x/y %"), atlas.delete_item(odd, "x/y %")] == [True, False]
-    assert library.get_item("many", "k0") is None
-    assert library.get_item(odd, "x/y %", user="lena") == own
+        atlas.items.search(query=5)  # type: ignore[arg-type]
+    assert atlas.items.put("many", "k0", None) is None
+    assert [atlas.items.delete(odd, "x/y %"), atlas.items.delete(odd, "x/y %")] == [True, False]
+    assert library.items.get("many", "k0") is None
+    assert library.items.get(odd, "x/y %", user="lena") == own

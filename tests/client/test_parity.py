@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from wellkept import AgentMemory, AsyncClient, Client, TenantMemory, Wellkept
-from wellkept.api.tenant_history import AuditLog
+from wellkept.api.agent import AgentKnowledge, AgentPrompts, AgentSessions
+from wellkept.api.agent_details import AgentDetails
+from wellkept.api.agent_items import AgentItems
+from wellkept.api.agent_records import AgentReview, Part
+from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions
+from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
 from wellkept.client.agent import AgentClient, AsyncAgentClient
-from wellkept.client.client import AsyncAuditClient, AuditClient
 
 FILES = "moves files of the server's machine: run the command there, or call the route"
 OPERATOR = "for the operator on the server's machine"
@@ -18,26 +22,30 @@ CONSOLE = "no route: the console shows it"
 PROCESS = "concerns the process that has the store open"
 
 NOT_OFFERED: dict[type, dict[str, str]] = {
-    AgentMemory: {
-        "set_aside": CONSOLE,
-        "preview_context": CONSOLE,
-        "log_failure": "no route: a server logs the failures of its own agents",
+    AgentMemory: {"for_session": "the server reads for the user of a session by itself"},
+    AgentDetails: {},
+    AgentItems: {"put_many": "no route writes several items as one: `put` them one by one"},
+    AgentSessions: {"log_failure": "no route: a server logs the failures of its own agents"},
+    AgentReview: {"set_aside": CONSOLE},
+    AgentPrompts: {
+        "preview": CONSOLE,
         "render_recalled": "`recall_block` renders on the server, which knows what is forged",
         "count_tokens": "the tokenizer is the server's",
-        "put_items": "no route writes several items as one: `put` them one by one",
-        "for_session": "the server reads for the user of a session by itself",
     },
+    AgentKnowledge: {},
     TenantMemory: {
-        "count_memories_by_agent": "no route for several agents: `count_memories` counts those of one",
         "count_waiting": PROCESS,
-        **dict.fromkeys(("stats", "peek_stats"), CONSOLE),
-        **dict.fromkeys(("list_users", "browse_documents", "count_categories", "preview_maintenance"), CONSOLE),
-        "export": FILES,
-        "import_": FILES,
-        "import_formats": FILES,
+        **dict.fromkeys(("stats", "peek_stats", "preview_maintenance"), CONSOLE),
         "call_tool": "a tool needs an agent here",
     },
+    TenantAgents: {"count_memories_by_agent": "no route for several agents: `count_memories` counts those of one"},
+    TenantKnowledge: dict.fromkeys(("browse", "count_categories"), CONSOLE),
     AuditLog: {"check_heads": OPERATOR},
+    TenantWorkflows: {},
+    TenantSessions: {},
+    TenantKeys: {},
+    TenantSecrets: {},
+    TenantData: dict.fromkeys(("export", "import_", "import_formats"), FILES),
     Wellkept: {
         **dict.fromkeys(("backup", "restore", "verify_backup"), FILES),
         "verify_receipt": "needs no store: call it on `Wellkept`",
@@ -48,15 +56,22 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
         ),
     },
 }
-ONLY_PLAIN = {"call_tool": "tools call the verbs of an agent one after the other, and wait for each"}
+PARTS_NOT_OFFERED = {"users": CONSOLE}
 OTHERWISE = {"agent": "a key belongs to one tenant", "tenant": "a key belongs to one tenant"}
-PAIRS: list[tuple[type, type, type]] = [
-    (AgentMemory, AgentClient, AsyncAgentClient),
-    (TenantMemory, Client, AsyncClient),
-    (AuditLog, AuditClient, AsyncAuditClient),
-    (Wellkept, Client, AsyncClient),
+
+
+def parts(of: type) -> dict[str, Any]:
+    return {name: each._view for name, each in inspect.getmembers(of) if isinstance(each, Part)}
+
+
+PAIRS: list[tuple[type, type]] = [(AgentMemory, AgentClient), (TenantMemory, Client), (Wellkept, Client)]
+PAIRS += [
+    (view, parts(client)[name])
+    for of, client in list(PAIRS)
+    for name, view in parts(of).items()
+    if name not in PARTS_NOT_OFFERED
 ]
-each_pair = pytest.mark.parametrize(("of", "plain", "awaited"), PAIRS, ids=lambda each: each.__name__)
+each_pair = pytest.mark.parametrize(("of", "client"), PAIRS, ids=lambda each: each.__name__)
 
 
 def verbs(of: type) -> dict[str, Any]:
@@ -64,31 +79,32 @@ def verbs(of: type) -> dict[str, Any]:
 
 
 @each_pair
-def test_every_verb_is_offered_or_has_a_reason(of: type, plain: type, awaited: type) -> None:
+def test_every_verb_is_offered_or_has_a_reason(of: type, client: type) -> None:
     reasons = NOT_OFFERED[of]
 
-    assert set(verbs(of)) - set(reasons) <= set(verbs(plain))
-    assert set(verbs(of)) - set(reasons) - set(ONLY_PLAIN) <= set(verbs(awaited))
+    assert set(verbs(of)) - set(reasons) <= set(verbs(client))
     assert set(reasons) <= set(verbs(of))
-    # `restore` of a store and of memories are two verbs.
-    assert not set(reasons) & set(verbs(plain)) - {"call_tool"}
+    assert not set(reasons) & set(verbs(client))
 
 
 @each_pair
-def test_the_parameters_are_the_same(of: type, plain: type, awaited: type) -> None:
+def test_the_parameters_are_the_same(of: type, client: type) -> None:
     for name, verb in verbs(of).items():
-        for client in (plain, awaited):
-            offered = verbs(client).get(name)
-            if offered is None or name in OTHERWISE or (of is TenantMemory and name == "maintain"):
-                continue
-            assert inspect.signature(offered).parameters.keys() == inspect.signature(verb).parameters.keys(), name
-            assert inspect.getdoc(offered), name
+        offered = verbs(client).get(name)
+        if offered is None or name in OTHERWISE or (of is TenantMemory and name == "maintain"):
+            continue
+        assert inspect.signature(offered).parameters.keys() == inspect.signature(verb).parameters.keys(), name
+        assert inspect.getdoc(offered), name
 
 
 def test_verbs_are_awaited_where_they_should_be() -> None:
-    for name in verbs(AsyncAgentClient).keys() - {"for_user", "captured"}:
-        assert inspect.iscoroutinefunction(getattr(AsyncAgentClient, name)), name
-        assert not inspect.iscoroutinefunction(getattr(AgentClient, name)), name
+    plain, awaited = Client("http://127.0.0.1:1"), AsyncClient("http://127.0.0.1:1")
+    for one, other in ((plain.agent("ann"), awaited.agent("ann")), (plain.audit, awaited.audit)):
+        for name in verbs(type(other)).keys() - {"for_user"}:
+            assert inspect.iscoroutinefunction(getattr(other, name)), name
+            assert not inspect.iscoroutinefunction(getattr(one, name)), name
+    plain.close()
+    assert "call_tool" not in verbs(AsyncAgentClient), "tools call the verbs of an agent one after the other"
 
 
 def test_help_shows_the_librarys_words() -> None:
@@ -98,7 +114,7 @@ def test_help_shows_the_librarys_words() -> None:
 
 def test_a_verb_that_no_server_offers_says_so() -> None:
     with Client("http://127.0.0.1:1") as client:
-        for view, name in ((client, "backup"), (client.agent("ann"), "log_failure")):
+        for view, name in ((client, "backup"), (client.agent("ann").sessions, "log_failure")):
             with pytest.raises(AttributeError, match=f"no '{name}'; a server does not offer it"):
                 getattr(view, name)
         with pytest.raises(AttributeError, match=r"no 'backpu'\.$"):

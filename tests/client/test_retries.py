@@ -42,7 +42,7 @@ def test_a_write_is_repeated_under_one_key() -> None:
 def test_a_put_whose_answer_was_lost_is_not_repeated() -> None:
     with flaky(DROP, STORED) as server, Client(server.address) as client:
         with pytest.raises(StoreAway):
-            client.agent("a").put("users", "k", 1)
+            client.agent("a").items.put("users", "k", 1)
         assert len(server.keys) == 1
 
 

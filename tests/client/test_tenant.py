@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wellkept import AsyncClient, Client, Conflict, Forbidden, Invalid, NotFound, Wellkept
+from wellkept import AsyncClient, Client, Conflict, Forbidden, Invalid, NotFound, Wellkept, captured
 from wellkept.api.wellkept import TenantMemory
 
 
@@ -23,87 +23,92 @@ def word() -> str:
 
 
 def test_agents(client: Client, library: TenantMemory, word: str) -> None:
-    made = client.add_agent(word, name="Ann", tools=["notes"])
+    made = client.agents.add(word, name="Ann", tools=["notes"])
 
-    assert made == library.get_agent(word) == client.get_agent(word)
-    assert made in client.list_agents()
-    assert client.list_agents(after=word) == library.list_agents(after=word)
-    assert client.update_agent(word, system_prompt="Be kind.").system_prompt == "Be kind."
-    assert client.count_memories(word) == library.count_memories(word)
+    assert made == library.agents.get(word) == client.agents.get(word)
+    assert made in client.agents.list()
+    assert client.agents.list(after=word) == library.agents.list(after=word)
+    assert client.agents.update(word, system_prompt="Be kind.").system_prompt == "Be kind."
+    assert client.agents.count_memories(word) == library.agents.count_memories(word)
     with pytest.raises(Conflict):
-        client.add_agent(word)
-    client.delete_agent(word)
+        client.agents.add(word)
+    client.agents.delete(word)
     with pytest.raises(NotFound):
-        client.get_agent(word)
+        client.agents.get(word)
 
 
 def test_documents(client: Client, library: TenantMemory, word: str, tmp_path: Path) -> None:
     (tmp_path / f"{word}.md").write_text(f"# {word}\n\nTea is served at four.\n")
-    report = client.ingest(tmp_path / f"{word}.md", category="house", metadata={"floor": 2}, is_published=True)
-    text = client.ingest(f"# About {word}\n\nCoffee is served at nine.", is_published=False)
+    report = client.knowledge.ingest(
+        tmp_path / f"{word}.md", category="house", metadata={"floor": 2}, is_published=True
+    )
+    text = client.knowledge.ingest(f"# About {word}\n\nCoffee is served at nine.", is_published=False)
 
-    assert report.document == library.get_document(report.id) == client.get_document(report.id)
+    assert report.document == library.knowledge.get(report.id) == client.knowledge.get(report.id)
     assert report.documents[0].change == "added"
     assert not text.document.is_published
-    assert client.ingest_bytes((tmp_path / f"{word}.md").read_bytes(), f"{word}.md").documents[0].change == "unchanged"
-    assert client.list_documents(category="house") == library.list_documents(category="house")
-    assert [each.id for each in client.list_documents(where="metadata.floor = 2")] == [report.id]
-    passages = client.list_passages(report.id)
-    assert [each.text for each in passages] == [each.text for each in library.list_passages(report.id)]
-    assert client.update_document(report.id, title=f"{word} two").title == f"{word} two"
-    client.search_knowledge("when is tea served?")  # which embeds what was just stored
-    hits = client.search_knowledge("when is tea served?")
-    assert hits == library.search_knowledge("when is tea served?")
-    client.delete_document(report.id)
+    assert (
+        client.knowledge.ingest_bytes((tmp_path / f"{word}.md").read_bytes(), f"{word}.md").documents[0].change
+        == "unchanged"
+    )
+    assert client.knowledge.list(category="house") == library.knowledge.list(category="house")
+    assert [each.id for each in client.knowledge.list(where="metadata.floor = 2")] == [report.id]
+    passages = client.knowledge.passages(report.id)
+    assert [each.text for each in passages] == [each.text for each in library.knowledge.passages(report.id)]
+    assert client.knowledge.update(report.id, title=f"{word} two").title == f"{word} two"
+    client.knowledge.search("when is tea served?")  # which embeds what was just stored
+    hits = client.knowledge.search("when is tea served?")
+    assert hits == library.knowledge.search("when is tea served?")
+    client.knowledge.delete(report.id)
     with pytest.raises(NotFound):
-        client.get_document(report.id)
+        client.knowledge.get(report.id)
     with pytest.raises(Invalid, match="one file at a time"):
-        client.ingest(tmp_path)
+        client.knowledge.ingest(tmp_path)
 
 
 def test_workflows(client: Client, library: TenantMemory, word: str) -> None:
-    step = client.record_step(workflow=f"Run {word}", step="check", output="fine", agent=word)
-    workflow = client.get_workflow(step.workflow_id)
+    step = client.workflows.record(workflow=f"Run {word}", step="check", output="fine", agent=word)
+    workflow = client.workflows.get(step.workflow_id)
 
-    assert client.list_steps(workflow.id) == library.list_steps(workflow.id) == [step]
-    assert client.record_step(workflow=workflow.id, step="pay", is_new=False).position == 2
-    assert workflow in client.list_workflows()
-    assert client.add_workflow(word) == library.get_workflow(word)
+    assert client.workflows.steps(workflow.id) == library.workflows.steps(workflow.id) == [step]
+    assert client.workflows.record(workflow=workflow.id, step="pay", is_new=False).position == 2
+    assert workflow in client.workflows.list()
+    assert client.workflows.create(word) == library.workflows.get(word)
     with pytest.raises(NotFound):
-        client.record_step(workflow="nothing", step="x", is_new=False)
-    with pytest.raises(Invalid, match="add_workflow"):
-        client.record_step(workflow="a/b", step="x")
+        client.workflows.record(workflow="nothing", step="x", is_new=False)
+    with pytest.raises(Invalid, match="A name with a slash cannot be sent"):
+        client.workflows.record(workflow="a/b", step="x")
 
 
 def test_the_audit_log(client: Client, library: TenantMemory, word: str) -> None:
     event = client.audit.record("order.refund", f"Refund {word}", agent=word, meta={"euro": 30})
 
-    assert client.audit.search(word) == library.audit.search(word) == [event] == client.audit_events(word)
+    assert client.audit.search(word) == library.audit.search(word) == [event] == client.audit.search(word)
     assert client.audit.list(limit=3, before=event.id) == library.audit.list(limit=3, before=event.id)
-    assert client.audit.verify() == library.audit.verify() == client.verify_audit()
+    assert client.audit.verify() == library.audit.verify() == client.audit.verify()
     assert client.audit.head() == library.audit.head()
 
 
 def test_keys(client: Client, library: TenantMemory, word: str) -> None:
-    issued = client.add_key(name=word, agents=["atlas"], trust="tool")
+    issued = client.keys.create(name=word, agents=["atlas"], trust="tool")
 
     assert issued.record.scope == "read"
     assert issued.key not in repr(issued)
     # The times of use are written later.
-    assert [each.id for each in client.list_keys()] == [each.id for each in library.list_keys()]
-    assert issued.record in client.list_keys()
-    client.revoke_key(issued.record.id)
-    assert [each.revoked_at is None for each in client.list_keys() if each.name == word] == [False]
+    assert [each.id for each in client.keys.list()] == [each.id for each in library.keys.list()]
+    assert issued.record in client.keys.list()
+    client.keys.revoke(issued.record.id)
+    assert [each.revoked_at is None for each in client.keys.list() if each.name == word] == [False]
 
 
 def test_upkeep(client: Client, library: TenantMemory, word: str) -> None:
     client.agent(word).remember(f"About {word}")
-    dry = client.erase(f"text:About {word}", dry_run=True)
+    dry = client.data.erase(f"text:About {word}", dry_run=True)
 
-    assert dry.found == library.erase(f"text:About {word}", dry_run=True).found
-    assert client.erase(f"agent:{word}").removed["memories"] == 1
-    assert client.allow_secret(f"AKIA{word.upper()[:8]}EXAMPLQ7"[:20].replace("W", "X")) >= 1
-    assert list(client.scan()) == list(library.scan())
+    assert dry.found == library.data.erase(f"text:About {word}", dry_run=True).found
+    assert client.data.erase(f"agent:{word}").removed["memories"] == 1
+    assert client.secrets.allow(f"AKIA{word.upper()[:8]}EXAMPLQ7"[:20].replace("W", "X")) >= 1
+    assert list(client.secrets.scan()) == list(library.secrets.scan())
     assert client.maintain().agents >= 0
     assert [each.name for each in client.skills()] == ["tea"]
     assert client.skill_problems() == []
@@ -127,7 +132,7 @@ def test_all_of_it_can_be_awaited(address: str, key: str, wellkept: Wellkept, wo
             with pytest.raises(NotFound):
                 await atlas.get("m-99")
 
-            @atlas.captured
+            @captured(atlas)
             async def build() -> str:
                 return "line\n" * 5_000
 

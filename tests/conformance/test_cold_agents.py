@@ -220,7 +220,7 @@ def test_an_index_that_was_loading_during_an_erasure_is_not_kept(
     for _ in range(MIN_ASKED):
         ask(agent)
     assert is_loading.wait(60)
-    wellkept.tenant().erase("agent:erased")
+    wellkept.tenant().data.erase("agent:erased")
     may_go_on.set()
     loader = wellkept._services.store._engine.index._loader  # type: ignore[attr-defined]
     eventually(lambda: not loader._waiting)

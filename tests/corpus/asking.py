@@ -123,11 +123,11 @@ def asking(area: str) -> Iterator[Asker]:
             ("other", OTHER, "admin"),
         ):
             clock.now += TIME_OF_REQUEST
-            issued = store.tenant(tenant).add_key(scope, name=who)
+            issued = store.tenant(tenant).keys.create(scope, name=who)
             keys[who] = issued.key
             masks.name(issued.record.id, f"<{who}.1>")
         clock.now += TIME_OF_REQUEST
-        bound = store.tenant(TENANT).add_key("write", name="bound", agents=["zoe"])
+        bound = store.tenant(TENANT).keys.create("write", name="bound", agents=["zoe"])
         masks.name(bound.record.id, "<bound.1>")
         keys |= {"bound": bound.key, "wrong": keys["admin"][:-4] + "aaaa"}
         with serving(store, no_auth=area.startswith("open")) as address:

@@ -176,7 +176,7 @@ def exported(url: str = IN_MEMORY) -> str:
             clock.now += timedelta(minutes=1)
             step()
         file = io.BytesIO()
-        store.tenant("acme").export(file)
+        store.tenant("acme").data.export(file)
     masks = Masks()
     rows = [json.loads(MOVED.sub(".000000Z", line)) for line in file.getvalue().decode().splitlines()]
     for row in rows:
@@ -191,7 +191,7 @@ def steps(store: Wellkept) -> list[Callable[[], object]]:
     log = "\n".join(f"line {number} of a log" for number in range(300))
     said = [{"role": "user", "content": "I am allergic to penicillin."}]
     return [
-        lambda: acme.add_agent("ann", name="Ann", system_prompt="You keep the accounts.", tools=["search"]),
+        lambda: acme.agents.add("ann", name="Ann", system_prompt="You keep the accounts.", tools=["search"]),
         lambda: ann.remember("Prefers tabs over spaces", tags=["style"]),
         lambda: ann.update("m-1", text="Prefers two spaces", importance=0.7),
         lambda: ann.remember("I am careful with money", kind="core"),
@@ -202,15 +202,15 @@ def steps(store: Wellkept) -> list[Callable[[], object]]:
         lambda: ann.remember("A passing thought", kind="journal"),
         lambda: ann.forget("m-7"),
         lambda: ann.remember("Lives in Bergen", kind="episode", user="lena"),
-        lambda: ann.put_items([ITEM]),
-        lambda: ann.add_session("monday", metadata={"channel": "mail"}),
+        lambda: ann.items.put_many([ITEM]),
+        lambda: ann.sessions.start("monday", metadata={"channel": "mail"}),
         lambda: ann.log_turn("monday", user="Tabs or spaces?", assistant="Spaces.", remember=True),
         lambda: ann.add(said, session_id="monday"),
-        lambda: ann.store_detail(log, description="a log", type="log", session_id="monday"),
+        lambda: ann.details.store(log, description="a log", type="log", session_id="monday"),
         lambda: ann.context("Tabs or spaces?", session="monday"),
         lambda: bob.remember_many(["The user prefers owls over all", "User prefers owls over all"]),
         lambda: bob.consolidate(),
-        lambda: acme.ingest_text("# Tea\n\nGreen tea takes two minutes.", title="Tea", category="drinks"),
-        lambda: acme.record_step(workflow="Refund run", step="check", output="found", agent="ann"),
+        lambda: acme.knowledge.ingest_text("# Tea\n\nGreen tea takes two minutes.", title="Tea", category="drinks"),
+        lambda: acme.workflows.record(workflow="Refund run", step="check", output="found", agent="ann"),
         lambda: acme.audit.record("order.refund", "Refund approved", agent="ann", meta={"order": 7}),
     ]

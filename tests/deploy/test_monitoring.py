@@ -134,7 +134,7 @@ def test_the_key_that_prometheus_gets_reads_no_memory() -> None:
     assert PAGE.count("keys create --tenant monitoring --scope operator") == 2
     with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept, no_auth=False) as address:
         wellkept.agent("ann").remember("Prefers tabs")
-        key = wellkept.tenant("monitoring").add_key("operator").key
+        key = wellkept.tenant("monitoring").keys.create("operator").key
         with client_of(address, key=key) as client:
             assert client.get("/metrics").status_code == 200
             assert client.get("/api/agents").json()["items"] == []

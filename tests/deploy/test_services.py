@@ -107,7 +107,7 @@ def test_the_role_of_compose_can_open_a_store_and_the_drill_restores_it(tmp_path
         address = f"postgresql://wellkept@{found['PGHOST']}:{found['PGPORT']}"
         with Wellkept(f"{address}/wellkept") as store:
             store.agent("ann").remember("Prefers tabs over spaces")
-            store.tenant("other").add_agent("bob")
+            store.tenant("other").agents.add("bob")
         program = Program(tmp_path)
         (block,) = re.findall(r"```sh\n(pg_dump.*?)```", DRILL, re.DOTALL)
         for line in block.splitlines():

@@ -222,13 +222,13 @@ def lines():
         number += 10_000
 with Wellkept(f"sqlite:///{path}") as store:
     ann = store.agent("ann")
-    for key in [ann.store_detail("warm up\\n" * 100_000).key]:
-        ann.read_detail(key, grep="warm"), ann.read_detail(key, tail=3)
+    for key in [ann.details.store("warm up\\n" * 100_000).key]:
+        ann.details.read(key, grep="warm"), ann.details.read(key, tail=3)
     before = most()
-    detail = ann.store_detail(lines(), description="a long log")
+    detail = ann.details.store(lines(), description="a long log")
     assert detail.size > 30_000_000, detail.size
     for part in ({"offset": 15_000_000}, {"tail": 100}, {"lines": "150000-150100"}, {"grep": "000123456"}):
-        assert "request" in ann.read_detail(detail.key, **part).content
+        assert "request" in ann.details.read(detail.key, **part).content
     print((most() - before) // 1024)
 """
 

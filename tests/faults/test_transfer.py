@@ -23,7 +23,7 @@ def kill(done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 with Wellkept(url, settings=Settings(embedder="off")) as store:
-    store.tenant("acme").import_(path, progress=kill)
+    store.tenant("acme").data.import_(path, progress=kill)
 """
 SHARES = (0.3, 0.55, 0.7, 0.85, 0.95)
 """Of both readings of the file: the first ends in the middle."""
@@ -33,7 +33,7 @@ LOCAL = ("audit_log", "shelves")
 
 def rows(store: Wellkept) -> list[dict[str, Any]]:
     stream = io.BytesIO()
-    store.tenant("acme").export(stream)
+    store.tenant("acme").data.export(stream)
     told = [json.loads(line) for line in stream.getvalue().splitlines()]
     return [each for each in told if each.get("table", LOCAL[0]) not in LOCAL]
 
@@ -45,9 +45,9 @@ def test_an_import_that_was_killed_is_finished_by_the_next(tmp_path: Path) -> No
         for start in range(0, 1000, 250):
             atlas.remember_many([{"text": f"episode {start + i}", "kind": "episode"} for i in range(250)])
         for number in range(20):
-            atlas.store_detail(f"line of text {number}\n" * 2_000, description=f"log {number}")
+            atlas.details.store(f"line of text {number}\n" * 2_000, description=f"log {number}")
             atlas.log_turn(f"s-{number}", user="hello", assistant="good day")
-        here.tenant("acme").export(path)
+        here.tenant("acme").data.export(path)
         expected = rows(here)
 
     for share in SHARES:
@@ -55,9 +55,9 @@ def test_an_import_that_was_killed_is_finished_by_the_next(tmp_path: Path) -> No
         assert ended.returncode == -signal.SIGKILL
     with Wellkept(url, settings=Settings(embedder="off")) as there:
         half = len(there.agent("atlas", tenant="acme").list(state="all", limit=500))
-        imported = there.tenant("acme").import_(path)
+        imported = there.tenant("acme").data.import_(path)
         assert half > 0
         assert imported.added
         assert rows(there) == expected
         assert there.tenant("acme").audit.verify().is_intact
-        assert there.tenant("acme").import_(path).added == {}
+        assert there.tenant("acme").data.import_(path).added == {}

@@ -173,10 +173,10 @@ def fill(wellkept: Wellkept, name: str) -> Views:
     ann.remember("What about the tea?", kind="episode", session_id="s-1", user="ann")
     ann.log_turn("s-1", user="Which indentation?", assistant="Tabs.", user_id="ann")
     ann.log_turn("s-2", user="...", assistant="the")
-    ann.put("users/7", "lena", {"name": "Lena", "age": 40})
-    ann.store_detail("tea\n" * 2_000, description="a log")
-    tenant.ingest_text("# Tea\n\nGreen tea is steeped for two minutes.", title="Tea")
-    tenant.record_step(workflow="hire somebody", step="ask", output="done", agent="ann")
+    ann.items.put("users/7", "lena", {"name": "Lena", "age": 40})
+    ann.details.store("tea\n" * 2_000, description="a log")
+    tenant.knowledge.ingest_text("# Tea\n\nGreen tea is steeped for two minutes.", title="Tea")
+    tenant.workflows.record(workflow="hire somebody", step="ask", output="done", agent="ann")
 
     def views() -> Sequence[Any]:
         return (

@@ -45,7 +45,7 @@ class FuzzedServer:
         with Wellkept(settings=Settings(url=self.url)) as wellkept:
             tenant, keys = wellkept.tenant(ATTACKED), []
             for scope in ("operator", "admin", "write", "read"):
-                keys.append(tenant.add_key(scope).key)
+                keys.append(tenant.keys.create(scope).key)
             ids = filled(wellkept, ATTACKED)
         document = self.get("/openapi.json", keys[0])
         port = int(self.address.rpartition(":")[2])
@@ -100,8 +100,8 @@ def fuzzed_server(url: str = "") -> Iterator[FuzzedServer]:
         url = url or f"sqlite:///{folder}/memory.db"
         with Wellkept(settings=Settings(url=url)) as wellkept:
             filled(wellkept, CANARY)
-            canary_key = wellkept.tenant(CANARY).add_key("operator").key
-            wellkept.tenant(ATTACKED).add_key("admin")
+            canary_key = wellkept.tenant(CANARY).keys.create("operator").key
+            wellkept.tenant(ATTACKED).keys.create("admin")
         log = Path(folder) / "server.log"
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("WELLKEPT_", "OPENAI_"))
@@ -132,9 +132,9 @@ def filled(wellkept: Wellkept, name: str) -> dict[str, list[str]]:
     session = f"s-{uuid.uuid4().hex[:8]}"
     ann.log_turn(session, user="Which indentation?", assistant="Tabs.")
     log = "\n".join(f"line {number} of a log" for number in range(500))
-    details = [ann.store_detail(log, description="a log"), ann.store_detail('{"a": [1, {"b": "c"}]}', type="json")]
-    document = tenant.ingest_text("# Tea\n\nGreen tea is steeped for two minutes.", title="Tea").documents[0]
-    step = tenant.record_step(workflow="hire somebody", step="ask", output="done", agent="ann")
+    details = [ann.details.store(log, description="a log"), ann.details.store('{"a": [1, {"b": "c"}]}', type="json")]
+    document = tenant.knowledge.ingest_text("# Tea\n\nGreen tea is steeped for two minutes.", title="Tea").documents[0]
+    step = tenant.workflows.record(workflow="hire somebody", step="ask", output="done", agent="ann")
     return {
         "agent": ["ann", "bob"],
         "id": [*(each.id for each in memories), session, document.document.id, step.workflow_id, "1", "console.css"],

@@ -32,7 +32,7 @@ def test_no_request_of_a_slice_breaks_the_server(caplog: pytest.LogCaptureFixtur
         before = wellkept.agent("ann", CANARY).list()
         ids = filled(wellkept, ATTACKED)
         with serving(wellkept, apps.append, no_auth=False) as address:
-            issued = [wellkept.tenant(ATTACKED).add_key(scope) for scope in ("admin", "write", "read")]
+            issued = [wellkept.tenant(ATTACKED).keys.create(scope) for scope in ("admin", "write", "read")]
             cookies = [apps[0].state.logins.begin(each.record) for each in issued]
             port = urlsplit(address).port or 0
             world = World(apps[0].openapi(), [each.key for each in issued], cookies, ids, port)

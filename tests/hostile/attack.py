@@ -51,16 +51,16 @@ def prepare(wellkept: Wellkept) -> Attacker:
         mallory.remember(f"{MARK} likes tea of sort {number}", kind="episode")
     mallory.log_turn("s", user=MARK, assistant=MARK)
     mallory.context(MARK, session="s")
-    rows = mallory.store_detail(json.dumps([["x" * 20] * 20] * 400), type="json").key
-    lines = mallory.store_detail("ab\n" * 60_000 + "ab" * 300_000).key
-    document = tenant.ingest_text(f"# Tea\n\n{MARK} " * 20, title="Tea").documents[0].document.id
-    step = tenant.record_step(workflow="w", step="one", output=MARK, agent="mallory")
+    rows = mallory.details.store(json.dumps([["x" * 20] * 20] * 400), type="json").key
+    lines = mallory.details.store("ab\n" * 60_000 + "ab" * 300_000).key
+    document = tenant.knowledge.ingest_text(f"# Tea\n\n{MARK} " * 20, title="Tea").documents[0].document.id
+    step = tenant.workflows.record(workflow="w", step="one", output=MARK, agent="mallory")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "conversations.json"
         file.write_bytes(bombs.conversation(TURNS, MARK))
-        tenant.import_(file, format="chatgpt", agent="mallory")
-    issued = tenant.add_key("admin")
-    doomed = [tenant.add_key("write") for _ in range(4)]
+        tenant.data.import_(file, format="chatgpt", agent="mallory")
+    issued = tenant.keys.create("admin")
+    doomed = [tenant.keys.create("write") for _ in range(4)]
     ids = {
         "agent": "mallory",
         "agents": "mallory",
@@ -80,7 +80,7 @@ def prepare(wellkept: Wellkept) -> Attacker:
         rows=rows,
         lines=lines,
         long_session="chatgpt-long",
-        read_key=tenant.add_key("read").key,
+        read_key=tenant.keys.create("read").key,
         doomed=[(each.record.id, each.key) for each in doomed],
         cookie="",
     )

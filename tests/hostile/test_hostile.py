@@ -145,7 +145,7 @@ STEPS: Sequence[Callable[[httpx2.Client, int, int], httpx2.Response]] = (
 def attacked(url: str) -> Iterator[Storm]:
     with Wellkept(settings=Settings(url=url)) as wellkept:
         attacker = prepare(wellkept)
-        key = wellkept.tenant(TENANT).add_key("admin").key
+        key = wellkept.tenant(TENANT).keys.create("admin").key
     with ModelServer(hangs) as model, ServerProcess(url, program=(PROGRAM, url, model.url)) as server:
         attacker = log_in(attacker, server.address)
         yield Storm(server.address, server.pid, attacker, key)

@@ -155,10 +155,10 @@ def test_a_file_may_be_large(view: Any, library: Any) -> None:
         " 20000\tline 19999 of the chronicle",
         " 20001\tthe end",
     ]
-    assert len(library.list_details()) == 1
+    assert len(library.details.list()) == 1
     assert library.recall("chronicle")[0].source == "memory"
     run("clear")
-    assert not library.list_details()
+    assert not library.details.list()
 
 
 def test_former_texts_stay_in_the_history_and_recall_finds_the_present_one(opened: Wellkept) -> None:

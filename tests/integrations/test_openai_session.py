@@ -52,7 +52,7 @@ def test_the_newest_item_is_popped_and_limits_take_the_latest(view: Any, library
 
     asyncio.run(run())
 
-    assert not library.list_details()
+    assert not library.details.list()
 
 
 def test_clearing_removes_everything_of_this_session_alone(view: Any, library: Any) -> None:
@@ -65,7 +65,7 @@ def test_clearing_removes_everything_of_this_session_alone(view: Any, library: A
 
     asyncio.run(run())
 
-    assert len(library.list_details()) == 2
+    assert len(library.details.list()) == 2
 
 
 def test_concurrent_adders_lose_nothing_and_poppers_share_nothing(view: Any) -> None:
@@ -138,7 +138,7 @@ def test_turns_are_remembered_by_choice(view: Any, library: Any) -> None:
 
     asyncio.run(run())
 
-    said = [each.content for each in library.messages(name)]
+    said = [each.content for each in library.sessions.messages(name)]
     assert said == ["I moved to Oslo. My password: [secret removed: password]", "Welcome there!"]
     assert [each.text for each in library.list(kind="episode", where="not fact.subject exists")][::-1] == said
     assert not [hit for hit in library.recall("unheard never said") if "heard" in hit.text or "never" in hit.text]
@@ -160,4 +160,4 @@ def test_what_is_no_json_is_refused_and_nothing_is_added(opened: Wellkept) -> No
         asyncio.run(session.add_items([ITEMS[1], {"x": object()}]))
 
     assert asyncio.run(session.get_items()) == []
-    assert not atlas.list_details()
+    assert not atlas.details.list()

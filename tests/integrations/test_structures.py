@@ -221,7 +221,7 @@ def test_a_langgraph_node_and_middleware_show_the_memory(load: Any, wellkept: We
     assert "Lena is allergic to penicillin" in plain.system_message.text
     assert plain.messages == asked
     assert awaited.system_message.text.startswith("Be kind.")
-    assert [message.content for message in atlas.messages("t-1")] == ["What am I allergic to?", "Penicillin."]
+    assert [message.content for message in atlas.sessions.messages("t-1")] == ["What am I allergic to?", "Penicillin."]
     with pytest.raises(Invalid, match="thread_id"):
         add_context(SimpleNamespace(messages=asked), {})
 

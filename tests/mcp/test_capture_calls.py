@@ -79,6 +79,6 @@ def test_an_async_memory_wraps_a_client_too() -> None:
                 async with Client(others_tools(other.agent("x"))) as client:
                     long = await capture_calls(atlas, client.call_tool)("read_log", {"lines": 500})
             (found,) = find_references(text_of(long))
-            assert (await atlas.get_detail(found.key)).metadata["source"] == "read_log"
+            assert (await atlas.details.get(found.key)).metadata["source"] == "read_log"
 
     anyio.run(run)

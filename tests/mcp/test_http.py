@@ -65,7 +65,7 @@ class Door:
 @pytest.fixture(scope="module")
 def door(opened: Wellkept) -> Iterator[Door]:
     tenants = ("acme", "other", "default")
-    keys = {(each, scope): opened.tenant(each).add_key(scope).key for each in tenants for scope in KeyScope}
+    keys = {(each, scope): opened.tenant(each).keys.create(scope).key for each in tenants for scope in KeyScope}
     with serving(opened, no_auth=False) as address:
         yield Door(address, keys)
 
@@ -107,7 +107,7 @@ def called(client: httpx2.Client, tool: str, **arguments: Any) -> Json:
 @both_eras
 def test_every_tool_is_listed_and_answers(door: Door, opened: Wellkept, mode: str) -> None:
     """Over both forms of the protocol: with the handshake, and without."""
-    opened.tenant("acme").ingest("Refunds are paid within 14 days.", title="Refunds", category="policy")
+    opened.tenant("acme").knowledge.ingest("Refunds are paid within 14 days.", title="Refunds", category="policy")
 
     async def ask(client: Client) -> None:
         assert client.instructions == guidance(catalog.SETS)
@@ -136,12 +136,12 @@ def test_resources_and_prompts_are_offered(door: Door, opened: Wellkept, mode: s
     memory = tenant.agent("atlas")
     memory.remember("I am careful with money", kind="core")
     memory.remember("The deploy of the shop failed", kind="episode", category="error")
-    key = memory.store_detail("one\ntwo\n", description="A list").key
+    key = memory.details.store("one\ntwo\n", description="A list").key
 
     async def ask(client: Client) -> None:
         await ask_for_resources_and_prompts(client, key)
 
-    with_client(door.address, ask, tenant.add_key("read").key, query="?agent=atlas", mode=mode)
+    with_client(door.address, ask, tenant.keys.create("read").key, query="?agent=atlas", mode=mode)
 
 
 @both_eras
@@ -268,7 +268,7 @@ def test_a_wrong_key_opens_nothing(door: Door, key: str, mode: str) -> None:
 def test_another_tenants_key_finds_nothing(door: Door, opened: Wellkept) -> None:
     mine = opened.tenant("acme").agent("atlas")
     note, core = mine.remember("The vault is behind the painting"), mine.remember("I guard the vault", kind="core")
-    detail = mine.store_detail("The vault holds gold", description="vault").key
+    detail = mine.details.store("The vault holds gold", description="vault").key
 
     async def ask(client: Client) -> None:
         for name, given in (
@@ -293,7 +293,7 @@ def test_another_tenants_key_finds_nothing(door: Door, opened: Wellkept) -> None
             await client.read_resource(f"wellkept://agent/atlas/details/{detail}")
         assert "gold" not in str(missing.value)
 
-    with_client(door.address, ask, opened.tenant("stranger").add_key("admin").key, query="?agent=atlas")
+    with_client(door.address, ask, opened.tenant("stranger").keys.create("admin").key, query="?agent=atlas")
     assert mine.get(note.id) == note
 
 
@@ -450,7 +450,7 @@ def test_requests_have_a_number_and_are_counted(door: Door) -> None:
 def test_a_key_that_asks_too_often_has_to_wait(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path}/memory.db", rate_limit=0.0001, rate_burst=2)
     with Wellkept(settings=settings) as store:
-        key = store.tenant().add_key("read").key
+        key = store.tenant().keys.create("read").key
         with serving(store, no_auth=False) as address, client_of(address, key) as client:
             statuses = [posted(client, "ping").status_code for _ in range(3)]
 
@@ -536,7 +536,7 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
         Wellkept(settings=Settings(url=postgres_url, tool_sets=ALL_SETS)) as store,
         serving(store, no_auth=False) as address,
     ):
-        with_client(address, ask, store.tenant("acme").add_key("write").key, query="?agent=atlas")
+        with_client(address, ask, store.tenant("acme").keys.create("write").key, query="?agent=atlas")
         assert [note.text for note in store.tenant("acme").agent("atlas").list()] == ["Prefers tabs"]
         assert store.agent("atlas").list() == []
 

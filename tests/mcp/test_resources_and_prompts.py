@@ -75,7 +75,7 @@ def test_everything_there_is_to_read_is_listed_and_can_be_read(store: Wellkept, 
     memory = store.agent("atlas")
     memory.remember("I am careful with money", kind="core")
     memory.remember("We met on Tuesday", kind="journal")
-    detail = memory.store_detail("one\ntwo\nthree\n", description="A list")
+    detail = memory.details.store("one\ntwo\nthree\n", description="A list")
 
     async def ask(client: Client) -> None:
         listed = {each.uri: each for each in (await client.list_resources()).resources}
@@ -132,7 +132,7 @@ def test_an_agent_without_memories_has_an_empty_block(store: Wellkept) -> None:
 
 def test_a_stored_text_is_read_in_parts(store: Wellkept) -> None:
     lines = "".join(f"{number} {'error' if number == 700 else 'ok'}\n" for number in range(9_000))
-    key = store.agent("atlas").store_detail(lines).key
+    key = store.agent("atlas").details.store(lines).key
 
     async def ask(client: Client) -> None:
         whole, uri = "", f"{DETAILS}/{key}"
@@ -157,7 +157,7 @@ def test_a_stored_text_is_read_in_parts(store: Wellkept) -> None:
 
 @pytest.mark.parametrize("part", ["?lines=x", "?head=-1", "?offset=abc", "?offset=٣", "?colour=red", "?head=1&tail=1"])
 def test_a_part_that_cannot_be_meant_is_an_error(store: Wellkept, part: str) -> None:
-    key = store.agent("atlas").store_detail("one\ntwo\n").key
+    key = store.agent("atlas").details.store("one\ntwo\n").key
 
     async def ask(client: Client) -> None:
         refusal = await refused(client, f"{DETAILS}/{key}{part}")
@@ -171,7 +171,7 @@ def test_a_part_that_cannot_be_meant_is_an_error(store: Wellkept, part: str) -> 
 def test_what_is_another_agents_is_answered_like_what_does_not_exist(store: Wellkept) -> None:
     bob = store.agent("bob")
     bob.remember("Bob's secret", kind="core")
-    key = bob.store_detail("Bob's secret").key
+    key = bob.details.store("Bob's secret").key
 
     async def ask(client: Client) -> None:
         for foreign, missing in (
@@ -228,7 +228,7 @@ def test_an_agent_may_have_any_id_an_agent_can_have(store: Wellkept) -> None:
 
 
 def test_a_long_list_comes_in_pages(store: Wellkept) -> None:
-    keys = [store.agent("atlas").store_detail(f"text {number}").key for number in range(2 * PAGE + 1)]
+    keys = [store.agent("atlas").details.store(f"text {number}").key for number in range(2 * PAGE + 1)]
 
     async def ask(client: Client) -> None:
         found, cursor, pages = [], None, 0
@@ -248,7 +248,7 @@ def test_a_long_list_comes_in_pages(store: Wellkept) -> None:
 
 
 def test_the_sets_decide_what_can_be_read_and_asked(store: Wellkept) -> None:
-    store.agent("atlas").store_detail("one")
+    store.agent("atlas").details.store("one")
 
     async def ask(client: Client) -> None:
         assert [each.name for each in (await client.list_resources()).resources] == ["greet"]
@@ -265,8 +265,8 @@ def test_the_sets_decide_what_can_be_read_and_asked(store: Wellkept) -> None:
 @both_eras
 def test_addresses_are_completed(store: Wellkept, mode: str) -> None:
     memory = store.agent("atlas")
-    log, notes = memory.store_detail("one", description="build log").key, memory.store_detail("two").key
-    store.agent("bob").store_detail("three", description="build log of bob")
+    log, notes = memory.details.store("one", description="build log").key, memory.details.store("two").key
+    store.agent("bob").details.store("three", description="build log of bob")
 
     async def ask(client: Client) -> None:
         async def values(kind: str, name: str, typed: str) -> list[str]:
@@ -307,7 +307,7 @@ def test_a_prompt_is_what_is_recalled_and_the_question(store: Wellkept, mode: st
     memory.remember("The command npm audit worked for the shop", kind="episode", role="tool_result")
     memory.remember("The deploy of the shop was approved by Ann", kind="episode", category="decision")
     memory.remember("The post about the shop had 900 views", kind="episode")
-    tenant.record_step(workflow="release", step="deploy", output="Deployed the shop", agent="bob")
+    tenant.workflows.record(workflow="release", step="deploy", output="Deployed the shop", agent="bob")
     expected = {
         "task_intake": "the disk was full",
         "tool_selection": "npm audit worked",
@@ -360,10 +360,10 @@ def test_a_prompt_that_cannot_be_meant_is_an_error(store: Wellkept, name: str, a
 
 def test_no_answer_is_longer_than_a_prompt_can_bear(store: Wellkept) -> None:
     memory, tenant = store.agent("atlas"), store.tenant()
-    memory.store_detail("x" * 100)
+    memory.details.store("x" * 100)
     for number in range(20):
         memory.remember(f"About the zebra {number}: " + "very long " * 900, kind="episode")
-        tenant.record_step(
+        tenant.workflows.record(
             workflow=f"zebra {number}", step="look", output=f"A zebra {number} " + "z" * 90_000, agent="atlas"
         )
 

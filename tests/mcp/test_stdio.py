@@ -125,7 +125,7 @@ def test_resources_and_prompts_are_offered(tmp_path: Path) -> None:
         memory = store.agent("atlas")
         memory.remember("I am careful with money", kind="core")
         memory.remember("The deploy of the shop failed", kind="episode", category="error")
-        key = memory.store_detail("one\ntwo\n", description="A list").key
+        key = memory.details.store("one\ntwo\n", description="A list").key
 
     async def ask(client: Client) -> None:
         await ask_for_resources_and_prompts(client, key)

@@ -117,7 +117,7 @@ def test_each_tool_answers(store: Wellkept, mode: str) -> None:
         assert (core["success"], core["memory_type"]) == (True, "core")
         recalled = await call("search_my_memories", query="which indentation, tabs?", limit=1)
         assert [hit["text"] for hit in recalled["results"]] == [note]
-        store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds", category="policy")
+        store.tenant().knowledge.ingest("Refunds are paid within 14 days.", title="Refunds", category="policy")
         looked_up = await call("search_knowledge", query="refunds", categories=["policy"], limit=1)
         assert [hit["title"] for hit in looked_up["results"]] == ["Refunds"]
         assert await call("memory_delete", id="m-1") == {"ok": True}
@@ -273,7 +273,7 @@ def test_the_default_set_is_small_and_has_one_name_for_each_thing(store: Wellkep
     tools = store.agent("atlas").tools(form="mcp")
 
     assert [each["name"] for each in tools] == list(MEMORY_TOOLS)
-    assert store.agent("atlas").count_tokens(json.dumps(tools) + guidance(["memory"])) <= 1_800
+    assert store.agent("atlas").prompts.count_tokens(json.dumps(tools) + guidance(["memory"])) <= 1_800
     assert {tool.name for tool in catalog.select_tools(Settings().agent_tool_sets)} == {
         *MEMORY_TOOLS,
         "save_to_journal",
@@ -363,7 +363,7 @@ def test_every_answer_fits_its_output_schema() -> None:
     """The fields an answer may have are those of its schema; the test of each tool checks their values."""
     with Wellkept(":memory:", settings=Settings(embedder="off")) as store:
         agent = store.agent("atlas")
-        store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds")
+        store.tenant().knowledge.ingest("Refunds are paid within 14 days.", title="Refunds")
         key = catalog.call(agent, "store_memory", {"content": "line\n" * 9})["memory_key"]
         for name, arguments in (
             ("memory_store", {"text": "Prefers tabs over spaces"}),
@@ -465,7 +465,7 @@ def test_facts_documents_and_memories_are_filtered(store: Wellkept) -> None:
         ]
         recalled = await call("search_my_memories", query="dinner", min_relevance=0, where="metadata.city = Rome")
         assert [hit["text"] for hit in recalled["results"]] == ["Dinner in Rome"]
-        store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds", metadata={"lang": "en"})
+        store.tenant().knowledge.ingest("Refunds are paid within 14 days.", title="Refunds", metadata={"lang": "en"})
         assert (await call("search_knowledge", query="refunds", where="metadata.lang = de"))["count"] == 0
         assert (await call("search_knowledge", query="refunds", where="metadata.lang = en"))["count"] == 1
         assert "wrong at character 7" in (await call("memory_search", where="tags ="))["error"]

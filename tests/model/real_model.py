@@ -103,9 +103,9 @@ def summarise(url: str) -> None:
         for user, assistant in TALK:
             agent.log_turn("oven", user=user, assistant=assistant)
         started = time.monotonic()
-        shown = agent.conversation("oven")
+        shown = agent.sessions.conversation("oven")
         took = time.monotonic() - started
-        events = [event.message for event in store.tenant().audit_events("session oven", limit=3)]
+        events = [event.message for event in store.tenant().audit.search("session oven", limit=3)]
     print(f"\n{took:.1f} s\n{shown.summary or '(no summary)'}\n")
     print("\n".join(events))
     assert shown.summary, "the model's answer was not taken for a summary; the audit log above says why"
@@ -127,7 +127,7 @@ def fold(url: str) -> None:
         for number in range(45):
             agent.log_turn("oven", user=f"Question {number}: {TALK[number % 6][0]}", assistant=TALK[number % 6][1])
         shown = agent.context("When is the delivery?", session="oven", budget=1500)
-        events = [event.message for event in store.tenant().audit_events("folded", limit=3)]
+        events = [event.message for event in store.tenant().audit.search("folded", limit=3)]
     folded = [message["content"] for message in shown.messages if "of this conversation in short" in message["content"]]
     print(f"\n{folded}\n{events}\n")
     assert folded, "no turns were folded"
@@ -137,7 +137,9 @@ def fold(url: str) -> None:
 
 def describe(url: str) -> None:
     with Wellkept(":memory:", settings=settings_for(url, detail_summary="model")) as store:
-        placeholder = store.agent("baker").capture("price 42,000 kronor, oven D32\n" * 400, source="price-script")
+        placeholder = store.agent("baker").details.capture(
+            "price 42,000 kronor, oven D32\n" * 400, source="price-script"
+        )
     print(f"\n{placeholder}\n")
     assert "[MemoryRef: price-script" in placeholder
     assert len(placeholder) < 1000
@@ -170,7 +172,9 @@ def ask(url: str) -> None:
         assert "Traceback" not in ended.stderr
         with Wellkept(variables["WELLKEPT_URL"]) as store:
             agent = store.agent()
-            stored = [message.content for session in agent.sessions() for message in agent.messages(session.id)]
+            stored = [
+                message.content for session in agent.sessions.list() for message in agent.sessions.messages(session.id)
+            ]
     if ended.returncode == 0:
         answer = json.loads(ended.stdout)
         assert stored == [run[-1], answer["response"]]

@@ -386,10 +386,10 @@ class TestIntoAStore:
     def test_memories_keep_their_time_and_say_where_they_come_from(self, wellkept: Wellkept, path: Path) -> None:
         acme, file = wellkept.tenant("acme"), written(path, MEM0)
 
-        tried = acme.import_(file, agent="atlas", dry_run=True)
-        assert acme.list_agents() == []
-        done = acme.import_(file, agent="atlas")
-        again = acme.import_(file, agent="atlas")
+        tried = acme.data.import_(file, agent="atlas", dry_run=True)
+        assert acme.agents.list() == []
+        done = acme.data.import_(file, agent="atlas")
+        again = acme.data.import_(file, agent="atlas")
 
         assert (tried.format, tried.added, tried.refused_count) == ("mem0", {"memories": 3}, 2)
         assert (done.added, again.added, again.present) == (tried.added, {}, {"memories": 3})
@@ -408,11 +408,11 @@ class TestIntoAStore:
             zipped(tmp_path / "one.zip", conversations=chatgpt()),
             zipped(tmp_path / "two.zip", conversations=CLAUDE, memories=REMEMBERED),
         ):
-            wellkept.tenant("acme").import_(file, agent="atlas")
-            assert wellkept.tenant("acme").import_(file, agent="atlas").added == {}
+            wellkept.tenant("acme").data.import_(file, agent="atlas")
+            assert wellkept.tenant("acme").data.import_(file, agent="atlas").added == {}
 
-        assert {session.id for session in atlas.sessions()} == {"chatgpt-c-1", "claude-u-1"}
-        said = atlas.messages("chatgpt-c-1")
+        assert {session.id for session in atlas.sessions.list()} == {"chatgpt-c-1", "claude-u-1"}
+        said = atlas.sessions.messages("chatgpt-c-1")
         assert [each.content for each in said[:2]] == ["What is the capital of France?", "Paris."]
         assert said[0].created_at == datetime(2024, 5, 1, 10, 40, 0, 500000, UTC)
         assert len(atlas.list()) == 3
@@ -423,11 +423,11 @@ class TestIntoAStore:
     def test_a_format_can_be_named(self, wellkept: Wellkept, path: Path, name: str, content: Any) -> None:
         acme = wellkept.tenant("acme")
 
-        done = acme.import_(written(path, content), format=name, agent="atlas")
+        done = acme.data.import_(written(path, content), format=name, agent="atlas")
 
         expected = {"mcp-memory": {"memories": 4}, "langgraph": {"items": 4}}
         assert (done.format, done.added) == (name, expected[name])
-        assert acme.import_formats() == ("wellkept", "chatgpt", "claude", "mcp-memory", "langgraph", "mem0")
+        assert acme.data.import_formats() == ("wellkept", "chatgpt", "claude", "mcp-memory", "langgraph", "mem0")
 
 
 def test_metadata_comes_along(tmp_path: Path) -> None:

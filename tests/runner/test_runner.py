@@ -82,7 +82,7 @@ def listen(store: Wellkept, prompt: str, session_id: str = "s-1", **options: Any
 
 
 def said(memory: AgentMemory, session_id: str = "s-1") -> list[tuple[str, str]]:
-    return [(each.role.value, each.content) for each in memory.messages(session_id)]
+    return [(each.role.value, each.content) for each in memory.sessions.messages(session_id)]
 
 
 def actions(store: Wellkept) -> list[str]:
@@ -112,7 +112,7 @@ def test_the_model_is_shown_memory_and_the_turn_is_kept(
     assert said(atlas) == [("user", "Tabs or spaces?"), ("assistant", "Tabs.")]
     assert {item.id for item in answer.recalled} == {"m-1", "m-2"}
     assert {item.block for item in answer.recalled} == {"notes", "core"}
-    assert atlas.context_call(answer.call_id).session_id == "s-1"
+    assert atlas.prompts.get(answer.call_id).session_id == "s-1"
 
 
 def test_the_next_turn_begins_with_the_same_bytes(store: Wellkept, atlas: AgentMemory, endpoint: ModelServer) -> None:
@@ -168,7 +168,7 @@ def test_a_refusal_of_a_tool_is_an_answer_to_the_model(store: Wellkept, endpoint
 
 
 def test_an_agent_is_asked_by_its_own_model_prompt_and_tools(store: Wellkept, endpoint: ModelServer) -> None:
-    store.tenant().add_agent("atlas", model="large", system_prompt="You keep the accounts.", tools=["memory_search"])
+    store.tenant().agents.add("atlas", model="large", system_prompt="You keep the accounts.", tools=["memory_search"])
 
     answer = ask(store, "Hello")
 
@@ -178,7 +178,7 @@ def test_an_agent_is_asked_by_its_own_model_prompt_and_tools(store: Wellkept, en
     assert [tool["function"]["name"] for tool in body["tools"]] == ["memory_search"]
     assert "save_to_core" not in body["messages"][0]["content"], "no advice about tools it does not have"
 
-    store.tenant().update_agent("atlas", tools=["journal", "memory_search"])
+    store.tenant().agents.update("atlas", tools=["journal", "memory_search"])
     ask(store, "Hello again")
     names = [tool["function"]["name"] for tool in endpoint.bodies[-1]["tools"]]
     assert sorted(names) == ["memory_search", "save_to_core", "save_to_journal"]
@@ -218,9 +218,9 @@ def test_long_answers_of_other_tools_are_captured_and_remembered_as_results(
     assert "[MemoryRef: " in result
     assert len(result) < 500
     assert answer.tools == (ToolUse(name="read_log", is_ok=True),)
-    detail = atlas.list_details(session_id="s-1")[0]
+    detail = atlas.details.list(session_id="s-1")[0]
     assert detail.metadata["source"] == "read_log"
-    assert atlas.read_detail(detail.key, tail=1).content.startswith("line 499")
+    assert atlas.details.read(detail.key, tail=1).content.startswith("line 499")
     episode = atlas.list(kind="episode", limit=1)[0]
     assert (episode.role, episode.session_id) == ("tool_result", "s-1")
     assert episode.text.startswith("The tool read_log worked: ")
@@ -242,14 +242,14 @@ def test_a_tool_that_breaks_is_told_to_the_model(store: Wellkept, endpoint: Mode
 def test_results_that_do_not_fit_move_in_front_of_the_message(endpoint: ModelServer) -> None:
     with opened(endpoint, context_budget=4000) as store:
         atlas = store.agent("atlas")
-        key = atlas.store_detail("word " * 8_000, description="words").key
+        key = atlas.details.store("word " * 8_000, description="words").key
         endpoint.script.extend([calls("read_detail", key=key, limit=8_000) for _ in range(3)])
         endpoint.script.append(says("Many words."))
 
         assert ask(store, "How many words?").response == "Many words."
 
         for body in endpoint.bodies:
-            count = atlas.count_tokens([each for each in body["messages"] if isinstance(each["content"], str)])
+            count = atlas.prompts.count_tokens([each for each in body["messages"] if isinstance(each["content"], str)])
             assert count < 4000 + 2_200, "a budget, and one result that is never taken away"
         assert "context.truncate" in actions(store)
         assert "[MemoryRef: " in endpoint.bodies[-1]["messages"][1]["content"]
@@ -259,14 +259,14 @@ def test_a_long_argument_of_a_call_is_shown_as_a_reference_from_then_on(
     store: Wellkept, atlas: AgentMemory, endpoint: ModelServer
 ) -> None:
     long = "A line of the log that somebody wants to keep. " * 570
-    store.tenant().add_agent("atlas", tools=["details"])
+    store.tenant().agents.add("atlas", tools=["details"])
     endpoint.script.extend([calls("store_memory", content=long, description="the log"), says("Kept.")])
 
     assert ask(store, "Keep the log").response == "Kept."
 
-    (detail,) = atlas.list_details()
-    assert detail.session_id == atlas.sessions()[0].id
-    assert atlas.read_detail(detail.key, limit=100_000).content == long
+    (detail,) = atlas.details.list()
+    assert detail.session_id == atlas.sessions.list()[0].id
+    assert atlas.details.read(detail.key, limit=100_000).content == long
     (call,) = [each for each in endpoint.bodies[-1]["messages"] if each.get("tool_calls")]
     arguments = json.loads(call["tool_calls"][0]["function"]["arguments"])
     assert arguments == {"content": f"[MemoryRef: {detail.key} - the log]", "description": "the log"}
@@ -286,9 +286,9 @@ def test_long_arguments_of_other_tools_are_stored_once(
     answer, _ = listen(store, "Publish it", tools=[publish])
 
     assert answer.response == "Published."
-    stored = {detail.description: detail.key for detail in atlas.list_details()}
+    stored = {detail.description: detail.key for detail in atlas.details.list()}
     assert sorted(stored) == ["argument page of publish", "argument rows of publish"]
-    assert atlas.read_detail(stored["argument rows of publish"], limit=100_000).content == json.dumps(rows)
+    assert atlas.details.read(stored["argument rows of publish"], limit=100_000).content == json.dumps(rows)
     for call in (each for each in endpoint.bodies[-1]["messages"] if each.get("tool_calls")):
         arguments = json.loads(call["tool_calls"][0]["function"]["arguments"])
         assert arguments["title"] == "Home"
@@ -303,7 +303,7 @@ def test_many_arguments_of_medium_length_share_one_reference(
 
     assert ask(store, "Search").response == "Nothing."
 
-    (detail,) = atlas.list_details()
+    (detail,) = atlas.details.list()
     (call,) = [each for each in endpoint.bodies[-1]["messages"] if each.get("tool_calls")]
     arguments = json.loads(call["tool_calls"][0]["function"]["arguments"])
     assert arguments == {"arguments": f"[MemoryRef: {detail.key} - arguments of recall]"}
@@ -316,13 +316,13 @@ def test_a_long_prompt_is_shown_in_part_with_a_reference_to_the_whole(
 
     assert ask(store, prompt).response == "Tabs."
 
-    (detail,) = atlas.list_details()
+    (detail,) = atlas.details.list()
     shown = endpoint.bodies[-1]["messages"][-1]["content"]
     assert "What is wrong with this log?" in shown
     assert "That is all." in shown
     assert f"[MemoryRef: {detail.key} - the whole message, {len(prompt):,} characters]" in shown
-    assert atlas.read_detail(detail.key, limit=100_000).content == prompt
-    assert atlas.count_tokens(endpoint.bodies[-1]["messages"]) <= 8_000
+    assert atlas.details.read(detail.key, limit=100_000).content == prompt
+    assert atlas.prompts.count_tokens(endpoint.bodies[-1]["messages"]) <= 8_000
     assert said(atlas)[0] == ("user", prompt), "the transcript keeps the whole prompt"
 
 
@@ -357,7 +357,7 @@ def test_a_model_that_fails_leaves_no_turn_and_says_why(
         ask(store, "the prompt itself")
 
     assert KEY not in str(raised.value)
-    assert list(atlas.sessions()) == []
+    assert list(atlas.sessions.list()) == []
     event = store.tenant().audit.list()[0]
     assert event.action == "turn.fail"
     assert "s-1" in event.message
@@ -378,7 +378,7 @@ def test_a_model_that_breaks_off_leaves_no_turn(
         asyncio.run(AgentRunner(store).run(AgentQuestion(owner=atlas.owner, prompt="Hi", session_id="s-1"), on_event))
 
     assert heard == [Delta(text="Half an an")]
-    assert list(atlas.sessions()) == []
+    assert list(atlas.sessions.list()) == []
     assert atlas.list() == []
     assert actions(store)[0] == "turn.fail"
 
@@ -418,7 +418,7 @@ def test_a_run_that_is_cancelled_leaves_no_turn(store: Wellkept, atlas: AgentMem
 
     asyncio.run(run())
 
-    assert list(atlas.sessions()) == []
+    assert list(atlas.sessions.list()) == []
     event = store.tenant().audit.list()[0]
     assert (event.action, "cancelled" in event.message) == ("turn.fail", True)
 
@@ -453,7 +453,7 @@ def test_a_session_of_another_agent_is_refused_before_the_model_is_asked(
 
 
 def test_an_agent_that_is_not_active_is_not_run(store: Wellkept, endpoint: ModelServer) -> None:
-    store.tenant().add_agent("atlas", is_active=False)
+    store.tenant().agents.add("atlas", is_active=False)
 
     with pytest.raises(Invalid, match="not active"):
         ask(store, "Hello")
@@ -574,7 +574,7 @@ def test_a_long_conversation_is_summarised_by_one_call_before_the_answer(endpoin
         assert "They spoke of questions 0 and 1." in system["content"]
         assert [turn["content"] for turn in turns] == ["Question 2", "Answer 2"]
         assert last["content"].endswith("Question 3")
-        assert store.tenant().session("s-1").summarized_count == 4
+        assert store.tenant().sessions.get("s-1").summarized_count == 4
 
 
 def test_who_cancels_while_the_turn_is_being_kept_is_too_late(endpoint: ModelServer) -> None:

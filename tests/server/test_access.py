@@ -70,7 +70,7 @@ def waiting_route(app: FastAPI) -> None:
 @pytest.fixture(scope="module")
 def door(opened: Wellkept) -> Iterator[Door]:
     keys = {
-        (tenant, scope): opened.tenant(tenant).add_key(scope).key
+        (tenant, scope): opened.tenant(tenant).keys.create(scope).key
         for tenant in ("acme", "other", "settings")
         for scope in KeyScope
     }
@@ -209,18 +209,18 @@ def test_the_tenant_is_the_keys_whatever_else_is_said(door: Door, opened: Wellke
 
     assert [each.text for each in opened.agent("mine", "acme").list()] == ["a"]
     for tenant in ("other", "settings"):
-        assert "mine" not in [agent.id for agent in opened.tenant(tenant).list_agents()]
+        assert "mine" not in [agent.id for agent in opened.tenant(tenant).agents.list()]
 
 
 # --- whose
 
 
 def events(opened: Wellkept) -> list[object]:
-    return [opened.tenant(tenant).audit_events(limit=500) for tenant in ("acme", "other")]
+    return [opened.tenant(tenant).audit.list(limit=500) for tenant in ("acme", "other")]
 
 
 def test_an_admin_cannot_see_or_revoke_the_keys_of_others(door: Door, opened: Wellkept) -> None:
-    their_id = opened.tenant("acme").list_keys()[0].id
+    their_id = opened.tenant("acme").keys.list()[0].id
     with door.client("other") as client:
         listed = {key["id"] for key in client.get("/api/keys").json()["items"]}
         foreign, missing = client.delete(f"/api/keys/{their_id}"), client.delete("/api/keys/aaaaaaaa")
@@ -235,13 +235,13 @@ def test_maintenance_takes_an_operators_key(door: Door, opened: Wellkept) -> Non
         opened.agent("worker", tenant).remember("x", kind="episode")
     before = events(opened)
 
-    with client_of(door.address, opened.tenant("upkeep").add_key("admin").key) as client:
+    with client_of(door.address, opened.tenant("upkeep").keys.create("admin").key) as client:
         refused = client.post("/api/maintenance")
 
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
     assert "wellkept admin keys create --scope operator" in refused.json()["error"]
     assert events(opened) == before
-    with client_of(door.address, opened.tenant("upkeep").add_key("operator").key) as client:
+    with client_of(door.address, opened.tenant("upkeep").keys.create("operator").key) as client:
         assert client.post("/api/maintenance").json()["agents"] >= 3
 
 
@@ -298,7 +298,7 @@ def test_the_document_says_which_scope_a_route_takes(door: Door) -> None:
 def test_a_key_that_asks_too_often_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", embedder="off", rate_limit=0.0001, rate_burst=3)
     with Wellkept(settings=settings) as wellkept:
-        fast, calm = (wellkept.tenant(tenant).add_key("read").key for tenant in ("acme", "other"))
+        fast, calm = (wellkept.tenant(tenant).keys.create("read").key for tenant in ("acme", "other"))
         with serving(wellkept, no_auth=False) as address, client_of(address, fast) as client:
             answers = [client.get("/api/agents") for _ in range(5)]
             assert client.get("/health").status_code == 200

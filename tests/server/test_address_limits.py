@@ -46,7 +46,7 @@ def door(**settings: Any) -> Iterator[tuple[str, str, Wellkept, FastAPI]]:
         waiting_route(app)
 
     with Wellkept(":memory:", settings=Settings(embedder="off", **settings)) as wellkept:
-        key = wellkept.tenant("acme").add_key("admin").key
+        key = wellkept.tenant("acme").keys.create("admin").key
         with serving(wellkept, keep, no_auth=False) as address:
             yield address, key, wellkept, apps[0]
 
@@ -76,7 +76,7 @@ def test_slow_bodies_of_one_tenant_shut_nobody_out() -> None:
             line = lines.enter_context(called(address))
             line.sendall(head + WAITING + b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
             assert line.recv(1000).startswith(b"HTTP/1.1 100 ")
-        with client_of(address, wellkept.tenant("other").add_key("read").key) as client:
+        with client_of(address, wellkept.tenant("other").keys.create("read").key) as client:
             assert client.get("/api/agents").status_code == 200
 
 
@@ -124,7 +124,7 @@ def test_answers_nobody_reads_are_limited_for_a_tenant(monkeypatch: pytest.Monke
     monkeypatch.setattr(limits, "MAX_UNREAD_BYTES", 2 * 1024 * 1024)
     with door() as (address, key, wellkept, _app), ExitStack() as lines, client_of(address, key) as client:
         for number in range(40):
-            wellkept.tenant("acme").add_agent(f"a-{number}", system_prompt="p" * 100_000)
+            wellkept.tenant("acme").agents.add(f"a-{number}", system_prompt="p" * 100_000)
         head = f"GET /api/agents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
         where = urlsplit(address)
 
@@ -140,7 +140,7 @@ def test_answers_nobody_reads_are_limited_for_a_tenant(monkeypatch: pytest.Monke
         refused = client.post("/api/agents", json={"id": "late"})
         assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
         assert client.get("/health").status_code == 200
-        with client_of(address, wellkept.tenant("other").add_key("read").key) as other:
+        with client_of(address, wellkept.tenant("other").keys.create("read").key) as other:
             assert other.get("/api/agents").status_code == 200
 
         lines.close()
@@ -149,7 +149,7 @@ def test_answers_nobody_reads_are_limited_for_a_tenant(monkeypatch: pytest.Monke
 
 def test_an_answer_in_pieces_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     with door() as (address, key, wellkept, _app), client_of(address, key) as client:
-        wellkept.tenant("acme").add_agent("a", system_prompt="p" * 10_000)
+        wellkept.tenant("acme").agents.add("a", system_prompt="p" * 10_000)
         length = len(client.get("/api/agents/a").content)
         for piece in (length - 1, length, length + 1, length // 2, length // 3):
             monkeypatch.setattr(limits, "PIECE_BYTES", piece)
@@ -180,7 +180,7 @@ def test_one_tenant_leaves_places_to_the_others() -> None:
                 assert BEGUN.wait(PATIENCE)
             with client_of(address, key) as same:
                 assert same.get("/api/agents").status_code == 503
-            with client_of(address, wellkept.tenant("other").add_key("read").key) as other:
+            with client_of(address, wellkept.tenant("other").keys.create("read").key) as other:
                 assert other.get("/api/agents").status_code == 200
         finally:
             GO_ON.set()
@@ -210,7 +210,7 @@ def test_wrong_keys_are_slowed_down_and_valid_ones_are_not() -> None:
         assert (answers[-1].json()["code"], answers[-1].headers["Retry-After"]) == ("rate_limited", "12")
         assert client.get("/health").json() == {"status": "ok"}, "it takes no key"
 
-        late = wellkept.tenant("late").add_key("read").key
+        late = wellkept.tenant("late").keys.create("read").key
         for good in (key, late):
             with client_of(address, good) as valid:
                 assert valid.get("/api/agents").status_code == 200
@@ -228,7 +228,7 @@ def test_an_address_over_its_limit_gets_few_look_ups(monkeypatch: pytest.MonkeyP
         with client_of(address, WRONG) as client:
             assert [client.get("/api/agents").status_code for _ in range(2)] == [401, 429]
         assert known.get("/api/agents").status_code == 200, "it was good a moment ago"
-        with client_of(address, wellkept.tenant("late").add_key("read").key) as late:
+        with client_of(address, wellkept.tenant("late").keys.create("read").key) as late:
             assert late.get("/api/agents").status_code == 429
 
 

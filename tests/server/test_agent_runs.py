@@ -274,7 +274,7 @@ def test_a_run_stays_in_the_tenant_of_its_key(endpoint: ModelServer) -> None:
     with Wellkept(":memory:", settings=settings) as wellkept, serving(wellkept, no_auth=False) as address:
         wellkept.agent("ann", "acme").log_turn("s-1", user="The vault is blue", assistant="I see")
         wellkept.agent("ann", "acme").remember("The vault is blue")
-        keys = {scope: wellkept.tenant("other").add_key(scope).key for scope in ("read", "write")}
+        keys = {scope: wellkept.tenant("other").keys.create(scope).key for scope in ("read", "write")}
         body = {"agent": "ann", "session_id": "s-1", "prompt": "Which colour is the vault?"}
 
         with client_of(address, keys["read"]) as client:
@@ -283,8 +283,8 @@ def test_a_run_stays_in_the_tenant_of_its_key(endpoint: ModelServer) -> None:
             assert client.post("/agent/run", json=body).status_code == 200
 
         assert "blue" not in json.dumps(endpoint.bodies)
-        assert len(wellkept.agent("ann", "acme").messages("s-1")) == 2
-        assert len(wellkept.agent("ann", "other").messages("s-1")) == 2
+        assert len(wellkept.agent("ann", "acme").sessions.messages("s-1")) == 2
+        assert len(wellkept.agent("ann", "other").sessions.messages("s-1")) == 2
 
 
 def test_many_agents_run_at_once(client: httpx2.Client, endpoint: ModelServer) -> None:

@@ -129,7 +129,7 @@ def test_the_number_of_items_is_limited(client: httpx2.Client, ann: str, agent: 
 
 def test_an_origin_above_the_key_is_refused(wellkept: Wellkept, ann: str, agent: AgentMemory) -> None:
     items = [{"text": "From a page", "origin": "tool"}, {"text": "From the user", "origin": "user"}, {"text": "Plain"}]
-    key = wellkept.tenant().add_key("write", trust="tool").key
+    key = wellkept.tenant().keys.create("write", trust="tool").key
     with serving(wellkept, no_auth=False) as address, client_of(address, key) as client:
         atomic = client.post(f"{ann}/memories/batch", json={"items": items, "atomic": True})
         assert (atomic.status_code, atomic.json()["code"]) == (403, "forbidden")

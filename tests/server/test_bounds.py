@@ -241,11 +241,11 @@ def test_import_that_is_stopped_goes_on_when_sent_again(tmp_path: Path, deadline
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as wellkept:
         tenant, ann = wellkept.tenant(), wellkept.agent("ann")
         with pytest.raises(Cancelled):
-            tenant.import_(file, format="mem0", agent="ann", progress=hang_up)
+            tenant.data.import_(file, format="mem0", agent="ann", progress=hang_up)
         DEADLINE.set(None)
         assert len(ann.list(limit=100)) == 5
 
-        imported = tenant.import_(file, format="mem0", agent="ann")
+        imported = tenant.data.import_(file, format="mem0", agent="ann")
 
         assert (imported.added, imported.present) == ({"memories": 7}, {"memories": 5})
 
@@ -260,10 +260,10 @@ def test_reading_a_long_conversation_can_be_stopped(
         ann = wellkept.agent("ann")
         for number in range(5):
             ann.log_turn("s", user=f"question {number}", assistant=f"answer {number}")
-        assert [turn.position for turn in ann.conversation("s").turns] == list(range(1, 11))
+        assert [turn.position for turn in ann.sessions.conversation("s").turns] == list(range(1, 11))
         deadline.cancel()
         with pytest.raises(Cancelled):
-            ann.conversation("s")
+            ann.sessions.conversation("s")
         DEADLINE.set(None)
 
 
@@ -271,7 +271,7 @@ def test_document_that_is_stopped_is_not_stored(tmp_path: Path, deadline: Deadli
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as wellkept:
         deadline.cancel()
         with pytest.raises(Cancelled):
-            wellkept.tenant().ingest_text("# Tea\n\nGreen.", title="Tea")
+            wellkept.tenant().knowledge.ingest_text("# Tea\n\nGreen.", title="Tea")
         DEADLINE.set(None)
 
-        assert list(wellkept.tenant().list_documents()) == []
+        assert list(wellkept.tenant().knowledge.list()) == []

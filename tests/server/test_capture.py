@@ -28,9 +28,9 @@ def test_a_short_output_comes_back_and_a_long_one_is_stored(
         "memory_key": found.key,
     }
     memory = wellkept.agent(ann.rpartition("/")[2])
-    detail = memory.get_detail(found.key)
+    detail = memory.details.get(found.key)
     assert detail.metadata == {"source": "make", "status": "success", "duration": 2.5}
-    assert (detail.session_id, detail.type, memory.read_detail(found.key, limit=100_000).content) == (
+    assert (detail.session_id, detail.type, memory.details.read(found.key, limit=100_000).content) == (
         "s-1",
         "command_output",
         LOG,

@@ -39,7 +39,7 @@ def sent(browser: Browser, route: str) -> httpx2.Response:
 
 
 def key(wellkept: Wellkept, scope: str = "admin", tenant: str | None = None) -> str:
-    return wellkept.tenant(tenant).add_key(scope).key
+    return wellkept.tenant(tenant).keys.create(scope).key
 
 
 @pytest.mark.parametrize("route", [route for route, scope in CONSOLE.items() if scope is not None])
@@ -128,10 +128,10 @@ def test_logging_out_ends_it_also_for_whoever_copied_the_cookie(wellkept: Wellke
 
 
 def test_a_revoked_key_and_time_end_it(wellkept: Wellkept, browser: Browser, clock: MovableClock) -> None:
-    issued = wellkept.tenant().add_key("read")
+    issued = wellkept.tenant().keys.create("read")
     browser.log_in(issued.key)
     assert browser.get("/admin").status_code == 200
-    wellkept.tenant().revoke_key(issued.record.id)
+    wellkept.tenant().keys.revoke(issued.record.id)
     assert browser.get("/admin").status_code == 303
 
     browser.log_in(key(wellkept))
@@ -250,11 +250,11 @@ def test_every_link_leads_to_a_page_that_the_key_may_open(wellkept: Wellkept, li
         each.remember("Likes tea", tags=["habit"])
         each.log_turn(f"s-{each.owner.agent}-{each.owner.user}", user="Tea?", assistant="Tea.")
         each.context("tea?", session=f"s-{each.owner.agent}-{each.owner.user}")
-        each.store_detail("a long text\n" * 40, description="log")
-    tenant.ingest_text("Refunds take 14 days.", title="Refunds")
+        each.details.store("a long text\n" * 40, description="log")
+    tenant.knowledge.ingest_text("Refunds take 14 days.", title="Refunds")
     with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(tenant.add_key("admin", **limits).key)
+        browser.log_in(tenant.keys.create("admin", **limits).key)
         opened, waiting = dict[str, int](), ["/admin"]
         while waiting:
             path = waiting.pop()

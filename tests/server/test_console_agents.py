@@ -55,7 +55,7 @@ def test_an_agent_is_created_edited_and_deleted_with_forms(wellkept: Wellkept, b
     made = browser.send(new, id=f" {id} ", **FIELDS)
 
     assert made.status_code == 200
-    agent = tenant.get_agent(id)
+    agent = tenant.agents.get(id)
     assert (agent.name, agent.model, agent.colour, agent.icon) == ("Ann & Co", "small-1", "#2f6fdb", "🦉")
     assert agent.system_prompt == "Be brief.\nNever <guess>."
     assert (agent.tools, agent.knowledge_categories, agent.is_active) == (("notes", "recall"), ("policy", "hr"), True)
@@ -69,7 +69,7 @@ def test_an_agent_is_created_edited_and_deleted_with_forms(wellkept: Wellkept, b
         "tools": "notes, recall",
     }
     browser.send(settings, **form | {"name": "Ann", "tools": "", "model": ""})
-    agent = tenant.get_agent(id)
+    agent = tenant.agents.get(id)
     assert (agent.name, agent.tools, agent.model, agent.is_active) == ("Ann", (), "", False)
     assert (agent.system_prompt, agent.colour) == ("Be brief.\nNever <guess>.", "#2f6fdb")
 
@@ -78,22 +78,22 @@ def test_an_agent_is_created_edited_and_deleted_with_forms(wellkept: Wellkept, b
     assert "Its 1 memory, conversations" in read(browser.get(delete))
     unsure = browser.send(delete, confirmed="yes")
     assert (unsure.status_code, f"Type {id} to confirm." in read(unsure)) == (400, True)
-    assert tenant.get_agent(id).name == "Ann"
+    assert tenant.agents.get(id).name == "Ann"
     assert str(browser.send(delete, confirmed=id).url) == f"{browser.address}/admin"
     with pytest.raises(NotFound):
-        tenant.get_agent(id)
+        tenant.agents.get(id)
 
 
 def test_a_new_agent_is_named_like_its_id_unless_it_gets_a_name(wellkept: Wellkept, browser: Browser) -> None:
     id = new_id()
     browser.send("/admin/new-agent", id=id, is_active="yes")
 
-    assert wellkept.tenant().get_agent(id).name == id
+    assert wellkept.tenant().agents.get(id).name == id
 
 
 def test_a_refused_form_says_why_and_keeps_what_was_typed(wellkept: Wellkept, browser: Browser) -> None:
     id = new_id()
-    wellkept.tenant().add_agent(id, name="Old")
+    wellkept.tenant().agents.add(id, name="Old")
 
     taken = browser.send("/admin/new-agent", id=id, **FIELDS)
     odd = browser.send("/admin/new-agent", id="a b", **FIELDS)
@@ -107,7 +107,7 @@ def test_a_refused_form_says_why_and_keeps_what_was_typed(wellkept: Wellkept, br
         assert typed(answer)["tools"] == "notes, recall,"
     assert typed(odd)["id"] == "a b"
     assert "name cannot be blank" in read(blank)
-    assert wellkept.tenant().get_agent(id).name == "Old"
+    assert wellkept.tenant().agents.get(id).name == "Old"
     assert browser.get("/admin/agents/nobody/edit").status_code == 404
     assert browser.send("/admin/agents/nobody/edit", **FIELDS).status_code == 404
     assert browser.send("/admin/agents/nobody/delete", confirmed="nobody").status_code == 404
@@ -115,7 +115,7 @@ def test_a_refused_form_says_why_and_keeps_what_was_typed(wellkept: Wellkept, br
 
 def test_what_people_write_as_a_colour_stays_text(wellkept: Wellkept, browser: Browser) -> None:
     id = new_id()
-    wellkept.tenant().add_agent(id, colour='url("https://evil.example/x")')
+    wellkept.tenant().agents.add(id, colour='url("https://evil.example/x")')
 
     assert "fill=" not in browser.get(f"/admin/agents/{id}").text.partition("<main>")[2].partition("<nav")[0]
     assert typed(browser.get(f"/admin/agents/{id}/edit"))["colour"] == 'url("https://evil.example/x")'
@@ -123,23 +123,23 @@ def test_what_people_write_as_a_colour_stays_text(wellkept: Wellkept, browser: B
 
 def test_forms_are_shown_to_keys_that_may_use_them(wellkept: Wellkept, locked: Browser) -> None:
     tenant, id = wellkept.tenant(), new_id()
-    tenant.add_agent(id, name="Ann")
+    tenant.agents.add(id, name="Ann")
     home = f"/admin/agents/{id}"
 
-    locked.log_in(tenant.add_key("read").key)
+    locked.log_in(tenant.keys.create("read").key)
     assert links(locked.get("/admin"), "New agent") == links(locked.get(home), "Settings") == []
     assert locked.get(f"{home}/edit").status_code == locked.send(f"{home}/edit", name="x").status_code == 403
 
     locked.send("/admin/logout")
-    locked.log_in(tenant.add_key("write").key)
+    locked.log_in(tenant.keys.create("write").key)
     assert links(locked.get(f"{home}/edit"), "Delete") == []
     assert locked.send(f"{home}/delete", confirmed=id).status_code == 403
 
     # A key of low trust changes how an agent looks, never its prompt.
     locked.send("/admin/logout")
-    locked.log_in(tenant.add_key("write", trust="tool").key)
+    locked.log_in(tenant.keys.create("write", trust="tool").key)
     shown = typed(locked.get(f"{home}/edit")) | {"is_active": "yes"}
     assert locked.send(f"{home}/edit", **shown | {"colour": "teal"}).status_code == 200
     refused = locked.send(f"{home}/edit", **shown | {"system_prompt": "Obey."})
     assert (refused.status_code, typed(refused)["system_prompt"]) == (400, "Obey.")
-    assert (tenant.get_agent(id).colour, tenant.get_agent(id).system_prompt) == ("teal", "")
+    assert (tenant.agents.get(id).colour, tenant.agents.get(id).system_prompt) == ("teal", "")

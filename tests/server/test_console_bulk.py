@@ -78,10 +78,10 @@ def test_memories_are_deleted_and_restored(wellkept: Wellkept, browser: Browser,
 def test_a_key_without_the_right_approves_nothing(wellkept: Wellkept, ann: AgentMemory) -> None:
     with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(wellkept.tenant().add_key("write").key)
+        browser.log_in(wellkept.tenant().keys.create("write").key)
         steps = [post(browser, ann, step, {"id": "m-3", "action": "approve"}) for step in ("", "/run")]
         low = Browser(address)
-        low.log_in(wellkept.tenant().add_key("write", trust="tool").key)
+        low.log_in(wellkept.tenant().keys.create("write", trust="tool").key)
         refused = post(low, ann, "/run", {"id": "m-1", "action": "tag", "value": "mine"})
         browser.close()
         low.close()

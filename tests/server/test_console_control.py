@@ -103,7 +103,7 @@ def test_documents_are_uploaded_listed_by_title_searched_edited_and_deleted(
     assert said.count("added, 1 passage") == 2
     assert f"refused c-{agent}.bin" in said
     assert SCRIPT not in done.text
-    titles = [each.document.title for each in wellkept.tenant().browse_documents(category=category)]
+    titles = [each.document.title for each in wellkept.tenant().knowledge.browse(category=category)]
     assert titles == sorted(titles, key=str.lower)
     assert len(titles) == 2
     hits = browser.get("/admin/documents", q=f"{agent} fee", category=category)
@@ -111,10 +111,10 @@ def test_documents_are_uploaded_listed_by_title_searched_edited_and_deleted(
     assert f'class="chip is-on" href="/admin/documents?q={agent}+fee"' in hits.text
     assert upload(browser, {}, category=category).status_code == 400
 
-    (first, _) = wellkept.tenant().browse_documents(category=category)
+    (first, _) = wellkept.tenant().knowledge.browse(category=category)
     address = f"/admin/documents/{first.document.id}"
     browser.send(address, title=f"Zebras {agent}", category="", is_published="")
-    changed = wellkept.tenant().get_document(first.document.id)
+    changed = wellkept.tenant().knowledge.get(first.document.id)
     assert (changed.title, changed.category, changed.is_published) == (f"Zebras {agent}", "", False)
     assert browser.send(address, title=" ").status_code == 400
     asked = read(browser.get(f"{address}/delete"))
@@ -129,7 +129,7 @@ def test_settings_are_shown_with_their_origin_and_without_secrets(tmp_path: Path
     settings = Settings(url=f"sqlite:///{tmp_path}/memory.db", openai_api_key="sk-very-secret", max_total=77)
     with Wellkept(settings=settings) as store, serving(store, no_auth=False) as address:
         browser, tenant = Browser(address), store.tenant()
-        browser.log_in(tenant.add_key("operator").key)
+        browser.log_in(tenant.keys.create("operator").key)
         every, changed = (browser.get("/admin/settings", changed=each) for each in ("", "yes"))
 
         assert "sk-very-secret" not in every.text
@@ -138,7 +138,7 @@ def test_settings_are_shown_with_their_origin_and_without_secrets(tmp_path: Path
         assert "index_cache_mb" not in read(changed)
         assert "No setting matches." in read(browser.get("/admin/settings", q="zorg"))
         browser.send("/admin/logout")
-        browser.log_in(tenant.add_key("admin").key)
+        browser.log_in(tenant.keys.create("admin").key)
         assert browser.get("/admin/settings").status_code == browser.get("/admin/backup/file").status_code == 403
         assert links(browser.get("/admin/manage"), "Server settings") == []
         browser.close()
@@ -178,7 +178,7 @@ def test_a_limited_key_sees_only_its_own(wellkept: Wellkept, locked: Browser, ag
     for name in (agent, other):
         wellkept.agent(name).for_user(f"user of {name}").remember("Tea")
         tenant.audit.record("tea.made", f"Tea of {name}", agent=name)
-    locked.log_in(tenant.add_key("admin", agents=[agent]).key)
+    locked.log_in(tenant.keys.create("admin", agents=[agent]).key)
 
     users, events = read(locked.get("/admin/users")), read(locked.get("/admin/audit", action="tea.made"))
 
@@ -190,10 +190,10 @@ def test_a_limited_key_sees_only_its_own(wellkept: Wellkept, locked: Browser, ag
     assert locked.get(f"/admin/agents/{other}/details").status_code == 404
     assert locked.send("/admin/erasure", kind="agent", id=agent).status_code == 400
     assert locked.send("/admin/maintenance").status_code == 403
-    assert tenant.get_agent(agent)
+    assert tenant.agents.get(agent)
 
     locked.send("/admin/logout")
-    locked.log_in(tenant.add_key("write", user=f"user of {agent}").key)
+    locked.log_in(tenant.keys.create("write", user=f"user of {agent}").key)
     assert locked.get("/admin/users").status_code == 403
     assert links(locked.get("/admin"), "Users") == []
     assert locked.get(f"/admin/agents/{agent}/ask").status_code == 200

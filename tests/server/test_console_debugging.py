@@ -69,7 +69,7 @@ def test_the_page_shows_what_the_question_recalls_with_the_parts_of_each_score(
     assert f"Score {hit.score:.3f}" in said
     assert "The prompt that would be sent" in said
     assert f"- ({kept.id}) The office opens at nine" in said
-    assert ann.context_calls() == [], "a preview is not recorded"
+    assert ann.prompts.list() == [], "a preview is not recorded"
     for name, value in hit.parts.items():
         assert f"{name} {hit.weights[name]:g} × {value:.3f}" in said
     assert ann.get(kept.id).last_retrieved_at is None, "looking is not recalling"
@@ -149,7 +149,7 @@ def test_prompts_are_listed_by_their_questions_until_those_are_erased(browser: B
         (address,) = links(listed, html.escape(question))
         assert html.escape(question) in browser.get(address).text.partition("<h1>")[2].partition("</h1>")[0]
     assert "A question that no conversation has" in read(listed)
-    ann.delete_session("s-money")
+    ann.sessions.delete("s-money")
     assert "currency" not in browser.get(path).text
 
 
@@ -177,8 +177,8 @@ def test_the_playground_asks_as_a_user(browser: Browser, ann: AgentMemory) -> No
 def test_a_preview_that_has_to_shorten_stores_no_text(ann: AgentMemory) -> None:
     ann.remember_many([{"text": f"Rule {number}: {'be careful ' * 30}", "kind": "core"} for number in range(20)])
 
-    made = ann.preview_context("what are the rules?", budget=600)
+    made = ann.prompts.preview("what are the rules?", budget=600)
 
     assert made.truncations
     assert made.tokens <= 600
-    assert (ann.list_details(), ann.context_calls()) == ([], [])
+    assert (ann.details.list(), ann.prompts.list()) == ([], [])

@@ -69,7 +69,7 @@ def test_no_page_has_an_inline_style_or_script(wellkept: Wellkept, browser: Brow
     ann = wellkept.agent(f"ann-{uuid.uuid4().hex[:8]}")
     fill(ann)
     path = f"/admin/agents/{ann.owner.agent}"
-    (call,) = ann.context_calls()
+    (call,) = ann.prompts.list()
 
     for each in ("/admin", "/admin/agents", path, f"{path}?q=tea", f"{path}/memories/m-1"):
         check(browser, each)

@@ -34,7 +34,7 @@ def test_a_turn_leads_to_its_prompt_and_its_memories(
         clock.ahead += timedelta(minutes=1)
         ann.log_turn(session, user=question, assistant=f"At nine {SCRIPT}", remember=True)
         clock.ahead += timedelta(minutes=10)
-    first, second = reversed(ann.context_calls(session_id=session))
+    first, second = reversed(ann.prompts.list(session_id=session))
 
     shown = browser.get(f"/admin/agents/{agent}/sessions/{session}")
 
@@ -81,8 +81,8 @@ def test_the_place_where_a_summary_ends_is_shown() -> None:
             browser, ann = Browser(address), store.agent("ann")
             for number in range(5):
                 ann.log_turn("s-1", user=f"question {number}", assistant=f"answer {number}")
-            ann.conversation("s-1")
-            count = ann.session("s-1").summarized_count
+            ann.sessions.conversation("s-1")
+            count = ann.sessions.get("s-1").summarized_count
             assert count
 
             said = read(browser.get("/admin/agents/ann/sessions/s-1"))
@@ -98,7 +98,7 @@ def test_somebody_chats_with_an_agent_and_sees_its_memory() -> None:
         with Wellkept(":memory:", settings=settings) as store, serving(store, no_auth=False) as address:
             browser, ann, tenant = Browser(address), store.agent("ann"), store.tenant()
             note = ann.remember("Likes tabs over spaces").id
-            browser.log_in(tenant.add_key("write").key)
+            browser.log_in(tenant.keys.create("write").key)
             endpoint.script.extend([calls("remember", text="Works in Oslo"), says("Tabs & Oslo.")])
             assert "Send" in read(browser.get("/admin/agents/ann/sessions"))
 
@@ -115,11 +115,11 @@ def test_somebody_chats_with_an_agent_and_sees_its_memory() -> None:
             assert f"/memories/{note}" in answer.text
             assert "is-used" in answer.text
             assert "is-written" in answer.text
-            (session,) = ann.sessions()
+            (session,) = ann.sessions.list()
             endpoint.script.append(says("Still tabs."))
             again = browser.send(f"/admin/agents/ann/sessions/{session.id}", prompt="Still?")
             assert "Still tabs." in read(again)
-            assert ann.session(session.id).message_count == 4
+            assert ann.sessions.get(session.id).message_count == 4
 
             endpoint.usual = status(500)
             failed = browser.send(f"/admin/agents/ann/sessions/{session.id}", prompt="What about <b>tea</b>?")
@@ -127,7 +127,7 @@ def test_somebody_chats_with_an_agent_and_sees_its_memory() -> None:
             assert 'role="alert"' in failed.text
             assert "What about &lt;b&gt;tea&lt;/b&gt;?" in failed.text
             browser.send("/admin/logout")
-            browser.log_in(tenant.add_key("read").key)
+            browser.log_in(tenant.keys.create("read").key)
             assert "Send" not in read(browser.get("/admin/agents/ann/sessions"))
             assert browser.send("/admin/agents/ann/sessions", prompt="Hi").status_code == 403
             browser.close()
@@ -138,8 +138,8 @@ def test_details_are_listed_read_searched_hidden_and_downloaded(
 ) -> None:
     ann = wellkept.agent(agent)
     text = "\n".join(f"line {number} {'needle' if number == 777 else SCRIPT}" for number in range(3_000))
-    key = ann.store_detail(text, description=f"Log {SCRIPT}", session_id="s-1").key
-    other = ann.store_detail("short", description="Other")
+    key = ann.details.store(text, description=f"Log {SCRIPT}", session_id="s-1").key
+    other = ann.details.store("short", description="Other")
 
     listed = browser.get(f"/admin/agents/{agent}/details")
     assert SCRIPT not in listed.text
@@ -164,10 +164,10 @@ def test_details_are_listed_read_searched_hidden_and_downloaded(
 
     hidden = browser.send(f"{address}/hide", hidden="yes")
     assert "It is hidden" in read(hidden)
-    assert not ann.get_detail(key).is_active
+    assert not ann.details.get(key).is_active
     assert "line 0" in browser.send(f"{address}/hide", hidden="").text
     assert "Delete this detail?" in read(browser.get(f"{address}/delete"))
-    assert ann.get_detail(key).is_active, "asking deletes nothing"
+    assert ann.details.get(key).is_active, "asking deletes nothing"
     browser.send(f"{address}/delete")
     assert browser.get(address).status_code == 404
     assert browser.get(f"/admin/agents/{agent}/details", at="x", id="y").status_code == 400
@@ -176,9 +176,9 @@ def test_details_are_listed_read_searched_hidden_and_downloaded(
 def test_workflows_show_their_steps(wellkept: Wellkept, browser: Browser, agent: str) -> None:
     tenant = wellkept.tenant()
     wellkept.agent(agent).remember("x")
-    workflow = tenant.add_workflow(f"Release {agent} {SCRIPT}")
+    workflow = tenant.workflows.create(f"Release {agent} {SCRIPT}")
     for number in range(9):
-        tenant.record_step(workflow=workflow.id, step=f"step {number}", output="<&> " * 2_500, agent=agent)
+        tenant.workflows.record(workflow=workflow.id, step=f"step {number}", output="<&> " * 2_500, agent=agent)
 
     assert f"Release {agent}" in read(browser.get("/admin/workflows"))
     address, steps = f"/admin/workflows/{workflow.id}", 0
@@ -217,7 +217,7 @@ def test_the_audit_log_is_filtered_and_its_ids_are_links(
 def test_events_are_filtered_by_the_key_that_caused_them(wellkept: Wellkept, agent: str) -> None:
     tenant = wellkept.tenant()
     with serving(wellkept, no_auth=False) as address:
-        browser, key = Browser(address), tenant.add_key("admin")
+        browser, key = Browser(address), tenant.keys.create("admin")
         browser.log_in(key.key)
         browser.send("/admin/new-agent", id=agent, is_active="yes")
 

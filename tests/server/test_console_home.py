@@ -23,7 +23,7 @@ def visit(wellkept: Wellkept, tenant: str) -> tuple[str, str]:
     """The text and the source of the first page of a tenant."""
     with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(wellkept.tenant(tenant).add_key("admin").key)
+        browser.log_in(wellkept.tenant(tenant).keys.create("admin").key)
         answer = browser.get("/admin")
         browser.close()
     return read(answer), answer.text
@@ -33,7 +33,7 @@ def test_an_empty_store_offers_sample_data_and_the_first_step(wellkept: Wellkept
     tenant = wellkept.tenant(f"t-{uuid.uuid4().hex[:8]}")
     with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(tenant.add_key("admin").key)
+        browser.log_in(tenant.keys.create("admin").key)
         empty = read(browser.get("/admin"))
         assert "Nothing is remembered yet" in empty
         assert 'wellkept remember "Prefers tabs over spaces" --agent atlas' in empty
@@ -49,10 +49,10 @@ def test_an_empty_store_offers_sample_data_and_the_first_step(wellkept: Wellkept
         assert len(agent.list(state="all")) == count, "it is added once"
         assert "This store holds sample data" in read(browser.get("/admin"))
         tenant.agent("mine").remember("Stays")
-        tenant.ingest_text("Stays, too", title="Mine", category="sample")
+        tenant.knowledge.ingest_text("Stays, too", title="Mine", category="sample")
         browser.send("/admin/sample/remove")
-        assert [each.id for each in tenant.list_agents()] == ["mine"]
-        assert [each.title for each in tenant.list_documents()] == ["Mine"]
+        assert [each.id for each in tenant.agents.list()] == ["mine"]
+        assert [each.title for each in tenant.knowledge.list()] == ["Mine"]
         assert browser.send("/admin/sample/remove").status_code == 404
         browser.close()
 
@@ -115,7 +115,7 @@ def test_a_key_of_one_agent_sees_its_numbers_alone(wellkept: Wellkept) -> None:
     wellkept.embed_waiting()
     with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(wellkept.tenant(tenant).add_key("read", agents=["ann"]).key)
+        browser.log_in(wellkept.tenant(tenant).keys.create("read", agents=["ann"]).key)
         home, agents = browser.get("/admin"), browser.get("/admin/agents")
         browser.close()
 
@@ -133,7 +133,7 @@ def test_a_key_of_one_user_opens_the_pages(wellkept: Wellkept) -> None:
     ann.remember("Coffee", user="lee")
     with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
-        browser.log_in(wellkept.tenant(tenant).add_key("read", user="kim").key)
+        browser.log_in(wellkept.tenant(tenant).keys.create("read", user="kim").key)
         home, listed = browser.get("/admin"), browser.get("/admin/agents/ann")
         browser.close()
 

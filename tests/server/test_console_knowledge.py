@@ -16,7 +16,7 @@ SKILL = "---\nname: {name}\ndescription: How to.\n{more}---\nDo <b>it</b>.\n"
 def test_documents_are_listed_by_category_and_in_pages(wellkept: Wellkept, browser: Browser) -> None:
     tenant, category = wellkept.tenant(), f"c-{uuid.uuid4().hex[:8]}"
     for number in range(51):
-        tenant.ingest_text(f"Text {number}", title=f"<b>Page</b> {number} of {category}", category=category)
+        tenant.knowledge.ingest_text(f"Text {number}", title=f"<b>Page</b> {number} of {category}", category=category)
 
     first = browser.get("/admin/documents", category=category)
     (more,) = links(first, "More documents")
@@ -32,8 +32,8 @@ def test_documents_are_listed_by_category_and_in_pages(wellkept: Wellkept, brows
 def test_a_document_is_read_passage_by_passage(wellkept: Wellkept, browser: Browser) -> None:
     tenant, word = wellkept.tenant(), f"zorg{uuid.uuid4().hex[:6]}"
     text = "\n\n".join(f"# Part {number}\n\n{word} {number} " + "and more of it. " * 60 for number in range(60))
-    document = tenant.ingest_text(text, title=f"All about {word}", category="policy").documents[0].document
-    count = len(tenant.list_passages(document.id))
+    document = tenant.knowledge.ingest_text(text, title=f"All about {word}", category="policy").documents[0].document
+    count = len(tenant.knowledge.passages(document.id))
     assert count > 50
 
     pages = [browser.get(f"/admin/documents/{document.id}")]
@@ -50,9 +50,9 @@ def test_a_document_is_read_passage_by_passage(wellkept: Wellkept, browser: Brow
     why = browser.get(f"/admin/agents/{agent.owner.agent}/ask", q=f"what is {word}?")
     assert f'href="/admin/documents/{document.id}"' in why.text
 
-    tenant.update_document(document.id, is_published=False)
+    tenant.knowledge.update(document.id, is_published=False)
     assert "Hidden: no agent finds it." in read(browser.get(f"/admin/documents/{document.id}"))
-    theirs = wellkept.tenant("acme").ingest_text("A private matter", title="Theirs").documents[0].document
+    theirs = wellkept.tenant("acme").knowledge.ingest_text("A private matter", title="Theirs").documents[0].document
     missing = browser.get("/admin/documents/d-0000")
     foreign = browser.get(f"/admin/documents/{theirs.id}")
     assert (missing.status_code, foreign.status_code) == (404, 404)

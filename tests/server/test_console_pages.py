@@ -37,7 +37,7 @@ def ids(answer: httpx2.Response) -> list[str]:
 def test_agents_are_listed_with_how_much_they_remember(wellkept: Wellkept, browser: Browser, ann: AgentMemory) -> None:
     ann.remember("I am careful", kind="core")
     ann.remember("Tea at four")
-    wellkept.tenant().update_agent(ann.owner.agent, name="Ann & Co", is_active=False)
+    wellkept.tenant().agents.update(ann.owner.agent, name="Ann & Co", is_active=False)
 
     said = read(browser.get("/admin/agents"))
 
@@ -114,16 +114,16 @@ def test_a_slash_too_many_leads_to_the_page(browser: Browser, ann: AgentMemory) 
 
 def test_an_agent_without_memories_says_so(wellkept: Wellkept, browser: Browser) -> None:
     id = f"new-{uuid.uuid4().hex[:8]}"
-    wellkept.tenant().add_agent(id, name="Newcomer")
+    wellkept.tenant().agents.add(id, name="Newcomer")
 
     assert "Newcomer has no memories yet." in read(browser.get(f"/admin/agents/{id}"))
 
 
 def test_whatever_is_stored_is_shown_as_text(wellkept: Wellkept, browser: Browser, ann: AgentMemory) -> None:
     ann.remember(EVIL, tags=["<i>"], kind="episode", session_id="s-<i>", metadata={"<i>": EVIL}, category="<i>")
-    ann.put(("<i>",), "<i>", {"<i>": EVIL})
+    ann.items.put(("<i>",), "<i>", {"<i>": EVIL})
     ann.log_turn("s-<i>", user=EVIL, assistant=EVIL)
-    wellkept.tenant().update_agent(ann.owner.agent, name=EVIL, icon="<i>")
+    wellkept.tenant().agents.update(ann.owner.agent, name=EVIL, icon="<i>")
     call = ann.context("bold quoted script", session="s-<i>").id
 
     for path in (
@@ -284,11 +284,11 @@ def test_a_tenant_is_taken_away_as_a_file_and_brought_in(wellkept: Wellkept, bro
     wellkept.agent("ann", "moving").remember("Tea at four")
     with serving(wellkept, no_auth=False) as address:
         there = Browser(address)
-        there.log_in(wellkept.tenant("moving").add_key("admin").key)
+        there.log_in(wellkept.tenant("moving").keys.create("admin").key)
         exported = there.get("/admin/export", compression="gzip")
         there.close()
         here = Browser(address)
-        here.log_in(wellkept.tenant("arrived").add_key("admin").key)
+        here.log_in(wellkept.tenant("arrived").keys.create("admin").key)
 
         def bring(wish: str, content: bytes = exported.content) -> httpx2.Response:
             files = {"file": ("moving.jsonl.gz", content)}
@@ -313,7 +313,7 @@ def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
     word = f"zorg{uuid.uuid4().hex[:6]}"
     bob = wellkept.agent(f"{ann.owner.agent}-bob")
     other = wellkept.tenant("elsewhere")
-    policy = wellkept.tenant().ingest_text(f"The {word} policy", title=f"{word} policy").documents[0].document
+    policy = wellkept.tenant().knowledge.ingest_text(f"The {word} policy", title=f"{word} policy").documents[0].document
     ann.remember("Ann is here")
 
     browser.send("/admin/whiteboard", title=word, text=f"Ship the {word} on Thursday")
@@ -328,19 +328,19 @@ def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
         assert any("Thursday" in hit.text for hit in agent.recall(f"when is {word} shipped?", limit=10))
         prompt = agent.context(f"when is {word} shipped?", session="s-1").messages
         assert any(f"Ship the {word} on Thursday" in message["content"] for message in prompt)
-    assert other.search_knowledge(word) == []
+    assert other.knowledge.search(word) == []
 
     browser.send("/admin/whiteboard", title=word, text=f"Ship the {word} on Friday")
     page = browser.get("/admin/whiteboard")
     assert "on Thursday" not in read(page)
     wiping = re.findall(r'action="(/admin/whiteboard/[^"]+)"', page.text)
-    listed = wellkept.tenant().list_documents(category="whiteboard")
+    listed = wellkept.tenant().knowledge.list(category="whiteboard")
     assert wiping == [f"/admin/whiteboard/{each.id}/wipe" for each in listed]
     for path in wiping:
         browser.send(path)
     assert "The whiteboard is empty" in read(browser.get("/admin/whiteboard"))
     assert browser.send(f"/admin/whiteboard/{policy.id}/wipe").status_code == 404
-    assert wellkept.tenant().get_document(policy.id) == policy
+    assert wellkept.tenant().knowledge.get(policy.id) == policy
     blank = browser.send("/admin/whiteboard", title=" ", text="kept in the form")
     assert (blank.status_code, read_text(blank)) == (400, "kept in the form")
 

@@ -109,7 +109,7 @@ def test_refusals_say_what_to_do(client: httpx2.Client, ann: str) -> None:
 
 def test_a_damaged_text_is_a_503_of_its_key_only(client: httpx2.Client, ann: str, wellkept: Wellkept) -> None:
     key, sound = stored(client, ann, content="spoilt text"), stored(client, ann, content="sound")
-    content_hash = wellkept.agent(ann.rpartition("/")[2]).get_detail(key).content_hash
+    content_hash = wellkept.agent(ann.rpartition("/")[2]).details.get(key).content_hash
     connection = apsw.Connection(wellkept.settings.url.removeprefix("sqlite:///"))
     connection.set_busy_timeout(100_000)
     connection.execute("UPDATE detail_chunks SET frame = x'00' WHERE content_hash = ?", (content_hash,))

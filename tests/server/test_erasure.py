@@ -27,7 +27,7 @@ def address(opened: Wellkept) -> Iterator[str]:
 
 
 def client_with(opened: Wellkept, address: str, scope: KeyScope) -> AbstractContextManager[httpx2.Client]:
-    return client_of(address, opened.tenant("acme").add_key(scope).key)
+    return client_of(address, opened.tenant("acme").keys.create(scope).key)
 
 
 def test_a_person_is_erased_and_only_an_admin_may(opened: Wellkept, address: str) -> None:

@@ -139,7 +139,7 @@ class Refusing:
 
 def test_refused_texts_are_named_to_their_own_tenant_only() -> None:
     with Wellkept(":memory:", settings=Settings(), embedder=Refusing()) as wellkept:
-        keys = [wellkept.tenant(name).add_key("read").key for name in ("evil", "good")]
+        keys = [wellkept.tenant(name).keys.create("read").key for name in ("evil", "good")]
         wellkept.agent("eve", tenant="evil").remember("a cursed text")
         eventually(lambda: len(wellkept.list_refused()) == 1)
         with serving(wellkept, no_auth=False) as address:

@@ -312,7 +312,7 @@ def test_erasure_that_takes_many_writes_gets_its_receipt_again(url: str, monkeyp
 def keyed(wellkept: Wellkept) -> Iterator[dict[str, httpx2.Client]]:
     """Clients with keys: two of one tenant, one of another."""
     made = {
-        name: wellkept.tenant(tenant).add_key(KeyScope.WRITE).key
+        name: wellkept.tenant(tenant).keys.create(KeyScope.WRITE).key
         for name, tenant in (("one", "acme"), ("two", "acme"), ("stranger", "other"))
     }
     with serving(wellkept, no_auth=False) as address:

@@ -72,7 +72,7 @@ def address(opened: Wellkept) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def theirs(opened: Wellkept, address: str) -> dict[str, str]:
     """Something of every kind that belongs to acme, by the part of the address it is found under."""
-    issued = opened.tenant("acme").add_key("admin")
+    issued = opened.tenant("acme").keys.create("admin")
     with client_of(address, issued.key) as client:
 
         def made(path: str, body: Any) -> Any:
@@ -126,7 +126,7 @@ def test_foreign_is_answered_like_missing(opened: Wellkept, address: str, theirs
     before = everything(opened, theirs)
     answers = []
     for values in (theirs, NOBODYS):
-        key = opened.tenant(f"intruder-{uuid.uuid4().hex}").add_key("admin").key
+        key = opened.tenant(f"intruder-{uuid.uuid4().hex}").keys.create("admin").key
         with client_of(address, key) as client:
             answers.append(answered(client, route, values))
 
@@ -157,4 +157,4 @@ def everything(opened: Wellkept, theirs: dict[str, str]) -> list[object]:
     """All of acme's that somebody could have changed."""
     acme = opened.tenant("acme")
     agent = acme.agent(theirs["agent"])
-    return [acme.list_agents(), agent.list(state="all"), acme.audit_events(limit=500), len(acme.list_keys())]
+    return [acme.agents.list(), agent.list(state="all"), acme.audit.list(limit=500), len(acme.keys.list())]

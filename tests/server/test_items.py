@@ -123,8 +123,8 @@ def test_a_sliding_item_lives_on_when_it_is_read(client: httpx2.Client, ann: str
 
 def test_the_console_shows_an_item_with_its_key_and_value(wellkept: Wellkept, browser: Browser) -> None:
     ann: AgentMemory = wellkept.agent(f"ann-{uuid.uuid4().hex[:8]}")
-    ann.put(("users", "7"), "profile", {"name": "Lena"})
-    item = ann.put(("users", "7"), "profile", {"name": "<b>Lena K.</b>"})
+    ann.items.put(("users", "7"), "profile", {"name": "Lena"})
+    item = ann.items.put(("users", "7"), "profile", {"name": "<b>Lena K.</b>"})
     assert item is not None
     home = f"/admin/agents/{ann.owner.agent}"
 

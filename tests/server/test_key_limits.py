@@ -66,26 +66,26 @@ def address(store: Wellkept) -> Iterator[str]:
 def theirs(store: Wellkept) -> dict[str, str]:
     """Something of every kind that belongs to the agent boris, by the part of the address it is found under."""
     acme = store.tenant("acme")
-    acme.add_agent("boris", system_prompt=SECRET_TEXT)
+    acme.agents.add("boris", system_prompt=SECRET_TEXT)
     boris = acme.agent("boris")
     memory = boris.remember(SECRET_TEXT, kind="core").id
     boris.remember(f"{SECRET_TEXT}, so a page said", kind="core", origin="tool")
     boris.log_turn("s-boris", user=SECRET_TEXT, assistant="I see", remember=True)
     call = boris.context(QUESTION, session="s-boris")
-    acme.record_step(workflow="launch", step="one", output=SECRET_TEXT, agent="boris")
+    acme.workflows.record(workflow="launch", step="one", output=SECRET_TEXT, agent="boris")
     acme.audit.record("launch.done", SECRET_TEXT, agent="boris")
-    detail = boris.store_detail(f"{SECRET_TEXT} " * 50, description=SECRET_TEXT)
+    detail = boris.details.store(f"{SECRET_TEXT} " * 50, description=SECRET_TEXT)
     acme.agent("atlas").remember("I sort the mail")
     return {
         "agent": "boris",
         "memories": memory,
         "details": detail.key,
         "sessions": "s-boris",
-        "documents": acme.ingest_text("All agents read this.", title="Shared").documents[0].document.id,
+        "documents": acme.knowledge.ingest_text("All agents read this.", title="Shared").documents[0].document.id,
         "workflows": "launch",
-        "context-calls": boris.context_calls()[0].id if call else "",
+        "context-calls": boris.prompts.list()[0].id if call else "",
         "proposals": "p-1",
-        "keys": acme.add_key("read").record.id,
+        "keys": acme.keys.create("read").record.id,
     }
 
 
@@ -94,14 +94,14 @@ def everything(store: Wellkept) -> list[object]:
     acme = store.tenant("acme")
     boris = acme.agent("boris")
     events = [each for each in acme.audit.list(limit=500) if each.agent_id == "boris"]
-    return [acme.get_agent("boris"), boris.list(state="all"), boris.sessions(), boris.list_details(), events]
+    return [acme.agents.get("boris"), boris.list(state="all"), boris.sessions.list(), boris.details.list(), events]
 
 
 def test_no_route_reaches_another_agent(store: Wellkept, address: str, theirs: dict[str, str]) -> None:
     """Another agent is answered like one that does not exist, and whatever is asked for as one's own is not there."""
     before = everything(store)
     mine = theirs | {"agent": "atlas"}
-    key = store.tenant("acme").add_key("admin", agents=["atlas"]).key
+    key = store.tenant("acme").keys.create("admin", agents=["atlas"]).key
     with client_of(address, key) as client:
         for route in (each for each in SCOPES if each not in NOT_ABOUT_AGENTS):
             foreign, missing = (answered(client, route, values) for values in (theirs, NOBODYS))
@@ -125,7 +125,7 @@ def test_no_route_reaches_another_agent(store: Wellkept, address: str, theirs: d
 
 def test_mcp_serves_only_the_agents_of_a_key(store: Wellkept, address: str, theirs: dict[str, str]) -> None:
     before = everything(store)
-    issued = store.tenant("acme").add_key("write", agents=["atlas"])
+    issued = store.tenant("acme").keys.create("write", agents=["atlas"])
     call = {**CALL, "params": {"name": "memory_store", "arguments": {"text": "Mail comes at nine"}}}
     uri = {"uri": "wellkept://agent/boris/private-memory"}
     with client_of(address, issued.key) as client:
@@ -146,7 +146,7 @@ def test_the_console_shows_only_the_agents_of_a_key(store: Wellkept, address: st
     before = everything(store)
     values = theirs | {"seen": theirs["context-calls"], "whiteboard": "d-nobodys"}
     browser = Browser(address)
-    browser.log_in(store.tenant("acme").add_key("admin", agents=["atlas"]).key)
+    browser.log_in(store.tenant("acme").keys.create("admin", agents=["atlas"]).key)
     for route, scope in CONSOLE.items():
         method, _, path = route.partition(" ")
         if scope is None:
@@ -172,9 +172,9 @@ def test_lists_hold_what_belongs_to_the_agents_of_a_key(store: Wellkept, address
     for number in range(3):
         for agent in ("atlas", "boris", "clara"):
             tenant.agent(agent).log_turn(f"s-{agent}-{number}", user="hello", assistant="hello")
-            tenant.record_step(workflow="run", step=f"{agent} {number}", agent=agent)
-    tenant.record_step(workflow="run", step="nobody's")
-    with client_of(address, tenant.add_key("read", agents=["atlas", "clara", "new"]).key) as client:
+            tenant.workflows.record(workflow="run", step=f"{agent} {number}", agent=agent)
+    tenant.workflows.record(workflow="run", step="nobody's")
+    with client_of(address, tenant.keys.create("read", agents=["atlas", "clara", "new"]).key) as client:
 
         def pages(path: str) -> list[Any]:
             found, cursor = [], ""
@@ -197,13 +197,13 @@ def test_recall_tells_nothing_of_other_agents(store: Wellkept, address: str) -> 
     tenant.audit.record("launch.done", "Launch of the red rocket by nobody")
     for agent in ("atlas", "boris"):
         for number in range(12):  # more than are looked at first
-            tenant.record_step(workflow="launch", step=f"{number}", output=f"Rocket {number} is red", agent=agent)
+            tenant.workflows.record(workflow="launch", step=f"{number}", output=f"Rocket {number} is red", agent=agent)
             tenant.audit.record("launch.done", f"Launch of the red rocket {number} by {agent}", agent=agent)
-    tenant.record_step(workflow="launch", step="last", output="Rocket without anybody is red")
+    tenant.workflows.record(workflow="launch", step="last", output="Rocket without anybody is red")
     event = next(
         each for each in tenant.audit.list(limit=50) if each.agent_id == "boris" and "rocket 3" in each.message
     )
-    step = next(each for each in tenant.list_steps("launch", limit=50) if each.agent_id == "boris")
+    step = next(each for each in tenant.workflows.steps("launch", limit=50) if each.agent_id == "boris")
     question: dict[str, Any] = {"query": "red rocket launch", "limit": 30, "sources": ["audit", "workflow"]}
     agents = "/api/agents/atlas"
 
@@ -211,9 +211,9 @@ def test_recall_tells_nothing_of_other_agents(store: Wellkept, address: str) -> 
         hits = client.post(f"{agents}/recall", json={**question, **more}).json()["hits"]
         return {(hit["source"], hit["agent_id"]) for hit in hits}
 
-    with client_of(address, tenant.add_key("read").key) as client:
+    with client_of(address, tenant.keys.create("read").key) as client:
         assert {("audit", "boris"), ("workflow", "boris"), ("audit", None)} <= told(client)
-    with client_of(address, tenant.add_key("write", agents=["atlas"]).key) as client:
+    with client_of(address, tenant.keys.create("write", agents=["atlas"]).key) as client:
         assert told(client) == {("audit", "atlas"), ("workflow", "atlas"), ("workflow", None)}
         assert told(client, purpose="delegation") <= {("audit", "atlas"), ("workflow", "atlas")}
         for id in (f"a-{event.id}", step.id):
@@ -235,11 +235,11 @@ def test_recall_tells_nothing_of_other_agents(store: Wellkept, address: str) -> 
 def test_a_limited_key_records_for_its_own_agent(store: Wellkept, address: str) -> None:
     tenant = store.tenant("records")
     event, step = {"action": "order.refund", "message": "Refunded"}, {"step": "one"}
-    tenant.record_step(workflow="run", step="begin")
-    with client_of(address, tenant.add_key("write", agents=["atlas"]).key) as client:
+    tenant.workflows.record(workflow="run", step="begin")
+    with client_of(address, tenant.keys.create("write", agents=["atlas"]).key) as client:
         assert client.post("/api/audit", json=event).json()["agent_id"] == "atlas"
         assert client.post("/api/workflows/run/steps", json=step).json()["agent_id"] == "atlas"
-    with client_of(address, tenant.add_key("write", agents=["atlas", "boris"]).key) as client:
+    with client_of(address, tenant.keys.create("write", agents=["atlas", "boris"]).key) as client:
         for path, body in (("/api/audit", event), ("/api/workflows/run/steps", step)):
             refused = client.post(path, json=body)
             assert (refused.status_code, "atlas, boris" in refused.json()["error"]) == (400, True)
@@ -251,7 +251,7 @@ def test_a_key_writes_nothing_above_its_trust(store: Wellkept, address: str) -> 
     told = tenant.agent("atlas").remember("The user likes tea")
     held = tenant.agent("atlas").remember("I obey web pages", kind="core", origin="tool")
     memories = "/api/agents/atlas/memories"
-    with client_of(address, tenant.add_key("admin", trust="tool").key) as client:
+    with client_of(address, tenant.keys.create("admin", trust="tool").key) as client:
 
         def status(method: str, path: str, body: Any = None) -> int:
             return client.request(method, path, json=body).status_code
@@ -291,11 +291,11 @@ def test_a_key_removes_nothing_above_its_trust(store: Wellkept, address: str) ->
     atlas, memories = tenant.agent("atlas"), "/api/agents/atlas/memories"
     told, core = atlas.remember("The user likes tea"), atlas.remember("I send no money", kind="core")
     page = atlas.remember("A page likes tea", origin="tool")
-    document = tenant.ingest_text("Hotels up to 100 euro.", title="Travel").id
-    detail = f"/api/agents/atlas/details/{atlas.store_detail('The contract. ' * 200).key}"
+    document = tenant.knowledge.ingest_text("Hotels up to 100 euro.", title="Travel").id
+    detail = f"/api/agents/atlas/details/{atlas.details.store('The contract. ' * 200).key}"
     atlas.log_turn("with-the-user", user="I like tea.", assistant="Noted.")
-    issued, admin = tenant.add_key("write", trust="tool"), tenant.add_key("admin", trust="model")
-    before = [atlas.list(state="all"), tenant.list_documents(), tenant.list_agents()]
+    issued, admin = tenant.keys.create("write", trust="tool"), tenant.keys.create("admin", trust="model")
+    before = [atlas.list(state="all"), tenant.knowledge.list(), tenant.agents.list()]
     with client_of(address, issued.key) as client, client_of(address, admin.key) as decider:
 
         def refuse(sender: httpx2.Client, method: str, path: str, body: Any = None) -> None:
@@ -328,7 +328,7 @@ def test_a_key_removes_nothing_above_its_trust(store: Wellkept, address: str) ->
         refuse(decider, "DELETE", "/api/agents/atlas")
         refuse(decider, "POST", "/api/secrets/allow", {"text": "AKIAIOSFODNN7EXAMPLQ"})
         refuse(decider, "POST", "/api/erase", {"subject": "agent:atlas"})
-        assert [atlas.list(state="all"), tenant.list_documents(), tenant.list_agents()] == before
+        assert [atlas.list(state="all"), tenant.knowledge.list(), tenant.agents.list()] == before
 
         assert client.post("/api/kb/documents", json={"title": "New", "text": "A page."}).status_code == 201
         assert client.patch("/api/agents/atlas", json={"colour": "red"}).status_code == 200
@@ -346,9 +346,9 @@ def test_a_key_removes_nothing_above_its_trust(store: Wellkept, address: str) ->
 
 def test_a_key_limited_to_agents_leaves_the_whiteboard_alone(store: Wellkept, address: str) -> None:
     tenant = store.tenant("boards")
-    area = tenant.ingest_text("Ship on Thursday.", title="Whiteboard: releases", category="whiteboard").id
+    area = tenant.knowledge.ingest_text("Ship on Thursday.", title="Whiteboard: releases", category="whiteboard").id
     plain = {"title": "Mine", "text": "All agents may read this."}
-    with client_of(address, tenant.add_key("admin", agents=["atlas"]).key) as client:
+    with client_of(address, tenant.keys.create("admin", agents=["atlas"]).key) as client:
         made = client.post("/api/kb/documents", json=plain).json()["id"]
         for method, path, body in (
             ("POST", "", {"title": "Whiteboard: more", "text": "Obey.", "category": "whiteboard"}),
@@ -357,7 +357,7 @@ def test_a_key_limited_to_agents_leaves_the_whiteboard_alone(store: Wellkept, ad
             ("DELETE", f"/{area}", None),
         ):
             assert client.request(method, f"/api/kb/documents{path}", json=body).status_code == 403, (method, path)
-    assert [each.id for each in tenant.list_documents(category="whiteboard")] == [area]
+    assert [each.id for each in tenant.knowledge.list(category="whiteboard")] == [area]
 
 
 def test_little_trust_pushes_nothing_more_trusted_out(store: Wellkept) -> None:
@@ -366,7 +366,7 @@ def test_little_trust_pushes_nothing_more_trusted_out(store: Wellkept) -> None:
         tenant = small.tenant("evicts")
         atlas, memories = tenant.agent("atlas"), "/api/agents/atlas/memories"
         atlas.remember("The user is allergic to penicillin")
-        with client_of(address, tenant.add_key("write", trust="model").key) as client:
+        with client_of(address, tenant.keys.create("write", trust="model").key) as client:
             for number in range(6):
                 assert client.post(memories, json={"text": f"Filler {number}"}).status_code == 201
             evicting = tenant.audit.list(limit=1)[0]
@@ -386,8 +386,8 @@ def test_little_trust_pushes_nothing_more_trusted_out(store: Wellkept) -> None:
 
 def test_a_key_makes_no_key_that_can_do_more(store: Wellkept, address: str) -> None:
     tenant = store.tenant("makers")
-    operator = tenant.add_key("operator").record.id
-    with client_of(address, tenant.add_key("admin", trust="tool").key) as client:
+    operator = tenant.keys.create("operator").record.id
+    with client_of(address, tenant.keys.create("admin", trust="tool").key) as client:
         made = client.post("/api/keys", json={"scope": "write", "agents": ["atlas"]})
         assert (made.status_code, made.json()["agents"], made.json()["trust"]) == (201, ["atlas"], "tool")
         for body in ({"scope": "operator"}, {"scope": "read", "trust": "user"}):
@@ -401,7 +401,7 @@ def test_a_key_makes_no_key_that_can_do_more(store: Wellkept, address: str) -> N
         ("admin", [], "tool"),
         ("write", ["atlas"], "tool"),
     ]
-    with client_of(address, tenant.add_key("operator").key) as client:
+    with client_of(address, tenant.keys.create("operator").key) as client:
         assert client.post("/api/keys", json={"scope": "operator", "agents": ["atlas"]}).status_code == 400
         assert client.post("/api/keys", json={"scope": "operator"}).status_code == 201
 
@@ -430,7 +430,7 @@ class Recorder:
 def test_every_change_names_its_key(store: Wellkept, address: str) -> None:
     tenant = store.tenant("actors")
     atlas, agents = tenant.agent("atlas"), "/api/agents/{agent}"
-    issued = tenant.add_key("operator")
+    issued = tenant.keys.create("operator")
     held = atlas.remember("I obey web pages", kind="core", origin="tool").id
     with client_of(address, issued.key) as client:
         sent = Recorder(store, client, issued.record.id)
@@ -494,7 +494,7 @@ def test_every_change_names_its_key(store: Wellkept, address: str) -> None:
 def test_writers_at_the_same_time_are_not_mixed_up(store: Wellkept, address: str) -> None:
     """On SQLite most of these are written by the writer's thread, together."""
     tenant = store.tenant("together")
-    keys = {f"agent-{number}": tenant.add_key("write", agents=[f"agent-{number}"]) for number in range(8)}
+    keys = {f"agent-{number}": tenant.keys.create("write", agents=[f"agent-{number}"]) for number in range(8)}
 
     def write(agent: str) -> None:
         with client_of(address, keys[agent].key) as client:

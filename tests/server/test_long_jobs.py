@@ -39,7 +39,7 @@ class Waiting:
         self.app = app
 
     def key_of(self, tenant: str) -> str:
-        return self.wellkept.tenant(tenant).add_key("admin").key
+        return self.wellkept.tenant(tenant).keys.create("admin").key
 
     def ask(self, key: str, name: str, *, method: str = "GET", body: bytes | None = None) -> httpx2.Response:
         with client_of(self.address, key) as client:

@@ -54,8 +54,8 @@ def test_requests_are_counted_by_route_and_never_by_what_is_in_them(client: http
 def test_metrics_take_an_operators_key(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", tenant="ours", rate_limit=0.0001, rate_burst=2)
     with Wellkept(settings=settings, embedder=BrokenEmbedder()) as wellkept:
-        ours = wellkept.tenant("ours").add_key("operator").key
-        admin, fast = wellkept.tenant("ours").add_key("admin").key, wellkept.tenant("fast").add_key("read").key
+        ours = wellkept.tenant("ours").keys.create("operator").key
+        admin, fast = wellkept.tenant("ours").keys.create("admin").key, wellkept.tenant("fast").keys.create("read").key
         wellkept.agent("ann").remember("tabs")
         eventually(wellkept.embedder_problem)
         with serving(wellkept, no_auth=False) as address:

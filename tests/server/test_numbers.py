@@ -98,8 +98,8 @@ def answers(client: httpx2.Client, key: str) -> Iterator[tuple[str, int]]:
 def test_hostile_numbers_break_nothing_for_anybody(tmp_path: Path) -> None:
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as wellkept:
         wellkept.agent("evil", tenant="evil").remember("Prefers tabs")
-        key = wellkept.agent("evil", tenant="evil").store_detail("a line\n" * 900).key
-        evil, good = (wellkept.tenant(name).add_key("admin").key for name in ("evil", "good"))
+        key = wellkept.agent("evil", tenant="evil").details.store("a line\n" * 900).key
+        evil, good = (wellkept.tenant(name).keys.create("admin").key for name in ("evil", "good"))
         with serving(wellkept, no_auth=False) as address:
             with client_of(address, evil) as client:
                 told = dict(answers(client, key))

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from wellkept.api.wellkept import TenantMemory, Wellkept
+from wellkept.api.tenant_history import TenantWorkflows
+from wellkept.api.wellkept import Wellkept
 from wellkept.server import paging
 from wellkept.server.console import conversations
 from wellkept.server.console.pages import fit_bytes
@@ -197,13 +198,13 @@ def test_a_page_is_not_read_from_the_store_at_once(
     path, _ = make_large(client, ann, "steps")
     monkeypatch.setattr(paging, "MAX_PAGE_BYTES", 20_000)
     wanted: list[int] = []
-    read = TenantMemory.list_steps
+    read = TenantWorkflows.steps
 
-    def noted(self: TenantMemory, workflow: str, *, after: int, limit: int) -> object:
+    def noted(self: TenantWorkflows, workflow: str, *, after: int, limit: int) -> object:
         wanted.append(limit)
         return read(self, workflow, after=after, limit=limit)
 
-    monkeypatch.setattr(TenantMemory, "list_steps", noted)
+    monkeypatch.setattr(TenantWorkflows, "steps", noted)
     client.get(path, params={"limit": 500}).raise_for_status()
 
     assert wanted == [paging.READ_LARGE_AT_ONCE]

@@ -40,7 +40,7 @@ def url(own_server: PostgresServer) -> str:
 def client(url: str) -> Iterator[httpx2.Client]:
     """Of a server that wants keys, with one that was used before."""
     with Wellkept(settings=Settings(url=url)) as wellkept:
-        key = wellkept.tenant().add_key("admin").key
+        key = wellkept.tenant().keys.create("admin").key
         with serving(wellkept, no_auth=False) as address, client_of(address, key) as client:
             client.timeout = httpx2.Timeout(SOON)
             assert client.post(MEMORIES, json={"text": "before"}).status_code == 201

@@ -66,7 +66,7 @@ def test_no_request_breaks_the_server(address: str, tmp_path: Path) -> None:
 def test_no_request_breaks_a_server_with_keys(tmp_path: Path) -> None:
     """With a key, and (that is what `ignored_auth` tries) without one and with a wrong one."""
     with Wellkept(":memory:", settings=Settings(rate_limit=0, max_failed_keys=0)) as wellkept:
-        key = wellkept.tenant().add_key("admin").key
+        key = wellkept.tenant().keys.create("admin").key
         with serving(wellkept, no_auth=False) as address:
             schemathesis(
                 address, tmp_path, examples=2, checks=[*CHECKS, "ignored_auth"], phases=["examples", "fuzzing"], key=key

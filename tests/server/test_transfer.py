@@ -33,8 +33,8 @@ def pair(tmp_path: Path) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
         Wellkept(f"sqlite:///{tmp_path / 'there.db'}", settings=settings) as there,
         serving(here, no_auth=False) as one,
         serving(there, no_auth=False) as other,
-        client_of(one, here.tenant("acme").add_key("admin").key) as first,
-        client_of(other, there.tenant("acme").add_key("admin").key) as second,
+        client_of(one, here.tenant("acme").keys.create("admin").key) as first,
+        client_of(other, there.tenant("acme").keys.create("admin").key) as second,
     ):
         yield first, second
 
@@ -119,7 +119,7 @@ def test_what_is_refused_says_why_and_changes_nothing(pair: tuple[httpx2.Client,
 
 
 def test_only_an_admin_moves_a_tenant(wellkept: Wellkept, tmp_path: Path) -> None:
-    key = wellkept.tenant("walled").add_key("write").key
+    key = wellkept.tenant("walled").keys.create("write").key
     with serving(wellkept, no_auth=False) as address, client_of(address, key) as writer:
         assert writer.get("/api/export").status_code == 403
         assert writer.post("/api/import", content=b"x").status_code == 403
@@ -132,12 +132,12 @@ def test_the_tenant_is_the_keys_and_not_the_files(
     here, _ = pair
     fill(here)
     sent = here.get("/api/export").content
-    key = wellkept.tenant("other").add_key("admin").key
+    key = wellkept.tenant("other").keys.create("admin").key
     with serving(wellkept, no_auth=False) as address, client_of(address, key) as client:
         client.post("/api/import", content=sent).raise_for_status()
 
-    assert wellkept.tenant("acme").list_agents() == []
-    assert [each.id for each in wellkept.tenant("other").list_agents()] == ["atlas"]
+    assert wellkept.tenant("acme").agents.list() == []
+    assert [each.id for each in wellkept.tenant("other").agents.list()] == ["atlas"]
 
 
 def test_a_file_may_be_larger_than_other_bodies_and_has_a_limit_of_its_own(

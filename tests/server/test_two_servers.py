@@ -27,7 +27,7 @@ def two_servers(url: str, **settings: Any) -> Iterator[tuple[Wellkept, list[http
     """Two servers, a client of each, and a key."""
     with ExitStack() as stack:
         stores = [stack.enter_context(Wellkept(settings=Settings(url=url, embedder="off", **settings))) for _ in "ab"]
-        key = stores[0].tenant("acme").add_key("write").key
+        key = stores[0].tenant("acme").keys.create("write").key
         addresses = [stack.enter_context(serving(store, no_auth=False)) for store in stores]
         yield stores[0], [stack.enter_context(client_of(address, key)) for address in addresses], key
 
@@ -71,7 +71,7 @@ def test_wrong_keys_are_counted_over_both(postgres_url: str) -> None:
 def test_a_revoked_key_is_refused_by_both(postgres_url: str) -> None:
     with two_servers(postgres_url) as (wellkept, clients, key):
         assert ask_in_turn(clients, 4) == {200: 4}
-        wellkept.tenant("acme").revoke_key(wellkept.verify_key(key).id)
+        wellkept.tenant("acme").keys.revoke(wellkept.verify_key(key).id)
         assert clients[0].get("/api/agents").status_code == 401
         eventually(lambda: clients[1].get("/api/agents").status_code == 401)
 

@@ -63,41 +63,41 @@ def theirs(store: Wellkept) -> dict[str, str]:
     mine = atlas.for_user("u-7")
     memory = mine.remember(SECRET, kind="core").id
     mine.remember(f"{SECRET}, so a page said", kind="core", origin="tool")
-    mine.put("codes", "launch", {"name": SECRET})
-    mine.put(("codes", MARKER), "launch", {"name": SECRET})
+    mine.items.put("codes", "launch", {"name": SECRET})
+    mine.items.put(("codes", MARKER), "launch", {"name": SECRET})
     mine.log_turn("s-u-7", user=SECRET, assistant="I see", remember=True)
-    atlas.add_session("s-u-8", user="u-8")
+    atlas.sessions.start("s-u-8", user="u-8")
     call = mine.context(QUESTION, session="s-u-7")
     text = "Prefers short answers with a list of the open points at the end"
     mine.remember_many([f"{text} {MARKER}", f"{text}, {MARKER}"])
     (proposal,) = mine.consolidate()
-    detail = mine.store_detail(f"{SECRET} " * 50, description=SECRET)
-    acme.record_step(workflow="launch", step="one", output=SECRET, agent="atlas")
+    detail = mine.details.store(f"{SECRET} " * 50, description=SECRET)
+    acme.workflows.record(workflow="launch", step="one", output=SECRET, agent="atlas")
     acme.audit.record("launch.done", SECRET, agent="atlas")
     return {
         "agent": "atlas",
         "memories": memory,
         "details": detail.key,
         "sessions": "s-u-7",
-        "documents": acme.ingest_text("All agents read this.", title="Shared").documents[0].document.id,
+        "documents": acme.knowledge.ingest_text("All agents read this.", title="Shared").documents[0].document.id,
         "workflows": "launch",
         "context-calls": call.id,
         "proposals": proposal.id,
-        "keys": acme.add_key("read").record.id,
+        "keys": acme.keys.create("read").record.id,
     }
 
 
 def everything(store: Wellkept) -> list[object]:
     """All of u-7's that somebody could have changed."""
     mine = store.agent("atlas", "acme").for_user("u-7", shared=False)
-    return [mine.list(state="all"), mine.sessions(), mine.list_details(), mine.proposals(state="all")]
+    return [mine.list(state="all"), mine.sessions.list(), mine.details.list(), mine.proposals(state="all")]
 
 
 @pytest.mark.parametrize("how", ["key", "header", "query"])
 def test_no_route_reaches_another_user(store: Wellkept, address: str, theirs: dict[str, str], how: str) -> None:
     before = everything(store)
     user = f"u-8-{how}"
-    key = store.tenant("acme").add_key("admin", user=user if how == "key" else None).key
+    key = store.tenant("acme").keys.create("admin", user=user if how == "key" else None).key
     shared = {"agent": "atlas", "documents": theirs["documents"], "workflows": theirs["workflows"]}
     nobodys = NOBODYS | shared | {"memories": "m-7777", "proposals": "p-7777"}
     with client_of(address, key) as client:
@@ -139,7 +139,7 @@ def without_ids(answer: tuple[int, str], *known: dict[str, str]) -> tuple[int, s
 def test_a_request_names_a_user_in_its_header_or_body(store: Wellkept, address: str) -> None:
     tenant = store.tenant("named")
     path = "/api/agents/atlas"
-    with client_of(address, tenant.add_key("write").key) as client:
+    with client_of(address, tenant.keys.create("write").key) as client:
         seven = {"X-Wellkept-User": "u-7"}
         tea = client.post(f"{path}/memories", json={"text": "Drinks tea"}, headers=seven).json()
         coffee = client.post(f"{path}/memories", json={"text": "Drinks coffee", "user": "u-8"}).json()
@@ -183,7 +183,7 @@ def test_a_request_names_a_user_in_its_header_or_body(store: Wellkept, address: 
 
 def test_a_limited_key_names_no_other_user(store: Wellkept, address: str) -> None:
     tenant = store.tenant("limited")
-    with client_of(address, tenant.add_key("admin").key) as client:
+    with client_of(address, tenant.keys.create("admin").key) as client:
         made = client.post("/api/keys", json={"scope": "write", "user": "u-7"}).json()
         assert made["user"] == "u-7"
         assert client.post("/api/keys", json={"scope": "operator", "user": "u-7"}).status_code in (400, 403)
@@ -198,7 +198,7 @@ def test_a_limited_key_names_no_other_user(store: Wellkept, address: str) -> Non
 
 
 def test_an_answer_is_repeated_only_to_its_user(store: Wellkept, address: str) -> None:
-    with client_of(address, store.tenant("again").add_key("write").key) as client:
+    with client_of(address, store.tenant("again").keys.create("write").key) as client:
         answers = [
             client.post(
                 "/api/agents/atlas/memories",
@@ -256,7 +256,7 @@ def test_no_tool_reaches_another_user(store: Wellkept, address: str, theirs: dic
     before = everything(store)
     call = {**CALL, "params": {"name": tool.name, "arguments": arguments_of(tool.name, theirs)}}
     tenant = store.tenant("acme")
-    by_key, free = tenant.add_key("admin", user="u-8").key, tenant.add_key("admin").key
+    by_key, free = tenant.keys.create("admin", user="u-8").key, tenant.keys.create("admin").key
     for key, path, headers in (
         (by_key, "/mcp?agent=atlas", {}),
         (by_key, "/mcp?agent=atlas&session=s-u-7", {}),
@@ -274,7 +274,7 @@ def test_no_tool_reaches_another_user(store: Wellkept, address: str, theirs: dic
 
 @pytest.mark.parametrize("how", ["key", "session"])
 def test_no_resource_reaches_another_user(store: Wellkept, address: str, theirs: dict[str, str], how: str) -> None:
-    key = store.tenant("acme").add_key("admin", user="u-8" if how == "key" else None).key
+    key = store.tenant("acme").keys.create("admin", user="u-8" if how == "key" else None).key
     path = "/mcp?agent=atlas" + ("&session=s-u-8" if how == "session" else "")
     with client_of(address, key) as client:
 
@@ -291,7 +291,7 @@ def test_the_console_shows_only_the_user_of_a_key(store: Wellkept, address: str,
     before = everything(store)
     values = theirs | {"seen": theirs["context-calls"], "whiteboard": "d-nobodys"}
     browser = Browser(address)
-    browser.log_in(store.tenant("acme").add_key("admin", user="u-8").key)
+    browser.log_in(store.tenant("acme").keys.create("admin", user="u-8").key)
     for route, scope in CONSOLE.items():
         method, _, path = route.partition(" ")
         if scope is None:

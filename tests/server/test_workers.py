@@ -165,12 +165,12 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
 def test_logins_survive_a_restart(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     with Wellkept(url) as store:
-        key = store.verify_key(store.tenant("acme").add_key("admin").key)
+        key = store.verify_key(store.tenant("acme").keys.create("admin").key)
         cookie, link = store.logins.begin(key), store.logins.link_for(key)
     with Wellkept(url) as store:
         assert store.logins.key(cookie).id == key.id
         assert store.logins.key(store.logins.redeem(link)).id == key.id
-        store.tenant("acme").revoke_key(key.id)
+        store.tenant("acme").keys.revoke(key.id)
         with pytest.raises(Exception, match="not valid or has expired"):
             store.logins.key(cookie)
 

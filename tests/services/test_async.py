@@ -105,7 +105,7 @@ def test_a_closed_store_says_so_and_closing_waits_for_what_was_asked(fresh_place
             gate.is_open.set()
             assert (await asked).id == "m-1"
             await closing
-            verbs: list[Any] = [memory.recall("anything"), tenant.list_agents(), tenant.audit.list()]
+            verbs: list[Any] = [memory.recall("anything"), tenant.agents.list(), tenant.audit.list()]
             for verb in (*verbs, store.maintain()):
                 with pytest.raises(StoreError, match=CLOSED):
                     await verb

@@ -27,7 +27,7 @@ def test_erasure_names_the_heads_it_changes(fresh_place: Place, clock: Clock) ->
             record(store, message)
             heads.append(audit.head())
 
-        store.tenant("acme").erase("text:Mara")
+        store.tenant("acme").data.erase("text:Mara")
 
         event = next(each for each in audit.list() if each.action == "erase.run")
         assert event.meta["resealed_from"] == 2
@@ -60,15 +60,15 @@ def test_nothing_is_written_without_the_key(fresh_place: Place, clock: Clock, ke
         for write in (
             lambda: store.agent("ann", "acme").remember("Drinks coffee"),
             lambda: store.agent("ann", "acme").forget("m-1"),
-            lambda: acme.erase("text:Mara"),
+            lambda: acme.data.erase("text:Mara"),
             lambda: acme.audit.record("crm.call", "Called Bob"),
-            lambda: acme.add_agent("bob"),
+            lambda: acme.agents.add("bob"),
         ):
             with pytest.raises(ReadOnly, match="audit_key") as refused:
                 write()
             assert KEY not in str(refused.value)
         assert [each.text for each in store.agent("ann", "acme").list()] == ["Mara drinks tea"]
-        assert [each.id for each in acme.list_agents()] == ["ann"]
+        assert [each.id for each in acme.agents.list()] == ["ann"]
 
     with fresh_place.open(clock, audit_key=KEY) as store:
         report = store.tenant("acme").audit.verify()
@@ -88,7 +88,7 @@ def test_notes_in_a_file_are_not_written_without_the_key(tmp_path: Path) -> None
         for write in (
             lambda: store.agent().remember("Drinks coffee"),
             lambda: store.agent().forget("m-1"),
-            lambda: store.tenant().erase("text:tea"),
+            lambda: store.tenant().data.erase("text:tea"),
         ):
             with pytest.raises(ReadOnly, match="audit_key"):
                 write()
@@ -104,15 +104,15 @@ def test_keyed_log_moves_to_another_store(
     with fresh_place.open(clock, audit_key=KEY) as store:
         record(store, "Called Bob", "Called Ann")
         store.agent("ann", "acme").remember("Drinks tea")
-        store.tenant("acme").export(path)
+        store.tenant("acme").data.export(path)
         first, second = reversed(store.tenant("acme").audit.search("Called"))
 
     with Wellkept(settings=Settings(url=":memory:", audit_key=key)) as elsewhere:
         acme = elsewhere.tenant("acme")
-        imported = acme.import_(path)
+        imported = acme.data.import_(path)
         report = acme.audit.verify()
         arrived = list(reversed(acme.audit.search("Called")))
-        assert acme.import_(path).added == {}
+        assert acme.data.import_(path).added == {}
 
     assert report.is_intact
     assert report.keyed_from == (1 if key else None)
@@ -129,9 +129,9 @@ def test_unkeyed_log_goes_on_keyed_in_another_store(fresh_place: Place, clock: C
     with fresh_place.open(clock) as store:
         record(store, "Called Bob")
         store.agent("ann", "acme").remember("Drinks tea")
-        store.tenant("acme").export(path)
+        store.tenant("acme").data.export(path)
 
     with Wellkept(settings=Settings(url=":memory:", audit_key=KEY)) as elsewhere:
-        assert elsewhere.tenant("acme").import_(path).problems == ()
+        assert elsewhere.tenant("acme").data.import_(path).problems == ()
         report = elsewhere.tenant("acme").audit.verify()
     assert (report.is_intact, report.keyed_from) == (True, 3)

@@ -62,9 +62,9 @@ def test_calls_that_are_refused_are_given_up_and_stop_nobody(
         evil.context("tabs?", session="s-1")
         made = good.context("tabs?", session="s-1")
 
-        assert [call.id for call in good.context_calls()] == [made.id]
+        assert [call.id for call in good.prompts.list()] == [made.id]
         eventually(lambda: status(store, "context-calls").given_up == 1)
-        assert evil.context_calls() == []
+        assert evil.prompts.list() == []
         told = status(store, "context-calls")
 
     assert (told.is_running, told.waiting, told.set_aside, told.failures) == (True, 0, 0, writer.MAX_TRIES)
@@ -82,11 +82,11 @@ def test_calls_a_failing_store_does_not_take_wait_behind_all_others(
         eventually(lambda: status(store, "context-calls").failures > writer.MAX_TRIES)
         made = good.context("tabs?", session="s-1")
 
-        assert [call.id for call in good.context_calls()] == [made.id]
-        assert good.context_call(made.id).id == made.id
-        assert store.tenant("two").erase("text:nothing of the sort").remnants is not None
-        assert [call.id for call in evil.context_calls()] == [waiting.id], "from memory, meanwhile"
-        assert evil.context_call(waiting.id).id == waiting.id
+        assert [call.id for call in good.prompts.list()] == [made.id]
+        assert good.prompts.get(made.id).id == made.id
+        assert store.tenant("two").data.erase("text:nothing of the sort").remnants is not None
+        assert [call.id for call in evil.prompts.list()] == [waiting.id], "from memory, meanwhile"
+        assert evil.prompts.get(waiting.id).id == waiting.id
         told = status(store, "context-calls")
         assert (told.waiting, told.set_aside, told.given_up) == (1, 1, 0)
         assert told.last_error

@@ -29,7 +29,7 @@ SHORT = "added 3 packages in 2s\n"
 
 
 def whole(memory: AgentMemory, key: str) -> str:
-    return memory.read_detail(key, limit=1_000_000).content
+    return memory.details.read(key, limit=1_000_000).content
 
 
 # The function
@@ -40,15 +40,15 @@ def test_short_output_passes_untouched_and_nothing_is_written(ann: AgentMemory, 
     edge = "x" * 2000  # 500 tokens
 
     for output in (SHORT, "", " \n", edge):
-        assert ann.capture(output, source="npm install", status="success") == output
-    assert list(tenant.list_agents()) == []
+        assert ann.details.capture(output, source="npm install", status="success") == output
+    assert list(tenant.agents.list()) == []
 
 
 @pytest.mark.proves("D1")
 def test_long_output_of_a_command_is_stored_whole_and_a_line_names_command_reference_and_status(
     ann: AgentMemory,
 ) -> None:
-    line = ann.capture(LOG, source="npm install", status="success")
+    line = ann.details.capture(LOG, source="npm install", status="success")
 
     (found,) = find_references(line)
     assert line == (
@@ -61,18 +61,18 @@ def test_long_output_of_a_command_is_stored_whole_and_a_line_names_command_refer
 
 @pytest.mark.proves("D1")
 def test_one_token_more_than_the_threshold_is_too_long(ann: AgentMemory) -> None:
-    assert find_references(ann.capture("x" * 2001))
+    assert find_references(ann.details.capture("x" * 2001))
 
 
 @pytest.mark.proves("D1")
 def test_other_output_is_replaced_by_its_reference_alone(ann: AgentMemory) -> None:
-    bare = ann.capture(LOG, type="api_response")
-    named = ann.capture(LOG, type="file_content", source="build.log")
+    bare = ann.details.capture(LOG, type="api_response")
+    named = ann.details.capture(LOG, type="file_content", source="build.log")
 
     (first,), (second,) = find_references(bare), find_references(named)
     assert bare == f"[MemoryRef: {first.key} - log, 201 lines, 7.9 KB, 1 error]"
     assert named == f"[MemoryRef: {second.key} - build.log: log, 201 lines, 7.9 KB, 1 error]"
-    assert (ann.get_detail(first.key).type, ann.get_detail(second.key).type) == ("api_response", "file_content")
+    assert (ann.details.get(first.key).type, ann.details.get(second.key).type) == ("api_response", "file_content")
 
 
 @pytest.mark.proves("D1")
@@ -81,41 +81,41 @@ def test_what_stands_for_an_output_is_not_captured_again(place: Place, clock: Cl
         ann = wellkept.agent("ann", tenant_id)
         given: list[dict[str, Any]] = [{"source": "npm install", "status": "success"}, {}, {"type": "api_response"}]
         for arguments in given:
-            line = ann.capture(LOG, **arguments)
-            assert ann.capture(line) == line
-        assert ann.capture(f"{line} and then some more words") != f"{line} and then some more words"
+            line = ann.details.capture(LOG, **arguments)
+            assert ann.details.capture(line) == line
+        assert ann.details.capture(f"{line} and then some more words") != f"{line} and then some more words"
 
 
 def test_what_was_run_how_it_ended_and_when_is_kept_with_it(ann: AgentMemory) -> None:
-    kept = ann.capture_output(
+    kept = ann.details.capture_output(
         LOG, source="make", status="failed", duration=1.5, session_id="s-1", metadata={"exit_code": 2}
     )
 
     assert kept.is_captured
     assert kept.memory_key is not None
-    detail = ann.get_detail(kept.memory_key)
+    detail = ann.details.get(kept.memory_key)
     assert detail.metadata == {"source": "make", "status": "failed", "duration": 1.5, "exit_code": 2}
     assert (detail.session_id, detail.type, detail.chars) == ("s-1", "command_output", len(LOG))
-    assert [each.key for each in ann.search_details("make", session_id="s-1")] == [detail.key]
+    assert [each.key for each in ann.details.search("make", session_id="s-1")] == [detail.key]
 
 
 def test_a_file_is_captured_like_a_text(ann: AgentMemory) -> None:
     short, long, huge = (io.BytesIO(text.encode()) for text in (SHORT, LOG, LOG * 100))
 
-    assert ann.capture_output(short) == ann.capture_output(SHORT)
+    assert ann.details.capture_output(short) == ann.details.capture_output(SHORT)
     for file, text in ((long, LOG), (huge, LOG * 100)):
-        kept = ann.capture_output(file)
+        kept = ann.details.capture_output(file)
         assert kept.memory_key is not None
-        assert ann.get_detail(kept.memory_key).chars == len(text)
+        assert ann.details.get(kept.memory_key).chars == len(text)
 
 
 def test_a_short_output_loses_half_a_surrogate_pair_as_a_stored_one_does(ann: AgentMemory) -> None:
-    assert ann.capture_output("cut \ud83d").text == "cut \ufffd"
+    assert ann.details.capture_output("cut \ud83d").text == "cut \ufffd"
 
 
 @pytest.mark.parametrize("output", [LOG + "\x00", LOG + "\ud800", LOG.replace("\n", "\r\n"), "é" * 5000, "x" * 90_000])
 def test_whatever_a_program_prints_can_be_captured(ann: AgentMemory, output: str) -> None:
-    kept = ann.capture_output(output, source="od -c \x00 [MemoryRef: forged]")
+    kept = ann.details.capture_output(output, source="od -c \x00 [MemoryRef: forged]")
 
     assert kept.memory_key is not None
     assert [found.key for found in find_references(kept.text)] == [kept.memory_key]
@@ -127,15 +127,15 @@ def test_whatever_a_program_prints_can_be_captured(ann: AgentMemory, output: str
 )
 def test_what_is_no_output_is_refused(ann: AgentMemory, wrong: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
-        ann.capture_output(**{"output": LOG, **wrong})
+        ann.details.capture_output(**{"output": LOG, **wrong})
 
 
 def test_a_credential_in_an_output_does_not_reach_the_line(ann: AgentMemory) -> None:
     key = "ghp_" + "aB3dE5" * 6
-    kept = ann.capture_output(f"{LOG}ERROR {key} expired\n", source=f"curl -H 'Authorization: Bearer {key}'")
+    kept = ann.details.capture_output(f"{LOG}ERROR {key} expired\n", source=f"curl -H 'Authorization: Bearer {key}'")
 
     assert kept.memory_key is not None
-    detail = ann.get_detail(kept.memory_key)
+    detail = ann.details.get(kept.memory_key)
     assert key not in kept.text + repr(detail)
     assert key in whole(ann, kept.memory_key)  # what was printed is what can be read
 
@@ -143,8 +143,8 @@ def test_a_credential_in_an_output_does_not_reach_the_line(ann: AgentMemory) -> 
 def test_tokens_are_counted_as_the_caller_wants(clock: Clock) -> None:
     with Wellkept(":memory:", clock=clock, tokenizer=lambda text: len(text.split())) as wellkept:
         ann = wellkept.agent("ann")
-        assert ann.capture("x" * 3000) == "x" * 3000
-        assert ann.capture("x " * 501) != "x " * 501
+        assert ann.details.capture("x" * 3000) == "x" * 3000
+        assert ann.details.capture("x " * 501) != "x " * 501
 
 
 # What is said about it
@@ -152,13 +152,13 @@ def test_tokens_are_counted_as_the_caller_wants(clock: Clock) -> None:
 
 @pytest.mark.proves("D5")
 def test_a_summary_is_made_without_a_model(ann: AgentMemory) -> None:
-    detail = ann.store_detail(LOG)
+    detail = ann.details.store(LOG)
 
     assert detail.summary == (
         "Log, 201 lines, 7.9 KB. 1 error: line 201: 2026-01-31T12:09:00Z ERROR no space left on device. Begins: "
         "2026-01-31T12:00:00Z INFO step 0 done Ends: 2026-01-31T12:09:00Z ERROR no space left on device"
     )
-    assert ann.search_details("space left") == [detail]
+    assert ann.details.search("space left") == [detail]
 
 
 class Scribe:
@@ -182,10 +182,10 @@ def described(place: Place, clock: Clock, tenant_id: str, model: Scribe, **setti
     chosen = Settings(pool_size=4, **settings)
     with Wellkept(place.url, settings=chosen, clock=clock, model=model) as wellkept:
         ann = wellkept.agent("ann", tenant_id)
-        kept = ann.capture_output(LOG + "token ghp_" + "aB3dE5" * 6, source="make")
+        kept = ann.details.capture_output(LOG + "token ghp_" + "aB3dE5" * 6, source="make")
         assert kept.memory_key is not None
-        events = wellkept.tenant(tenant_id).audit_events()
-        return kept.text, ann.get_detail(kept.memory_key).summary, [event.message for event in events]
+        events = wellkept.tenant(tenant_id).audit.list()
+        return kept.text, ann.details.get(kept.memory_key).summary, [event.message for event in events]
 
 
 @pytest.mark.proves("D5")
@@ -251,7 +251,7 @@ def test_a_decorated_tool_is_seen_as_before_and_answers_with_a_reference(ann: Ag
         """Read a log."""
         return LOG if lines > 10 else SHORT
 
-    @ann.captured
+    @captured(ann)
     def plain(path: str) -> str:
         return LOG
 
@@ -262,7 +262,7 @@ def test_a_decorated_tool_is_seen_as_before_and_answers_with_a_reference(ann: Ag
         (found,) = find_references(line)
         assert line == f"[MemoryRef: {found.key} - {tool}: log, 201 lines, 7.9 KB, 1 error]"
         assert whole(ann, found.key) == LOG
-        assert ann.get_detail(found.key).type == "tool_output"
+        assert ann.details.get(found.key).type == "tool_output"
 
 
 @pytest.mark.proves("D1")
@@ -273,7 +273,7 @@ def test_an_async_tool_stays_one(ann: AgentMemory) -> None:
 
     assert inspect.iscoroutinefunction(weather)
     (found,) = find_references(asyncio.run(weather("Rome")))
-    detail = ann.get_detail(found.key)
+    detail = ann.details.get(found.key)
     assert (detail.type, detail.session_id, detail.metadata) == ("api_response", "s-1", {"source": "weather service"})
 
 
@@ -282,13 +282,13 @@ def test_an_async_memory_is_awaited_and_a_plain_tool_cannot(tmp_path: Path) -> N
         async with AsyncWellkept(f"sqlite:///{tmp_path / 'memory.db'}") as wellkept:
             ann = wellkept.agent("ann")
 
-            @ann.captured(source="tool")
+            @captured(ann, source="tool")
             async def tool() -> str:
                 return LOG
 
             (found,) = find_references(await tool())
-            assert (await ann.read_detail(found.key, limit=1_000_000)).content == LOG
-            assert find_references(await ann.capture(LOG))
+            assert (await ann.details.read(found.key, limit=1_000_000)).content == LOG
+            assert find_references(await ann.details.capture(LOG))
             with pytest.raises(Invalid, match="make the tool async"):
                 captured(ann)(lambda: LOG)
 
@@ -346,9 +346,9 @@ def test_a_tool_does_not_fail_because_memory_does(caplog: pytest.LogCaptureFixtu
         raise StoreBusy("The database is busy.")
 
     with caplog.at_level(logging.WARNING, "wellkept"):
-        assert captured(SimpleNamespace(capture=busy), source="reader")(lambda: LOG)() == LOG
+        assert captured(SimpleNamespace(details=SimpleNamespace(capture=busy)), source="reader")(lambda: LOG)() == LOG
 
-        @captured(SimpleNamespace(capture=waiting), source="reader")
+        @captured(SimpleNamespace(details=SimpleNamespace(capture=waiting)), source="reader")
         async def tool() -> str:
             return LOG
 
@@ -379,7 +379,7 @@ def test_whatever_calls_tools_can_be_wrapped(ann: AgentMemory) -> None:
         "content": [{"type": "text", "text": found.text}, image, {"type": "text", "text": SHORT}],
         "isError": False,
     }
-    assert (whole(ann, found.key), ann.get_detail(found.key).metadata) == (LOG, {"source": "parts"})
+    assert (whole(ann, found.key), ann.details.get(found.key).metadata) == (LOG, {"source": "parts"})
     assert find_references(call("list", {})[0]["text"])
     assert find_references(call("resource", {})[0]["resource"]["text"])
     assert find_references(call("text", {}))

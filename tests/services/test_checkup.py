@@ -30,11 +30,11 @@ def wellkept(fresh_place: Place, clock: Clock) -> Iterator[Wellkept]:
         memory.remember("Thanks!", kind="episode", importance=0.01)
         clock.forward(days=200)
         assert store.maintain().archived == 1
-        tenant.ingest_text("# Refunds\n\nPaid within 14 days.", title="Refunds")
-        hidden = tenant.ingest_text("# Plans\n\nA new office.", title="Plans").documents[0].document
-        tenant.update_document(hidden.id, is_published=False)
-        memory.store_detail("one\n" * 100_000, description="long")
-        memory.store_detail("short", description="short")
+        tenant.knowledge.ingest_text("# Refunds\n\nPaid within 14 days.", title="Refunds")
+        hidden = tenant.knowledge.ingest_text("# Plans\n\nA new office.", title="Plans").documents[0].document
+        tenant.knowledge.update(hidden.id, is_published=False)
+        memory.details.store("one\n" * 100_000, description="long")
+        memory.details.store("short", description="short")
         yield store
 
 
@@ -62,7 +62,7 @@ def test_long_work_tells_how_far_it_has_come(wellkept: Wellkept) -> None:
     maintained, scanned = list[tuple[int, int]](), list[tuple[int, int]]()
 
     wellkept.maintain(progress=lambda *of: maintained.append(of))
-    found = list(wellkept.tenant("acme").scan(progress=lambda *of: scanned.append(of)))
+    found = list(wellkept.tenant("acme").secrets.scan(progress=lambda *of: scanned.append(of)))
 
     assert maintained == [(1, 2), (2, 2)]
     assert len(scanned) > 1
@@ -76,7 +76,7 @@ def test_what_was_done_behind_its_back_is_named(wellkept: Wellkept, fresh_place:
     fresh_place.sql("UPDATE memory_index SET version = 7 WHERE seq = 1")
     fresh_place.sql("DELETE FROM chunk_index")
     fresh_place.sql("UPDATE audit_log SET message = 'Nothing happened.' WHERE id = 2")
-    key = wellkept.agent("atlas", tenant="acme").list_details()[-1].key
+    key = wellkept.agent("atlas", tenant="acme").details.list()[-1].key
     fresh_place.sql("DELETE FROM detail_chunks WHERE position = 1")
 
     quick, whole = broken(list(wellkept.check(is_quick=True))), broken(list(wellkept.check()))
@@ -95,8 +95,8 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(wellkept: We
     other = wellkept.agent("nova", tenant="globex")
     other.remember("Sleeps at noon")
     found = [hit.id for hit in memory.recall("works at night", sources=["memory"])]
-    passages = [hit.id for hit in tenant.search_knowledge("a new office")]
-    tenant.record_step(workflow="month end", step="close the books", output="All of them are closed")
+    passages = [hit.id for hit in tenant.knowledge.search("a new office")]
+    tenant.workflows.record(workflow="month end", step="close the books", output="All of them are closed")
     steps = [hit.text for hit in memory.recall("are the books closed?", sources=["workflow"])]
     wellkept.embed_waiting()
     fresh_place.sql("DELETE FROM memory_index WHERE tenant_id = 'acme' AND seq = 3")
@@ -114,7 +114,7 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(wellkept: We
     assert [hit.id for hit in memory.recall("works at night", sources=["memory"])] == found
     assert memory.recall("Prefers spaces", sources=["memory"])[0].id == "m-1"
     assert [hit.text for hit in memory.recall("are the books closed?", sources=["workflow"])] == steps != []
-    assert [hit.id for hit in tenant.search_knowledge("a new office")] == passages  # the hidden one stays out
+    assert [hit.id for hit in tenant.knowledge.search("a new office")] == passages  # the hidden one stays out
     actions = [event.action for event in tenant.audit.list(limit=5)]
     assert "maintenance.mend" in actions
     assert [event.action for event in wellkept.tenant("globex").audit.list()] == ["memory.add"]
@@ -130,8 +130,8 @@ ONE_WORD = {
 
 def test_wrong_words_in_the_index_are_named_and_mended(wellkept: Wellkept, fresh_place: Place, clock: Clock) -> None:
     owner, tenant = wellkept.agent("atlas", tenant="acme").owner, wellkept.tenant("acme")
-    tenant.record_step(workflow="month end", step="close the books", output="All of them are closed")
-    (document,) = (each.id for each in tenant.list_documents() if each.title == "Refunds")
+    tenant.workflows.record(workflow="month end", step="close the books", output="All of them are closed")
+    (document,) = (each.id for each in tenant.knowledge.list() if each.title == "Refunds")
     (workflow,) = (each.id for each in wellkept._services.store.list_workflows("acme"))
 
     with fresh_place.open(clock) as other:  # it has read the index before anything happens to it
@@ -193,7 +193,7 @@ def test_what_the_schema_lost_is_named_with_what_brings_it_back(wellkept: Wellke
 
 def test_texts_nobody_refers_to_are_counted_and_maintenance_removes_them(wellkept: Wellkept, clock: Clock) -> None:
     memory = wellkept.agent("atlas", tenant="acme")
-    wellkept._services.store.delete_detail(memory.owner, memory.list_details()[0].key)  # as by a process that died
+    wellkept._services.store.delete_detail(memory.owner, memory.details.list()[0].key)  # as by a process that died
     clock.forward(days=36_500)  # files have the time of the disk
 
     before = next(check for check in wellkept.check() if check.name == "details")
@@ -227,9 +227,9 @@ def test_notes_that_are_nobodys_yet_are_looked_at_and_stay_nobodys(
             broken(list(store.check()))["notes"].says
             == "lines of the file that are none: line 1: It is not valid JSON."
         )
-        store.tenant().add_agent("ann")
-        store.tenant().add_agent("bob")
-        assert len(store.tenant().count_memories_by_agent(["ann", "bob"])) == 2
+        store.tenant().agents.add("ann")
+        store.tenant().agents.add("bob")
+        assert len(store.tenant().agents.count_memories_by_agent(["ann", "bob"])) == 2
         assert broken(list(store.check()))["notes"].says.count("line 1") == 1
 
         assert store.agent("bob").remember("Prefers tabs").id in (folder / "memories.jsonl").read_text()

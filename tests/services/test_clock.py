@@ -20,13 +20,13 @@ USER = ("users", "7")
 
 
 def put(ann: AgentMemory, key: str, value: Any, ttl: float | None = None) -> Item:
-    item = ann.put(USER, key, value, ttl=ttl)
+    item = ann.items.put(USER, key, value, ttl=ttl)
     assert item is not None
     return item
 
 
 def get(ann: AgentMemory, key: str) -> Item:
-    item = ann.get_item(USER, key)
+    item = ann.items.get(USER, key)
     assert item is not None
     return item
 
@@ -48,7 +48,7 @@ def test_a_corrected_memory_does_not_speak_again(ann: AgentMemory, clock: Clock)
     assert "Lund" not in repr(
         [said(ann.list()), said(ann.list(query="office")), said(ann.recall(asked, min_relevance=0))]
     )
-    assert "Lund" not in repr([said(ann.search("office")), ann.private_memory(), ann.inject(asked)])
+    assert "Lund" not in repr([said(ann.search("office")), ann.private_memory(), ann.prompts.inject(asked)])
     assert {each.id for each in ann.list(state="expired")} == {each.id for each in old.values()}
     assert [said(ann.list(kind=kind)) for kind in kinds] == [
         [f"The {kind.value} says that the office is in Oslo"] for kind in kinds
@@ -95,7 +95,7 @@ def test_a_run_that_is_ten_years_ahead_ends_nothing_for_good(fresh_place: Place,
     with fresh_place.open(clock, maintenance_interval=0, maintenance_writes=0) as wellkept:
         ann = wellkept.agent("ann")
         kept = put(ann, "kept", {"text": "pancakes"}, ttl=30 * DAY.total_seconds())
-        ann.put(USER, "gone", {"text": "waffles"}, ttl=60)
+        ann.items.put(USER, "gone", {"text": "waffles"}, ttl=60)
         fact = ann.remember("Anna lives in Porto", kind="episode", expires_at=START + 30 * DAY)
         clock.forward(minutes=5)
         assert wellkept.maintain().items == 1
@@ -105,15 +105,15 @@ def test_a_run_that_is_ten_years_ahead_ends_nothing_for_good(fresh_place: Place,
         clock.moment -= DECADE
         wellkept.maintain()
 
-        assert ann.get_item(USER, "kept") is None
-        assert ann.search_items() == []
-        assert ann.search_items(query="pancakes") == []
+        assert ann.items.get(USER, "kept") is None
+        assert ann.items.search() == []
+        assert ann.items.search(query="pancakes") == []
         assert {each.item_key for each in ann.list(kind="item", state="archived")} == {"kept", "gone"}
         assert [each.id for each in ann.restore(state="archived")] == [fact.id]
         assert {each.item_key for each in ann.restore(state="archived", kind="item")} == {"kept", "gone"}
         item = get(ann, "kept")
         assert (item.id, item.value, item.expires_at) == (kept.id, {"text": "pancakes"}, kept.expires_at)
-        assert next(each.key for each in ann.search_items(query="pancakes")) == "kept"
+        assert next(each.key for each in ann.items.search(query="pancakes")) == "kept"
         # What had expired gets its lifetime again.
         assert get(ann, "gone").expires_at == clock() + timedelta(seconds=60)
         assert said(ann.list(kind="episode")) == [fact.text]
@@ -130,7 +130,7 @@ def test_an_expired_item_is_kept_for_a_week(fresh_place: Place, clock: Clock) ->
         with pytest.raises(Conflict, match=f"Item {new.id} has the key of {old.id} now"):
             ann.restore(old.id)
         assert ann.restore(state="archived", kind="item") == []
-        ann.delete_item(USER, "a")
+        ann.items.delete(USER, "a")
         assert [each.id for each in ann.restore(old.id)] == [old.id]
         clock.forward(minutes=2)
         assert wellkept.maintain().items == 1
@@ -199,7 +199,7 @@ class Model:
                 self.ann.forget(old.id)
                 self.forgotten.add(old.id)
             case "put":
-                self.ann.put(USER, self.name(), {"is": "something"}, ttl=self.chosen.choice((None, 60, 10**6)))
+                self.ann.items.put(USER, self.name(), {"is": "something"}, ttl=self.chosen.choice((None, 60, 10**6)))
             case "jump":
                 steps = (HOUR, DAY, 50 * DAY, DECADE)
                 self.clock.moment += self.chosen.choice(steps) * self.chosen.choice((-1, 1))
@@ -227,7 +227,7 @@ class Model:
             hit.id for hit in self.ann.recall("About which thing?", limit=100, min_relevance=0, sources=["memory"])
         }
         assert recalled <= live
-        assert {each.key for each in self.ann.search_items(limit=500)} == {every[id].item_key for id in live} - {None}
+        assert {each.key for each in self.ann.items.search(limit=500)} == {every[id].item_key for id in live} - {None}
 
 
 @pytest.mark.parametrize("seed", range(3))

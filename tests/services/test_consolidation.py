@@ -109,9 +109,9 @@ def test_applying_ends_what_it_takes_in_and_undoing_brings_it_back(
     with pytest.raises(NotFound):
         ann.get(made.id)
     assert list(ann.consolidate()) == []  # it was not wanted
-    told_of = [event.action for event in tenant.audit_events("p-")]
+    told_of = [event.action for event in tenant.audit.search("p-")]
     assert {"consolidation.propose", "consolidation.applied", "consolidation.undone"} <= set(told_of)
-    assert tenant.verify_audit().is_intact
+    assert tenant.audit.verify().is_intact
 
 
 def test_what_was_rejected_is_not_proposed_again_until_it_changes(ann: AgentMemory, clock: Clock) -> None:
@@ -259,7 +259,7 @@ def test_a_model_that_fails_or_talks_nonsense_leaves_it_to_the_rules(
         [proposal] = ann.consolidate()
 
         assert (proposal.kind, proposal.text, proposal.origin) == (Kind.CORE, FRIDAYS, Origin.USER)
-        [failure] = wellkept.tenant(tenant_id).audit_events("model")
+        [failure] = wellkept.tenant(tenant_id).audit.search("model")
         assert failure.action == "consolidation.fail"
         assert "AKIA" not in failure.message
 

@@ -77,7 +77,7 @@ def said(messages: Sequence[Json]) -> list[str]:
 
 
 def actions(wellkept: Wellkept, agent: AgentMemory) -> list[str]:
-    return [event.action for event in wellkept.tenant(agent.owner.tenant).audit_events(limit=100)]
+    return [event.action for event in wellkept.tenant(agent.owner.tenant).audit.list(limit=100)]
 
 
 # --- turns
@@ -91,7 +91,7 @@ def test_a_turn_is_the_prompt_and_the_final_answer_and_nothing_else(ann: AgentMe
         (1, Role.USER, "  Why?\n"),
         (2, Role.ASSISTANT, "Because."),
     ]
-    assert ann.messages("s-1") == logged
+    assert ann.sessions.messages("s-1") == logged
     rows = place.sql(
         f"SELECT role, content FROM chat_messages WHERE tenant_id = '{ann.owner.tenant}' ORDER BY position"
     )
@@ -102,17 +102,21 @@ def test_a_turn_is_the_prompt_and_the_final_answer_and_nothing_else(ann: AgentMe
 
 def test_a_limit_leaves_out_the_oldest_messages_behind_the_summary(ann: AgentMemory, sam: AgentMemory) -> None:
     talk(ann, 3)
-    newest = ann.conversation("s", limit=2)
+    newest = ann.sessions.conversation("s", limit=2)
     assert (said(newest.messages), newest.omitted_count) == (["question 2", "answer 2"], 4)
-    assert ann.conversation("s", limit=6) == ann.conversation("s", limit=7) == ann.conversation("s")
-    assert ann.conversation("new", limit=3).turns == ()
+    assert (
+        ann.sessions.conversation("s", limit=6)
+        == ann.sessions.conversation("s", limit=7)
+        == ann.sessions.conversation("s")
+    )
+    assert ann.sessions.conversation("new", limit=3).turns == ()
     wrong: Any
     for wrong in (0, -1, True, "2"):
         with pytest.raises(Invalid, match="limit"):
-            ann.conversation("s", limit=wrong)
+            ann.sessions.conversation("s", limit=wrong)
 
     talk(sam, 4, session="t")
-    summed = sam.conversation("t", limit=1)
+    summed = sam.sessions.conversation("t", limit=1)
     assert (said(summed.messages), summed.omitted_count) == (["S: Summary 1.", "answer 3"], 1)
 
 
@@ -140,7 +144,7 @@ def test_half_a_turn_is_none(ann: AgentMemory, turn: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         ann.log_turn("s-1", **turn)
 
-    assert ann.sessions() == []
+    assert ann.sessions.list() == []
 
 
 @pytest.mark.parametrize("id", ["", " s", "a/b", "two\nlines", "x" * 201, ".."])
@@ -148,42 +152,42 @@ def test_an_id_that_fits_no_address_is_refused(ann: AgentMemory, id: Any) -> Non
     with pytest.raises(Invalid, match="A session id is"):
         ann.log_turn(id, user="x", assistant="y")
     with pytest.raises(Invalid, match="A session id is"):
-        ann.conversation(id)
+        ann.sessions.conversation(id)
 
 
 def test_sessions_are_begun_listed_read_and_deleted(ann: AgentMemory, clock: Clock) -> None:
-    begun = ann.add_session()
+    begun = ann.sessions.start()
     clock.forward(minutes=1)
-    named = ann.add_session("my own id")
+    named = ann.sessions.start("my own id")
     clock.forward(minutes=1)
     talk(ann, 2, session="third")
 
     assert begun.id.startswith("s-")
-    assert [each.id for each in ann.sessions()] == ["third", "my own id", begun.id]
-    assert ann.sessions(before=place_of(named)) == [begun]
-    assert ann.session("third").message_count == 4
-    assert [each.content for each in ann.messages("third", after=2, limit=1)] == ["question 1"]
-    ann.delete_session("third")
+    assert [each.id for each in ann.sessions.list()] == ["third", "my own id", begun.id]
+    assert ann.sessions.list(before=place_of(named)) == [begun]
+    assert ann.sessions.get("third").message_count == 4
+    assert [each.content for each in ann.sessions.messages("third", after=2, limit=1)] == ["question 1"]
+    ann.sessions.delete("third")
     with pytest.raises(NotFound):
-        ann.messages("third")
+        ann.sessions.messages("third")
     with pytest.raises(Conflict):
-        ann.add_session("my own id")
+        ann.sessions.start("my own id")
 
 
 def test_a_session_belongs_to_one_agent(ann: AgentMemory, bob: AgentMemory, wellkept: Wellkept) -> None:
     talk(ann, 1)
 
-    for attempt in (bob.session, bob.messages, bob.delete_session):
+    for attempt in (bob.sessions.get, bob.sessions.messages, bob.sessions.delete):
         with pytest.raises(NotFound, match="There is no such session"):
             attempt("s")
-    assert bob.conversation("s").messages == bob.conversation("never").messages == []
-    assert bob.sessions() == []
+    assert bob.sessions.conversation("s").messages == bob.sessions.conversation("never").messages == []
+    assert bob.sessions.list() == []
     with pytest.raises(Conflict):
         bob.log_turn("s", user="mine", assistant="now")
-    assert len(ann.messages("s")) == 2
+    assert len(ann.sessions.messages("s")) == 2
     everybody = wellkept.tenant(ann.owner.tenant)
-    assert everybody.session("s").owner == ann.owner
-    assert [each.id for each in everybody.sessions()] == ["s"]
+    assert everybody.sessions.get("s").owner == ann.owner
+    assert [each.id for each in everybody.sessions.list()] == ["s"]
 
 
 @pytest.mark.parametrize("mode", ["reject", "redact"])
@@ -192,14 +196,14 @@ def test_a_secret_is_taken_out_and_nothing_else_is_lost(place: Place, clock: Clo
         ann = wellkept.agent("ann", tenant_id)
         ann.log_turn("s", user=f"the key is {SECRET}, deploy!", assistant="done", remember=True)
 
-        assert ann.messages("s")[0].content == "the key is [secret removed: aws-access-key], deploy!"
-        assert ann.messages("s")[1].content == "done"
+        assert ann.sessions.messages("s")[0].content == "the key is [secret removed: aws-access-key], deploy!"
+        assert ann.sessions.messages("s")[1].content == "done"
         assert not [each for each in ann.list() if SECRET in each.text]
-        events = wellkept.tenant(tenant_id).audit_events("secret")
+        events = wellkept.tenant(tenant_id).audit.search("secret")
         assert [event.action for event in events] == ["turn.secret"]
         assert SECRET not in str(events)
         ann.log_turn("s", user="and now?", assistant="ok")
-        assert len(wellkept.tenant(tenant_id).audit_events("secret")) == 1
+        assert len(wellkept.tenant(tenant_id).audit.search("secret")) == 1
 
 
 def test_a_flagged_secret_stays_and_is_in_the_audit_log(place: Place, clock: Clock, tenant_id: str) -> None:
@@ -207,8 +211,8 @@ def test_a_flagged_secret_stays_and_is_in_the_audit_log(place: Place, clock: Clo
         ann = wellkept.agent("ann", tenant_id)
         ann.log_turn("s", user=f"the key is {SECRET}", assistant="done")
 
-        assert SECRET in ann.messages("s")[0].content
-        assert "was flagged" in wellkept.tenant(tenant_id).audit_events("secret")[0].message
+        assert SECRET in ann.sessions.messages("s")[0].content
+        assert "was flagged" in wellkept.tenant(tenant_id).audit.search("secret")[0].message
 
 
 # --- turns as episodes
@@ -244,7 +248,7 @@ def test_an_answer_that_only_repeats_memory_is_logged_but_not_remembered(ann: Ag
     ann.log_turn("s", user="Where to?", assistant="The office moves to Lisbon in June", remember=True)
 
     assert [each.text for each in ann.list(kind="episode")] == ["Where to?"]
-    assert len(ann.messages("s")) == 2
+    assert len(ann.sessions.messages("s")) == 2
 
 
 def test_of_a_message_too_long_for_an_episode_its_ends_are_remembered(ann: AgentMemory) -> None:
@@ -253,7 +257,7 @@ def test_of_a_message_too_long_for_an_episode_its_ends_are_remembered(ann: Agent
     text = ann.list(kind="episode")[1].text
     assert len(text) <= 10_000
     assert (text[:5], text[-3:]) == ("begin", "end")
-    assert len(ann.messages("s")[0].content) > 40_000
+    assert len(ann.sessions.messages("s")[0].content) > 40_000
 
 
 def test_a_turn_and_its_episodes_are_kept_together_or_not_at_all(ann: AgentMemory, bob: AgentMemory) -> None:
@@ -273,15 +277,17 @@ def test_one_call_folds_all_but_the_newest_and_the_rest_comes_back_word_for_word
     sam: AgentMemory, model: Scripted, summing: Wellkept
 ) -> None:
     talk(sam, 3)
-    assert said(sam.conversation("s").messages) == [f"{who} {n}" for n in range(3) for who in ("question", "answer")]
+    assert said(sam.sessions.conversation("s").messages) == [
+        f"{who} {n}" for n in range(3) for who in ("question", "answer")
+    ]
     assert model.asked == []  # six do not exceed six
 
     talk(sam, 1, start=3)
-    shown = sam.conversation("s")
+    shown = sam.sessions.conversation("s")
 
     assert len(model.asked) == 1
     assert said(shown.messages) == ["S: Summary 1.", "question 3", "answer 3"]
-    session = sam.session("s")
+    session = sam.sessions.get("s")
     assert (session.summary, session.summarized_count, session.message_count) == ("Summary 1.", 6, 8)
     assert (shown.summary, shown.summarized_count) == ("Summary 1.", 6)
     asked = model.asked[0][1]["content"]
@@ -296,14 +302,14 @@ def test_the_next_call_folds_into_the_old_summary_and_comes_only_when_as_much_ha
     sam: AgentMemory, model: Scripted
 ) -> None:
     talk(sam, 4)
-    sam.conversation("s")
+    sam.sessions.conversation("s")
     for number in range(4, 6):
         talk(sam, 1, start=number)
-        sam.conversation("s")
+        sam.sessions.conversation("s")
     assert len(model.asked) == 1
 
     talk(sam, 1, start=6)
-    shown = sam.conversation("s")
+    shown = sam.sessions.conversation("s")
 
     assert len(model.asked) == 2
     assert said(shown.messages) == ["S: Summary 2.", "question 6", "answer 6"]
@@ -311,7 +317,7 @@ def test_the_next_call_folds_into_the_old_summary_and_comes_only_when_as_much_ha
     assert "Summary 1." in asked
     assert "question 3" in asked
     assert "question 2" not in asked  # what is covered is not read again
-    assert sam.session("s").summarized_count == 12
+    assert sam.sessions.get("s").summarized_count == 12
 
 
 @pytest.mark.proves("T3")
@@ -321,14 +327,16 @@ def test_counting_all_messages_folds_at_every_turn_beyond_the_threshold(
     with opened(place, clock, model, summary_counting="all") as wellkept:
         agent = wellkept.agent("sam", tenant_id)
         talk(agent, 3)
-        agent.conversation("s")
+        agent.sessions.conversation("s")
         assert model.asked == []  # six do not exceed six
         for number in range(3, 6):
             talk(agent, 1, start=number)
-            shown = agent.conversation("s")
+            shown = agent.sessions.conversation("s")
             assert said(shown.messages) == [f"S: Summary {number - 2}.", f"question {number}", f"answer {number}"]
-            assert agent.session("s").summarized_count == 2 * number
-        assert said(agent.conversation("s").messages)[0] == "S: Summary 3.", "without a new turn there is no call"
+            assert agent.sessions.get("s").summarized_count == 2 * number
+        assert said(agent.sessions.conversation("s").messages)[0] == "S: Summary 3.", (
+            "without a new turn there is no call"
+        )
 
 
 def test_a_rambling_model_is_limited_and_its_answer_cut_after_a_sentence(
@@ -341,7 +349,7 @@ def test_a_rambling_model_is_limited_and_its_answer_cut_after_a_sentence(
     ):
         agent = wellkept.agent("sam", tenant_id)
         talk(agent, 4)
-        shown = agent.conversation("s")
+        shown = agent.sessions.conversation("s")
 
     assert rambling.startswith(shown.summary)
     assert 1_900 < len(shown.summary) <= 2_000
@@ -358,10 +366,10 @@ def test_a_summary_survives_a_restart_and_asking_again_asks_no_model(
 ) -> None:
     with opened(place, clock, model) as wellkept:
         talk(wellkept.agent("sam", tenant_id), 4)
-        before = wellkept.agent("sam", tenant_id).conversation("s")
+        before = wellkept.agent("sam", tenant_id).sessions.conversation("s")
 
     with opened(place, clock, model) as wellkept:
-        assert wellkept.agent("sam", tenant_id).conversation("s") == before
+        assert wellkept.agent("sam", tenant_id).sessions.conversation("s") == before
     assert len(model.asked) == 1
 
 
@@ -372,9 +380,9 @@ def test_with_the_defaults_forty_one_messages_become_a_summary_and_twelve(
     with place.open(clock, model=model, summary_enabled=True) as wellkept:
         agent = wellkept.agent("sam", tenant_id)
         talk(agent, 20)
-        assert len(agent.conversation("s").messages) == 40
+        assert len(agent.sessions.conversation("s").messages) == 40
         talk(agent, 1, start=20)
-        assert len(agent.conversation("s").messages) == 13
+        assert len(agent.sessions.conversation("s").messages) == 13
     assert len(model.asked) == 1
 
 
@@ -384,9 +392,9 @@ def test_keeping_more_than_the_threshold_folds_only_what_is_beyond(
     with opened(place, clock, model, summary_threshold=2, summary_keep_last=4) as wellkept:
         agent = wellkept.agent("sam", tenant_id)
         talk(agent, 2)
-        assert len(agent.conversation("s").messages) == 4
+        assert len(agent.sessions.conversation("s").messages) == 4
         talk(agent, 1, start=2)
-        assert said(agent.conversation("s").messages)[:2] == ["S: Summary 1.", "question 1"]
+        assert said(agent.sessions.conversation("s").messages)[:2] == ["S: Summary 1.", "question 1"]
 
 
 def test_what_is_too_much_for_one_request_is_shortened_or_left_for_the_next(
@@ -396,7 +404,7 @@ def test_what_is_too_much_for_one_request_is_shortened_or_left_for_the_next(
         agent = wellkept.agent("sam", tenant_id)
         for number in range(6):
             agent.log_turn("s", user=f"{number} " + "long " * 1_000, assistant="short")
-        shown = agent.conversation("s")
+        shown = agent.sessions.conversation("s")
 
     asked = model.asked[0][1]["content"]
     assert len(asked) < 1_500
@@ -412,7 +420,7 @@ def test_without_a_model_a_digest_takes_the_summarys_place(place: Place, clock: 
         agent.log_turn("s", user="Hello there!", assistant="Hi.")
         agent.log_turn("s", user="We decided: Maria pays 4,200 EUR by May 3rd.", assistant="Noted.")
         talk(agent, 2)
-        shown = agent.conversation("s")
+        shown = agent.sessions.conversation("s")
 
     assert "Maria pays 4,200 EUR by May 3rd." in shown.messages[0]["content"]
     assert said(shown.messages)[1:] == ["question 1", "answer 1"]
@@ -422,7 +430,7 @@ def test_a_secret_a_model_puts_together_is_taken_out(place: Place, clock: Clock,
     with opened(place, clock, Scripted(lambda number: f"The key is {SECRET}.")) as wellkept:
         agent = wellkept.agent("sam", tenant_id)
         talk(agent, 4)
-        assert SECRET not in agent.conversation("s").summary
+        assert SECRET not in agent.sessions.conversation("s").summary
 
 
 # --- when it is off, and when it fails
@@ -432,10 +440,10 @@ def test_a_secret_a_model_puts_together_is_taken_out(place: Place, clock: Clock,
 def test_off_means_every_message_word_for_word(place: Place, clock: Clock, tenant_id: str, model: Scripted) -> None:
     with opened(place, clock, model) as wellkept:
         talk(wellkept.agent("sam", tenant_id), 4)
-        wellkept.agent("sam", tenant_id).conversation("s")
+        wellkept.agent("sam", tenant_id).sessions.conversation("s")
 
     with opened(place, clock, model, summary_enabled=False) as wellkept:
-        shown = wellkept.agent("sam", tenant_id).conversation("s")
+        shown = wellkept.agent("sam", tenant_id).sessions.conversation("s")
 
     assert said(shown.messages) == [f"{who} {n}" for n in range(4) for who in ("question", "answer")]
     assert len(model.asked) == 1
@@ -472,28 +480,28 @@ def test_when_the_model_fails_the_old_summary_stays_and_the_run_goes_on(
         with opened(place, clock, **options) as wellkept:
             agent = wellkept.agent("sam", tenant_id)
             talk(agent, 4)
-            assert said(agent.conversation("s").messages)[0] == "S: The first summary."
+            assert said(agent.sessions.conversation("s").messages)[0] == "S: The first summary."
             talk(agent, 3, start=4)
-            before = agent.session("s")
+            before = agent.sessions.get("s")
         server.usual = TROUBLES[trouble]
 
         with opened(place, clock, **options, openai_summary_timeout=0.3) as wellkept:
             agent = wellkept.agent("sam", tenant_id)
-            shown = agent.conversation("s")
+            shown = agent.sessions.conversation("s")
 
             assert said(shown.messages) == [
                 "S: The first summary.",
                 *(f"{who} {n}" for n in range(3, 7) for who in ("question", "answer")),
             ]
-            assert agent.session("s") == before
-            failure = wellkept.tenant(tenant_id).audit_events()[0]
+            assert agent.sessions.get("s") == before
+            failure = wellkept.tenant(tenant_id).audit.list()[0]
             assert failure.action == "summary.fail"
             assert failure.message.startswith("Session s could not be summarised")
             assert failure.meta["session_id"] == "s"
             agent.log_turn("s", user="next", assistant="goes on")
         server.usual = says("The second summary.")
         with opened(place, clock, **options) as wellkept:
-            assert wellkept.agent("sam", tenant_id).conversation("s").summary == "The second summary."
+            assert wellkept.agent("sam", tenant_id).sessions.conversation("s").summary == "The second summary."
 
 
 @pytest.mark.proves("T5")
@@ -506,15 +514,17 @@ def test_without_an_old_summary_a_failure_shows_the_whole_transcript(
     with opened(place, clock, broken) as wellkept:
         agent = wellkept.agent("sam", tenant_id)
         talk(agent, 4)
-        assert said(agent.conversation("s").messages) == [f"{w} {n}" for n in range(4) for w in ("question", "answer")]
-        assert agent.session("s").summary == ""
+        assert said(agent.sessions.conversation("s").messages) == [
+            f"{w} {n}" for n in range(4) for w in ("question", "answer")
+        ]
+        assert agent.sessions.get("s").summary == ""
 
 
 def test_what_fits_is_no_absurd_answer(place: Place, clock: Clock, tenant_id: str) -> None:
     with opened(place, clock, Scripted(lambda number: "<think>hm</think>\nS " + "x" * 1_500)) as wellkept:
         agent = wellkept.agent("sam", tenant_id)
         talk(agent, 4)
-        assert agent.conversation("s").summary.startswith("S xxx")
+        assert agent.sessions.conversation("s").summary.startswith("S xxx")
 
 
 # --- two runs at once
@@ -533,10 +543,10 @@ def test_of_two_runs_at_once_one_folds_and_both_see_the_same(place: Place, clock
         agents = [each.agent("sam", tenant_id) for each in (one, two)]
         talk(agents[0], 4)
         with ThreadPoolExecutor(2) as threads:
-            shown = list(threads.map(lambda agent: agent.conversation("s"), agents))
+            shown = list(threads.map(lambda agent: agent.sessions.conversation("s"), agents))
 
         assert shown[0] == shown[1]
-        assert shown[0].summary == agents[0].session("s").summary
+        assert shown[0].summary == agents[0].sessions.get("s").summary
         assert (shown[0].summarized_count, len(shown[0].turns)) == (6, 2)
         assert len(model.asked) == 2
         assert actions(one, agents[0]).count("summary.fold") == 1
@@ -556,15 +566,15 @@ def test_a_slow_run_does_not_overwrite_a_newer_summary(place: Place, clock: Cloc
     with opened(place, clock, slow) as late, opened(place, clock, quick) as early, ThreadPoolExecutor(1) as thread:
         agent = early.agent("sam", tenant_id)
         talk(agent, 4)
-        running = thread.submit(late.agent("sam", tenant_id).conversation, "s")
+        running = thread.submit(late.agent("sam", tenant_id).sessions.conversation, "s")
         assert is_asked.wait(100)
-        agent.conversation("s")
+        agent.sessions.conversation("s")
         talk(agent, 3, start=4)  # meanwhile the conversation goes on, and is folded once more
-        newest = agent.conversation("s")
+        newest = agent.sessions.conversation("s")
         may_answer.set()
 
         assert running.result(100) == newest
-        assert agent.session("s").summary == "Summary 2."
+        assert agent.sessions.get("s").summary == "Summary 2."
 
 
 @pytest.mark.proves("T6")
@@ -587,17 +597,17 @@ def test_many_runs_and_turns_at_once_lose_nothing_and_fold_nothing_twice(
 
         def run(number: int) -> None:
             for turn in range(6):
-                agents[number % 2].conversation("s")
+                agents[number % 2].sessions.conversation("s")
                 agents[number % 2].log_turn("s", user=f"q-{number}-{turn}", assistant="ok")
 
         with ThreadPoolExecutor(6) as threads:
             list(threads.map(run, range(6)))
-        shown = agents[0].conversation("s")
+        shown = agents[0].sessions.conversation("s")
 
         asked = [word.strip('"') for word in shown.summary.split()]
         folded = [*asked, *(each.content for each in shown.turns if each.role is Role.USER)]
         assert sorted(folded) == sorted(f"q-{number}-{turn}" for number in range(6) for turn in range(6))
-        stored = agents[1].messages("s")
+        stored = agents[1].sessions.messages("s")
         assert [each.position for each in stored] == list(range(1, 73))
         assert folded == [each.content for each in stored if each.role is Role.USER]
 
@@ -615,13 +625,13 @@ def test_a_reference_the_model_dropped_is_listed_after_its_text(place: Place, cl
         )
         talk(agent, 3)
 
-        first = agent.conversation("s").summary
+        first = agent.sessions.conversation("s").summary
         assert first.startswith(answers[1])
         assert first.count("MemoryRef") == 2
         assert first.endswith("[MemoryRef: npm-1 - output of npm]")
 
         talk(agent, 3, start=4)
-        second = agent.conversation("s").summary
+        second = agent.sessions.conversation("s").summary
         assert second.startswith(answers[2])
         assert "[MemoryRef: npm-1 - output of npm]" in second
         assert "[MemoryRef: build-2 - shorter]" in second
@@ -633,7 +643,7 @@ def test_references_survive_the_digest_too(place: Place, clock: Clock, tenant_id
         agent = wellkept.agent("sam", tenant_id)
         agent.log_turn("s", user="x " * 5_000 + "[MemoryRef: far-1 - at the end] " + "y " * 5_000, assistant="ok")
         talk(agent, 3)
-        assert "[MemoryRef: far-1 - at the end]" in agent.conversation("s").summary
+        assert "[MemoryRef: far-1 - at the end]" in agent.sessions.conversation("s").summary
 
 
 # --- reading again
@@ -646,24 +656,28 @@ def test_a_replay_is_the_same_every_time_and_after_a_restart(
     with opened(place, clock, model) as wellkept:
         agent = wellkept.agent("sam", tenant_id)
         talk(agent, 9)
-        agent.conversation("s")
-        session, whole = agent.session("s"), agent.messages("s")
-        paged = [*agent.messages("s", limit=7), *agent.messages("s", after=7, limit=7), *agent.messages("s", after=14)]
+        agent.sessions.conversation("s")
+        session, whole = agent.sessions.get("s"), agent.sessions.messages("s")
+        paged = [
+            *agent.sessions.messages("s", limit=7),
+            *agent.sessions.messages("s", after=7, limit=7),
+            *agent.sessions.messages("s", after=14),
+        ]
         assert paged == list(whole)
     with opened(place, clock, model) as wellkept:
         agent = wellkept.agent("sam", tenant_id)
-        assert agent.messages("s") == whole
-        assert agent.session("s") == session
-        assert agent.sessions() == [session]
+        assert agent.sessions.messages("s") == whole
+        assert agent.sessions.get("s") == session
+        assert agent.sessions.list() == [session]
 
 
 def test_every_step_is_in_the_audit_log_without_a_word_of_what_was_said(sam: AgentMemory, summing: Wellkept) -> None:
-    sam.add_session("s")
+    sam.sessions.start("s")
     talk(sam, 4, remember=False)
-    sam.conversation("s")
-    sam.delete_session("s")
+    sam.sessions.conversation("s")
+    sam.sessions.delete("s")
 
-    events = summing.tenant(sam.owner.tenant).audit_events(limit=100)
+    events = summing.tenant(sam.owner.tenant).audit.list(limit=100)
     assert [event.action for event in events] == [
         "session.delete",
         "summary.fold",
@@ -671,7 +685,7 @@ def test_every_step_is_in_the_audit_log_without_a_word_of_what_was_said(sam: Age
         "session.add",
     ]
     assert not [event for event in events if "question" in str(event) or "Summary 1" in str(event)]
-    assert summing.tenant(sam.owner.tenant).verify_audit().is_intact
+    assert summing.tenant(sam.owner.tenant).audit.verify().is_intact
 
 
 def test_the_kind_of_what_is_remembered_is_an_episode(ann: AgentMemory) -> None:

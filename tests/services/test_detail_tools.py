@@ -32,7 +32,7 @@ def test_store_memory_answers_with_a_key_and_what_to_leave_in_the_context(ann: A
 
     key = answer["memory_key"]
     assert answer == {"ok": True, "memory_key": key, "reference": f"[MemoryRef: {key} - The nightly build]"}
-    detail = ann.get_detail(key)
+    detail = ann.details.get(key)
     assert (detail.type, detail.description, detail.chars) == ("command_output", "The nightly build", len(LOG))
 
 
@@ -97,7 +97,7 @@ def test_matches_and_values_are_read_too_and_never_more_than_a_page(ann: AgentMe
 def test_search_memory_answers_with_summaries_and_keys(ann: AgentMemory, clock: Clock) -> None:
     first = stored(ann)
     clock.forward(minutes=1)
-    ann.capture(LOG, source="npm install", session_id="thread-7")
+    ann.details.capture(LOG, source="npm install", session_id="thread-7")
 
     (npm, build) = ann.call_tool("search_memory", {})["memories"]
     assert (npm["source"], build["memory_key"], build["total"]) == ("npm install", first, len(LOG))
@@ -172,4 +172,4 @@ def test_what_memory_reads_is_not_stored_once_more(ann: AgentMemory) -> None:
     call = capture_calls(ann, ann.call_tool)
 
     assert call("retrieve_memory", {"memory_key": key})["content"] == LOG[:4000]
-    assert [each.key for each in ann.search_details()] == [key]
+    assert [each.key for each in ann.details.search()] == [key]

@@ -31,7 +31,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 @pytest.fixture
 def key(ann: AgentMemory) -> str:
-    return ann.store_detail(LOG, description="disk log").key
+    return ann.details.store(LOG, description="disk log").key
 
 
 # --- storing
@@ -40,7 +40,7 @@ def key(ann: AgentMemory) -> str:
 @pytest.mark.proves("D4")
 def test_a_detail_says_what_it_is(ann: AgentMemory, clock: Clock) -> None:
     about = {"source": "npm install", "status": "success", "exit_code": 0, "duration": 1.5, "argv": ["npm", None]}
-    detail = ann.store_detail(
+    detail = ann.details.store(
         "added 212 packages\n", description="npm  install\n", type="command_output", session_id="s-1", metadata=about
     )
 
@@ -49,19 +49,19 @@ def test_a_detail_says_what_it_is(ann: AgentMemory, clock: Clock) -> None:
     assert (detail.metadata, detail.created_at, detail.is_active) == (about, clock(), True)
     assert (detail.size, detail.chars, detail.lines) == (19, 19, 1)
     assert "added 212 packages" in detail.summary
-    assert ann.get_detail(detail.key) == detail
+    assert ann.details.get(detail.key) == detail
 
 
 def test_a_key_begins_with_words_about_the_text(ann: AgentMemory) -> None:
     def begins(**said: Any) -> str:
-        return ann.store_detail("text", **said).key.rpartition("-")[0]
+        return ann.details.store("text", **said).key.rpartition("-")[0]
 
     assert begins(description="Über die Brücke!") == "uber-die-brucke"
     assert begins(metadata={"source": "git log --oneline"}) == "git-log-oneline"
     assert begins(description="日本語", type="api_response") == "api-response"
     assert begins() == "text"
     assert begins(description="word " * 50) == "word-word-word-word-word-word-word-word"
-    assert len({ann.store_detail("text", description="same").key for _ in range(5)}) == 5
+    assert len({ann.details.store("text", description="same").key for _ in range(5)}) == 5
 
 
 def in_every_form(text: str, folder: Path) -> list[Any]:
@@ -81,15 +81,15 @@ def in_every_form(text: str, folder: Path) -> list[Any]:
 
 
 def test_content_comes_in_any_form(ann: AgentMemory, tmp_path: Path) -> None:
-    stored = [ann.store_detail(each) for each in in_every_form(LOG, tmp_path)]
+    stored = [ann.details.store(each) for each in in_every_form(LOG, tmp_path)]
 
     assert len({(each.content_hash, each.chars, each.lines) for each in stored}) == 1
     assert (stored[0].chars, stored[0].lines, stored[0].size) == (len(LOG), 20_000, len(LOG.encode()))
 
 
 def test_what_is_not_text_is_made_text(ann: AgentMemory) -> None:
-    assert ann.read_detail(ann.store_detail(b"caf\xe9 \x00 \xff\n").key).content == "caf\ufffd \x00 \ufffd\n"
-    assert ann.read_detail(ann.store_detail("half \ud800 pair").key).content == "half \ufffd pair"
+    assert ann.details.read(ann.details.store(b"caf\xe9 \x00 \xff\n").key).content == "caf\ufffd \x00 \ufffd\n"
+    assert ann.details.read(ann.details.store("half \ud800 pair").key).content == "half \ufffd pair"
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_what_is_not_text_is_made_text(ann: AgentMemory) -> None:
 )
 def test_what_cannot_be_stored_is_refused(ann: AgentMemory, content: Any, said: str) -> None:
     with pytest.raises(Invalid, match=said):
-        ann.store_detail(content)
-    assert ann.list_details() == []
+        ann.details.store(content)
+    assert ann.details.list() == []
 
 
 @pytest.mark.parametrize(
@@ -126,34 +126,34 @@ def test_what_cannot_be_stored_is_refused(ann: AgentMemory, content: Any, said: 
 )
 def test_what_cannot_be_said_about_a_text_is_refused(ann: AgentMemory, field: str, value: Any, said: str) -> None:
     with pytest.raises(Invalid, match=said):
-        ann.store_detail("text", **{field: value})
+        ann.details.store("text", **{field: value})
 
 
 def test_what_reaches_prompts_holds_no_credential_and_the_text_is_kept_as_it_is(
     ann: AgentMemory, tenant: TenantMemory
 ) -> None:
     text = f"export GITHUB_TOKEN={TOKEN}\nerror: {TOKEN} was refused\n"
-    detail = ann.store_detail(
+    detail = ann.details.store(
         text, description=f"login with {TOKEN}", metadata={"source": f"curl -H 'Authorization: Bearer {TOKEN}'"}
     )
 
     assert TOKEN not in repr(detail)
-    assert TOKEN not in repr(tenant.audit_events())
+    assert TOKEN not in repr(tenant.audit.list())
     assert TOKEN.lower() not in detail.key
     assert "secret removed" in detail.description
-    assert ann.read_detail(detail.key).content == text
-    assert ann.search_details(TOKEN) == []
+    assert ann.details.read(detail.key).content == text
+    assert ann.details.search(TOKEN) == []
 
 
 def test_storing_hiding_and_deleting_are_in_the_audit_log_without_a_word_of_it(
     ann: AgentMemory, tenant: TenantMemory
 ) -> None:
-    key = ann.store_detail("private words", description="salary of bob").key
-    ann.hide_detail(key)
-    ann.hide_detail(key, is_hidden=False)
-    ann.delete_detail(key)
+    key = ann.details.store("private words", description="salary of bob").key
+    ann.details.hide(key)
+    ann.details.hide(key, is_hidden=False)
+    ann.details.delete(key)
 
-    events = tenant.audit_events()
+    events = tenant.audit.list()
     assert [each.action for each in events] == ["detail.delete", "detail.show", "detail.hide", "detail.add"]
     assert all(each.agent_id == "ann" and key.rpartition("-")[2] in each.message for each in events)
     assert not any(word in repr(events) for word in ("salary", "bob", "private"))
@@ -165,14 +165,14 @@ def test_storing_hiding_and_deleting_are_in_the_audit_log_without_a_word_of_it(
 def test_a_search_ranks_by_words_and_time_and_takes_signs_as_they_are(ann: AgentMemory, clock: Clock) -> None:
     def store(description: str, text: str, **more: Any) -> str:
         clock.forward(minutes=1)
-        return ann.store_detail(text, description=description, **more).key
+        return ann.details.store(text, description=description, **more).key
 
     npm = store("npm install", "added 3 packages", session_id="s-1")
     build = store("build of the site", "error: Straße fehlt", metadata={"source": "npm run build"})
     full = store("disk", "100%_full\n")
 
     def found(query: str = "", **more: Any) -> list[str]:
-        return [each.key for each in ann.search_details(query, **more)]
+        return [each.key for each in ann.details.search(query, **more)]
 
     assert found() == [full, build, npm]
     assert found("npm") == [build, npm]
@@ -182,7 +182,7 @@ def test_a_search_ranks_by_words_and_time_and_takes_signs_as_they_are(ann: Agent
     assert found("1_0") == found("nothing here") == []
     assert found("npm", session_id="s-1") == found(session_id="s-1") == [npm]
     assert found(limit=1) == [full]
-    ann.hide_detail(build)
+    ann.details.hide(build)
     assert found("npm") == [npm]
 
 
@@ -190,71 +190,71 @@ def test_a_listing_goes_on(ann: AgentMemory, clock: Clock) -> None:
     keys: list[str] = []
     for number in range(5):
         clock.forward(seconds=1)
-        keys.insert(0, ann.store_detail(f"text {number}").key)
+        keys.insert(0, ann.details.store(f"text {number}").key)
 
-    first = [each.key for each in ann.list_details(limit=2)]
-    rest = [each.key for each in ann.list_details(before=first[-1])]
+    first = [each.key for each in ann.details.list(limit=2)]
+    rest = [each.key for each in ann.details.list(before=first[-1])]
 
     assert first + rest == keys
 
-    last = ann.get_detail(keys[1])
-    ann.delete_detail(last.key)
-    assert [each.key for each in ann.list_details(before=(last.created_at, last.key))] == rest
+    last = ann.details.get(keys[1])
+    ann.details.delete(last.key)
+    assert [each.key for each in ann.details.list(before=(last.created_at, last.key))] == rest
     with pytest.raises(NotFound):
-        ann.list_details(before=last.key)
+        ann.details.list(before=last.key)
 
 
 def test_a_search_goes_on(ann: AgentMemory, clock: Clock) -> None:
     keys: list[str] = []
     for number in range(5):
         clock.forward(seconds=1)
-        keys.insert(0, ann.store_detail(f"text {number}").key)
+        keys.insert(0, ann.details.store(f"text {number}").key)
 
-    assert [each.key for each in ann.search_details("text", offset=3, limit=5)] == keys[3:]
+    assert [each.key for each in ann.details.search("text", offset=3, limit=5)] == keys[3:]
     for query, offset in (("text", -1), ("text", 10**10), ("", 1)):
         with pytest.raises(Invalid, match="offset"):
-            ann.search_details(query, offset=offset)
+            ann.details.search(query, offset=offset)
 
 
 def test_a_hidden_detail_is_kept_but_neither_found_nor_read(ann: AgentMemory) -> None:
-    key = ann.store_detail("text", description="plan").key
-    assert ann.hide_detail(key).is_active is False
+    key = ann.details.store("text", description="plan").key
+    assert ann.details.hide(key).is_active is False
 
     with pytest.raises(NotFound, match=r"There is no such detail\."):
-        ann.read_detail(key)
-    assert ann.search_details("plan") == ann.list_details() == []
-    assert [each.key for each in ann.list_details(is_active=False)] == [key]
+        ann.details.read(key)
+    assert ann.details.search("plan") == ann.details.list() == []
+    assert [each.key for each in ann.details.list(is_active=False)] == [key]
 
-    ann.hide_detail(key, is_hidden=False)
-    assert ann.read_detail(key).content == "text"
+    ann.details.hide(key, is_hidden=False)
+    assert ann.details.read(key).content == "text"
 
 
 def test_others_find_and_read_nothing(ann: AgentMemory, bob: AgentMemory, wellkept: Wellkept, key: str) -> None:
     for other in (bob, wellkept.agent("ann", "somebody-else")):
-        assert other.search_details("disk") == other.list_details() == []
+        assert other.details.search("disk") == other.details.list() == []
         answers = set()
-        for attempt in (other.read_detail, other.get_detail, other.delete_detail, other.hide_detail):
+        for attempt in (other.details.read, other.details.get, other.details.delete, other.details.hide):
             for each in (key, "no-such-key", "../../etc/passwd", "", "x" * 10_000):
                 with pytest.raises(NotFound) as refusal:
                     attempt(each)
                 answers.add(str(refusal.value))
         assert answers == {"There is no such detail."}
-    assert ann.read_detail(key).total == len(LOG)
+    assert ann.details.read(key).total == len(LOG)
 
 
 def test_deleting_takes_the_text_along_unless_somebody_else_has_it(
     ann: AgentMemory, bob: AgentMemory, place: Place
 ) -> None:
     text = "deleted for good " * 1000
-    mine, his = (each.store_detail(text).key for each in (ann, bob))
+    mine, his = (each.details.store(text).key for each in (ann, bob))
 
-    ann.delete_detail(mine)
-    assert bob.read_detail(his, limit=100).content == text[:100]
+    ann.details.delete(mine)
+    assert bob.details.read(his, limit=100).content == text[:100]
     assert count_texts(place, ann) == 1
-    bob.delete_detail(his)
+    bob.details.delete(his)
     assert count_texts(place, ann) == 0
     with pytest.raises(NotFound):
-        bob.read_detail(his)
+        bob.details.read(his)
 
 
 def count_texts(place: Place, ann: AgentMemory) -> int:
@@ -264,27 +264,27 @@ def count_texts(place: Place, ann: AgentMemory) -> int:
 def test_maintenance_sweeps_what_a_deleted_agent_leaves(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock) as wellkept:
         gone, stays = wellkept.agent("gone"), wellkept.agent("stays")
-        gone.store_detail("of the one that goes")
-        key = stays.store_detail("of the one that stays").key
-        wellkept.tenant().delete_agent("gone")
+        gone.details.store("of the one that goes")
+        key = stays.details.store("of the one that stays").key
+        wellkept.tenant().agents.delete("gone")
 
         assert wellkept.maintain().swept == 0  # it might be on its way into a new detail
         clock.forward(hours=2)
         assert wellkept.maintain().swept == 1
         assert wellkept.maintain().swept == 0
-        (event,) = (each for each in wellkept.tenant().audit_events() if "no detail has" in each.message)
+        (event,) = (each for each in wellkept.tenant().audit.list() if "no detail has" in each.message)
         assert event.message == "Maintenance archived 0 episodes and removed 1 text no detail has."
-        assert stays.read_detail(key).content == "of the one that stays"
+        assert stays.details.read(key).content == "of the one that stays"
 
 
 def test_a_missing_text_is_said_and_concerns_its_key_only(ann: AgentMemory, place: Place) -> None:
-    lost, kept = ann.store_detail("lost").key, ann.store_detail("kept").key
-    content_hash = ann.get_detail(lost).content_hash
+    lost, kept = ann.details.store("lost").key, ann.details.store("kept").key
+    content_hash = ann.details.get(lost).content_hash
     place.sql(f"DELETE FROM detail_contents WHERE content_hash = '{content_hash}'")
 
     with pytest.raises(StoreError, match="The text behind this key is missing from the store"):
-        ann.read_detail(lost)
-    assert ann.read_detail(kept).content == "kept"
+        ann.details.read(lost)
+    assert ann.details.read(kept).content == "kept"
 
 
 # --- reading parts
@@ -295,20 +295,20 @@ def test_pages_together_are_the_text_and_each_says_how_to_go_on(ann: AgentMemory
     offset: int | None = 0
     read = ""
     while offset is not None:
-        page = ann.read_detail(key, offset=offset, limit=150_000)
+        page = ann.details.read(key, offset=offset, limit=150_000)
         assert (page.offset, page.total, page.total_lines) == (len(read), len(LOG), 20_000)
         assert page.first_line == LOG.count("\n", 0, offset) + 1
         read, offset = read + page.content, page.next_offset
         if offset is not None:
             assert f"go on with offset={offset}" in page.remaining
     assert read == LOG
-    assert ann.read_detail(key).content == LOG[:4000]
+    assert ann.details.read(key).content == LOG[:4000]
 
 
 @pytest.mark.proves("D3")
 @pytest.mark.parametrize(("first", "last"), [(1, 1), (1, 3), (120, 180), (7000, 7400), (19_999, 20_000)])
 def test_lines_by_their_numbers(ann: AgentMemory, key: str, first: int, last: int) -> None:
-    page = ann.read_detail(key, lines=f"{first}-{last}")
+    page = ann.details.read(key, lines=f"{first}-{last}")
 
     assert page.content == "".join(LINES[first - 1 : last])
     assert (page.first_line, page.last_line) == (first, last)
@@ -318,24 +318,24 @@ def test_lines_by_their_numbers(ann: AgentMemory, key: str, first: int, last: in
 
 @pytest.mark.proves("D3")
 def test_head_tail_and_open_ranges(ann: AgentMemory, key: str) -> None:
-    assert ann.read_detail(key, lines="120").content == LINES[119]
-    assert ann.read_detail(key, lines="19990-").content == "".join(LINES[19_989:])
-    assert ann.read_detail(key, lines="19990-99999").content == "".join(LINES[19_989:])
-    assert ann.read_detail(key, head=3).content == "".join(LINES[:3])
-    tail = ann.read_detail(key, tail=3)
+    assert ann.details.read(key, lines="120").content == LINES[119]
+    assert ann.details.read(key, lines="19990-").content == "".join(LINES[19_989:])
+    assert ann.details.read(key, lines="19990-99999").content == "".join(LINES[19_989:])
+    assert ann.details.read(key, head=3).content == "".join(LINES[:3])
+    tail = ann.details.read(key, tail=3)
     assert (tail.content, tail.first_line, tail.next_offset) == ("".join(LINES[-3:]), 19_998, None)
     assert f"{tail.offset:,} characters come before it" in tail.remaining
-    assert ann.read_detail(key, tail=10**9, limit=1_000_000).content == LOG
+    assert ann.details.read(key, tail=10**9, limit=1_000_000).content == LOG
 
 
 def test_lines_that_do_not_fit_end_with_a_whole_line_and_say_how_to_go_on(ann: AgentMemory, key: str) -> None:
-    page = ann.read_detail(key, lines="100-200", limit=100)
+    page = ann.details.read(key, lines="100-200", limit=100)
 
     assert page.content.endswith("\n")
     assert "".join(LINES[99:]).startswith(page.content)
     assert page.last_line is not None
     assert f'lines="{page.last_line + 1}-200"' in page.remaining
-    tail = ann.read_detail(key, tail=200, limit=100)
+    tail = ann.details.read(key, tail=200, limit=100)
     assert LOG.endswith(tail.content)
     assert tail.content.splitlines()[0] in LOG.splitlines()
     assert len(tail.content) <= 100
@@ -343,7 +343,7 @@ def test_lines_that_do_not_fit_end_with_a_whole_line_and_say_how_to_go_on(ann: A
 
 @pytest.mark.proves("D3")
 def test_grep_shows_lines_with_numbers_and_what_stands_around_them(ann: AgentMemory, key: str) -> None:
-    page = ann.read_detail(key, grep="error DISK", context=1)
+    page = ann.details.read(key, grep="error DISK", context=1)
 
     assert page.matches == 6
     assert page.content.splitlines()[:4] == [
@@ -353,13 +353,13 @@ def test_grep_shows_lines_with_numbers_and_what_stands_around_them(ann: AgentMem
         "--",
     ]
     assert page.remaining == "6 matches; there are no more."
-    assert ann.read_detail(key, grep="/^(77|78) .*naïve/", context=0).content == f"77:{LINES[76]}78:{LINES[77]}"
+    assert ann.details.read(key, grep="/^(77|78) .*naïve/", context=0).content == f"77:{LINES[76]}78:{LINES[77]}"
 
 
 def test_grep_goes_on_where_it_stopped(ann: AgentMemory, key: str) -> None:
     found, offset = "", 0
     for _ in range(10):
-        page = ann.read_detail(key, grep="error", context=0, limit=60, offset=offset)
+        page = ann.details.read(key, grep="error", context=0, limit=60, offset=offset)
         assert len(page.content) <= 60
         found += page.content
         if page.next_offset is None:
@@ -370,17 +370,17 @@ def test_grep_goes_on_where_it_stopped(ann: AgentMemory, key: str) -> None:
 
 
 def test_grep_takes_signs_as_they_are_unless_between_slashes(ann: AgentMemory) -> None:
-    key = ann.store_detail("[ERROR] a.b\nE axb\n/usr/lib/x\n50% (done)\n").key
+    key = ann.details.store("[ERROR] a.b\nE axb\n/usr/lib/x\n50% (done)\n").key
 
     def found(pattern: str) -> list[str]:
-        return re.findall(r"(?m)^(\d+):", ann.read_detail(key, grep=pattern, context=0).content)
+        return re.findall(r"(?m)^(\d+):", ann.details.read(key, grep=pattern, context=0).content)
 
     assert found("[error]") == found("a.b") == ["1"]
     assert found("/a.b/") == ["1", "2"]
     assert found("50% (") == ["4"]
     assert found("/usr/lib/") == ["3"]
     assert found("/") == ["3"]
-    assert "between slashes" in ann.read_detail(key, grep="error|done").remaining
+    assert "between slashes" in ann.details.read(key, grep="error|done").remaining
     assert found("/error|done/") == ["1", "4"]
     with pytest.raises(Invalid, match="RE2 cannot compile this regular expression"):
         found("/(unclosed/")
@@ -391,48 +391,48 @@ def test_grep_takes_signs_as_they_are_unless_between_slashes(ann: AgentMemory) -
 def test_no_pattern_keeps_the_server_busy(ann: AgentMemory) -> None:
     """With a backtracking engine each of these would take longer than anybody waits."""
     text = json.dumps({"items": [{"name": "a" * 60 + "!"}]}) + "\n"
-    key = ann.store_detail(text).key
+    key = ann.details.store(text).key
 
-    assert ann.read_detail(key, grep="/(a+)+$/").matches == 0
-    assert ann.read_detail(key, json_path="$.items[?match(@.name, '(a+)+')]").content == "[]"
-    assert ann.read_detail(key, json_path="$.items[?search(@.name, '(a+)+$')]").content == "[]"
+    assert ann.details.read(key, grep="/(a+)+$/").matches == 0
+    assert ann.details.read(key, json_path="$.items[?match(@.name, '(a+)+')]").content == "[]"
+    assert ann.details.read(key, json_path="$.items[?search(@.name, '(a+)+$')]").content == "[]"
 
 
 def test_grep_in_one_endless_line_shows_the_surroundings(ann: AgentMemory) -> None:
     line = "x" * 300_000 + "NEEDLE" + "y" * 300_000 + "NEEDLE" + "z" * 100
-    key = ann.store_detail(line).key
+    key = ann.details.store(line).key
 
-    page = ann.read_detail(key, grep="needle")
+    page = ann.details.read(key, grep="needle")
 
     assert page.matches == 2
     assert len(page.content) < 1500
     for at in (300_000, 600_006):
         shown = re.search(r"offset=(\d+)", page.content.splitlines()[0 if at == 300_000 else 1])
         assert shown is not None
-        assert "NEEDLE" in ann.read_detail(key, offset=int(shown[1]), limit=400).content
+        assert "NEEDLE" in ann.details.read(key, offset=int(shown[1]), limit=400).content
 
 
 def test_a_match_across_the_border_of_two_chunks_is_found(ann: AgentMemory) -> None:
     for before in ("x" * 99 + "\n", "x" * 100):
         text = (before * (CHUNK_CHARS // 100 + 1))[: CHUNK_CHARS - 3] + "NEEDLE" + "y" * 50
-        assert ann.read_detail(ann.store_detail(text).key, grep="NEEDLE").matches == 1
+        assert ann.details.read(ann.details.store(text).key, grep="NEEDLE").matches == 1
 
 
 @pytest.mark.proves("D3")
 def test_json_is_asked_by_path(ann: AgentMemory) -> None:
-    key = ann.store_detail(json.dumps({"items": [{"name": f"n{n}", "price": n} for n in range(100)]})).key
+    key = ann.details.store(json.dumps({"items": [{"name": f"n{n}", "price": n} for n in range(100)]})).key
 
     def values(path: str) -> Any:
-        return json.loads(ann.read_detail(key, json_path=path).content)
+        return json.loads(ann.details.read(key, json_path=path).content)
 
     assert values("$.items[3].name") == ["n3"]
     assert values("$.items[?@.price > 97].name") == ["n98", "n99"]
     assert values("$..price") == list(range(100))
     assert values("$.nothing") == []
     assert values("items[3].name") == values(".items[3].name") == ["n3"]  # a model takes the beginning for granted
-    page = ann.read_detail(key, json_path="$.items[*]", limit=50)
+    page = ann.details.read(key, json_path="$.items[*]", limit=50)
     assert (page.matches, page.next_offset) == (100, 50)
-    rest = ann.read_detail(key, json_path="$.items[*]", offset=50)
+    rest = ann.details.read(key, json_path="$.items[*]", offset=50)
     assert len(json.loads(page.content + rest.content)) == 100
     for wrong in ("items[", "$.items[?@.name =~ /a/]", "", "$.items[", "$$items"):
         with pytest.raises(Invalid, match=r"^'.*' is not a JSON path( \(see character \d+\))?; write one like \$\."):
@@ -441,10 +441,10 @@ def test_json_is_asked_by_path(ann: AgentMemory) -> None:
 
 def test_json_path_makes_only_what_is_read_of_a_long_answer(ann: AgentMemory) -> None:
     rows = [["é\n" * 10, {"a": [], "b": {}}] * 20] * 500
-    key = ann.store_detail(json.dumps(rows)).key
+    key = ann.details.store(json.dumps(rows)).key
     whole = json.dumps(rows * 9, ensure_ascii=False, indent=2)
 
-    page = ann.read_detail(key, json_path="$[*,*,*,*,*,*,*,*,*]", limit=100)
+    page = ann.details.read(key, json_path="$[*,*,*,*,*,*,*,*,*]", limit=100)
 
     assert page.content == whole[:100]
     assert page.total < 1_100_000 < len(whole)
@@ -453,33 +453,33 @@ def test_json_path_makes_only_what_is_read_of_a_long_answer(ann: AgentMemory) ->
         page.remaining,
     )
     start = len(whole) - 50
-    last = ann.read_detail(key, json_path="$[*,*,*,*,*,*,*,*,*]", offset=start)
+    last = ann.details.read(key, json_path="$[*,*,*,*,*,*,*,*,*]", offset=start)
     assert (last.content, last.total, last.next_offset) == (whole[start:], len(whole), None)
     assert last.remaining == "4,500 values."
 
 
 def test_json_path_stops_at_ten_thousand_values(ann: AgentMemory) -> None:
-    key = ann.store_detail(json.dumps(list(range(10_001)))).key
+    key = ann.details.store(json.dumps(list(range(10_001)))).key
 
-    page = ann.read_detail(key, json_path="$[*]", limit=1_000_000)
+    page = ann.details.read(key, json_path="$[*]", limit=1_000_000)
 
     assert json.loads(page.content) == list(range(10_000))
     assert (page.next_offset, page.remaining) == (None, "The first 10,000 values.")
 
 
 def test_lines_of_json_are_a_list_and_other_texts_are_refused(ann: AgentMemory) -> None:
-    key = ann.store_detail('{"level": "info"}\n\n{"level": "error"}\n').key
-    assert json.loads(ann.read_detail(key, json_path="$[*].level").content) == ["info", "error"]
+    key = ann.details.store('{"level": "info"}\n\n{"level": "error"}\n').key
+    assert json.loads(ann.details.read(key, json_path="$[*].level").content) == ["info", "error"]
 
     with pytest.raises(Invalid, match=r"not JSON \(line 1, column 1\); read it with lines="):
-        ann.read_detail(ann.store_detail("plain text\n").key, json_path="$")
+        ann.details.read(ann.details.store("plain text\n").key, json_path="$")
     with pytest.raises(Invalid, match="nested too deeply"):
-        ann.read_detail(ann.store_detail("[" * 100_000).key, json_path="$")
-    long = ann.store_detail("\n" * 20_000_001).key
+        ann.details.read(ann.details.store("[" * 100_000).key, json_path="$")
+    long = ann.details.store("\n" * 20_000_001).key
     with pytest.raises(
         Invalid, match=r"20,000,001 characters; up to 20,000,000 can be asked by JSON path\. Read it with grep=, lines="
     ):
-        ann.read_detail(long, json_path="$[0]")
+        ann.details.read(long, json_path="$[0]")
 
 
 @pytest.mark.parametrize(
@@ -502,15 +502,15 @@ def test_lines_of_json_are_a_list_and_other_texts_are_refused(ann: AgentMemory) 
 )
 def test_a_part_nobody_can_mean_is_refused(ann: AgentMemory, key: str, part: dict[str, Any], said: str) -> None:
     with pytest.raises(Invalid, match=said):
-        ann.read_detail(key, **part)
+        ann.details.read(key, **part)
 
 
 def test_behind_the_end_there_is_nothing_and_that_is_said(ann: AgentMemory, key: str) -> None:
     for part in ({"offset": len(LOG)}, {"offset": 10**12}, {"lines": "20001-20002"}):
-        page = ann.read_detail(key, **part)
+        page = ann.details.read(key, **part)
         assert (page.content, page.next_offset, page.total) == ("", None, len(LOG))
         assert "There is no text at this offset" in page.remaining
-    assert ann.read_detail(ann.store_detail("short").key).remaining == "This is all of it."
+    assert ann.details.read(ann.details.store("short").key).remaining == "This is all of it."
 
 
 # --- the same against plain Python, with chunks so small that everything lies on a border
@@ -596,13 +596,13 @@ def test_a_json_path_that_takes_long_holds_up_no_other_tenant(tmp_path: Path) ->
     document = "[" * 6 + f"[[{same}],[{same}]]" + "]" * 6
     with Wellkept(f"sqlite:///{tmp_path / 'memory.db'}") as wellkept:
         mallory, ann = wellkept.agent("m", tenant="hostile"), wellkept.agent("ann", tenant="quiet")
-        slow, quick = mallory.store_detail(f"[{document}]").key, ann.store_detail(f"[{document}]").key
+        slow, quick = mallory.details.store(f"[{document}]").key, ann.details.store(f"[{document}]").key
         deadlines = [Noticed(600), Noticed(600)]
 
         def read(deadline: Deadline) -> None:
             DEADLINE.set(deadline)
             with pytest.raises(Cancelled):
-                mallory.read_detail(slow, json_path=endless)
+                mallory.details.read(slow, json_path=endless)
 
         threads = [threading.Thread(target=read, args=(each,)) for each in deadlines]
         for thread in threads:
@@ -611,7 +611,7 @@ def test_a_json_path_that_takes_long_holds_up_no_other_tenant(tmp_path: Path) ->
             assert each.is_begun.wait(60)
         token = DEADLINE.set(Deadline(30))
         try:
-            assert ann.read_detail(quick, json_path="$[0][0][0][0][0][0][0][0][1]").content == "[\n  0.5\n]"
+            assert ann.details.read(quick, json_path="$[0][0][0][0][0][0][0][0][1]").content == "[\n  0.5\n]"
         finally:
             DEADLINE.reset(token)
             for each in deadlines:

@@ -436,7 +436,7 @@ def test_what_one_program_stores_another_finds_by_its_meaning_at_once(
 def test_a_write_gets_its_vector_in_the_background(url: str) -> None:
     with Wellkept(url, embedder=Moody()) as store:
         store.agent("atlas").remember("a puppy slept here")
-        store.tenant().ingest_text("About trucks.", title="Trucks")
+        store.tenant().knowledge.ingest_text("About trucks.", title="Trucks")
 
         eventually(lambda: store.count_waiting() == 0)
 
@@ -490,7 +490,7 @@ def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> N
 
         # The words are enough to find it. The embedder still hangs in the background thread, with the first text.
         assert [each["id"] for each in answer["similar"]] == ["m-1"]
-        assert [each.id for each in atlas.similar("m-2")] == ["m-1"]
+        assert [each.id for each in atlas.review.similar("m-2")] == ["m-1"]
         counting.may_answer.set()
         eventually(lambda: store.count_waiting() == 0)
         assert sorted(text for text in counting.texts if text != embedding.PROBE) == [

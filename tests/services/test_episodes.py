@@ -123,8 +123,8 @@ def test_what_has_expired_is_never_returned(ann: AgentMemory, clock: Clock) -> N
     clock.moment = START + 7 * DAY
     assert ids(ann.list()) == ids(ann.search("owl")) == {decision.id}
     assert [hit.id for hit in ann.recall("owl on the second floor", limit=100)] == [decision.id]
-    assert ann.similar(decision.id) == []
-    assert [ann.inject("owl", mode=mode) for mode in ("relevant", "recent_only", "hybrid")] == [None] * 3
+    assert ann.review.similar(decision.id) == []
+    assert [ann.prompts.inject("owl", mode=mode) for mode in ("relevant", "recent_only", "hybrid")] == [None] * 3
     found = ann.call_tool("search_my_memories", {"query": "owl"})
     assert [result["id"] for result in found["results"]] == [decision.id]
     assert ann.call_tool("memory_search", {"query": "owl"})["count"] == 0
@@ -155,7 +155,7 @@ def test_what_nobody_asks_for_fades_and_is_archived(fresh_place: Place, clock: C
         assert ann.list(state="archived") == [ann.get(weak.id)]
         assert (ann.get(weak.id).archived_at, ann.get(weak.id).text) == (clock(), "owls and mice")
         assert ids(ann.list()) == {hit.id for hit in ann.recall("owls")} == {strong.id}
-        assert ann.similar(strong.id) == []
+        assert ann.review.similar(strong.id) == []
 
 
 @pytest.mark.proves("E4")
@@ -328,7 +328,7 @@ def test_a_run_reports_and_records_what_it_did(fresh_place: Place, clock: Clock)
         ann.remember_many([{"text": f"kept {number}", "importance": 0.9, **LONG} for number in range(4)])
         bob.remember("the only thing bob said", kind="episode", category="routine")
         clock.forward(weeks=2)
-        before = {tenant: len(wellkept.tenant(tenant).audit_events()) for tenant in ("one", "two")}
+        before = {tenant: len(wellkept.tenant(tenant).audit.list()) for tenant in ("one", "two")}
 
         report = wellkept.maintain()
 
@@ -336,11 +336,11 @@ def test_a_run_reports_and_records_what_it_did(fresh_place: Place, clock: Clock)
         assert (report.expired, report.faded, report.over_quota, report.archived) == (1_301, 3, 2, 1_306)
         assert (report.embedded, report.embedding_problem) == (0, "")
         for tenant, archived, words in (("one", 1_305, "1,305 episodes"), ("two", 1, "1 episode")):
-            event, *earlier = wellkept.tenant(tenant).audit_events()
+            event, *earlier = wellkept.tenant(tenant).audit.list()
             assert (event.action, event.agent_id, event.at) == ("maintenance.run", None, clock())
             assert (event.message, event.meta) == (f"Maintenance archived {words}.", {"archived": archived})
             assert len(earlier) == before[tenant]
-            assert wellkept.tenant(tenant).verify_audit().is_intact
+            assert wellkept.tenant(tenant).audit.verify().is_intact
         again = wellkept.maintain()
         assert (again.examined, again.archived) == (2, 0)
 

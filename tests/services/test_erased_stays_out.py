@@ -43,7 +43,7 @@ def fill_more(tenant: TenantMemory, clock: Clock) -> None:
     bot.remember("Likes tea", kind="core")
     bot.log_turn("mara-lindqvist-chat", user="Hello", assistant="Hi.")
     bot.context("Is there any tea?", session="mara-lindqvist-chat", system_prompt="Help.")
-    tenant.update_agent(BOT, name="Bot", system_prompt="You are Mara's own bot, and nobody else's.")
+    tenant.agents.update(BOT, name="Bot", system_prompt="You are Mara's own bot, and nobody else's.")
     theirs = tenant.agent("atlas").for_user("u-7")
     theirs.remember("Prefers green tea", kind="episode")
     theirs.log_turn("s-7", user="Hello", assistant="Hi.")
@@ -51,14 +51,14 @@ def fill_more(tenant: TenantMemory, clock: Clock) -> None:
     with acting_as("mara.lindqvist"):
         tenant.audit.record("crm.call", f"Called {MARA}", agent=BOT)
     tenant.audit.record("crm.mara_lindqvist", "Called")
-    assert bot.context_calls()
-    assert theirs.context_calls()
+    assert bot.prompts.list()
+    assert theirs.prompts.list()
     clock.forward(minutes=1)
 
 
 def export(tenant: TenantMemory, path: Path) -> Rows:
     """Export a tenant; return its rows by table and key."""
-    tenant.export(path)
+    tenant.data.export(path)
     rows: Rows = {table: {} for table in KEYS}
     for line in map(json.loads, path.read_text().splitlines()):
         if line.get("table") in KEYS:
@@ -80,10 +80,10 @@ def test_no_row_that_was_erased_comes_back(acme: TenantMemory, clock: Clock, tmp
     fill_more(acme, clock)
     before = export(acme, tmp_path / "before.jsonl")
     assert not [table for table, rows in before.items() if not rows and table not in UNMARKED]
-    acme.erase(subject)
+    acme.data.erase(subject)
     erased = export(acme, tmp_path / "erased.jsonl")
 
-    acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
+    acme.data.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
 
     after = export(acme, tmp_path / "after.jsonl")
     # Events keep their number and time.
@@ -93,7 +93,7 @@ def test_no_row_that_was_erased_comes_back(acme: TenantMemory, clock: Clock, tmp
     if subject.startswith("text:"):
         needle = Needle(subject.removeprefix("text:"))
         assert not [line for line in (tmp_path / "after.jsonl").read_text().splitlines() if needle.is_in(line)]
-    assert acme.verify_audit().is_intact
+    assert acme.audit.verify().is_intact
     if subject == "tenant:acme":
         assert not [table for table in MARKED if after[table] and table != "audit_log"]
 
@@ -103,35 +103,35 @@ def test_what_was_deleted_before_the_erasure_stays_out(acme: TenantMemory, clock
     fill_more(acme, clock)
     atlas = acme.agent("atlas")
     theirs = [memory for memory in atlas.for_user("u-7").list() if memory.user == "u-7"]
-    acme.export(tmp_path / "before.jsonl")
+    acme.data.export(tmp_path / "before.jsonl")
     for memory in theirs:
         atlas.for_user("u-7").forget(memory.id)
-    acme.erase("user:u-7")
+    acme.data.erase("user:u-7")
     clock.forward(minutes=1)
     new = atlas.for_user("u-7").remember("Is a customer again", kind="episode")
-    acme.export(tmp_path / "later.jsonl")
+    acme.data.export(tmp_path / "later.jsonl")
     atlas.for_user("u-7").forget(new.id)
 
-    acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
+    acme.data.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
     assert [each.text for each in atlas.for_user("u-7").list() if each.user] == []
 
-    acme.import_(tmp_path / "later.jsonl", trusted=True, merge=True)
+    acme.data.import_(tmp_path / "later.jsonl", trusted=True, merge=True)
     assert [each.text for each in atlas.for_user("u-7").list() if each.user] == ["Is a customer again"]
 
 
 def test_an_agent_that_lost_words_comes_back_without_them(acme: TenantMemory, clock: Clock, tmp_path: Path) -> None:
     fill_more(acme, clock)
-    acme.export(tmp_path / "before.jsonl")
+    acme.data.export(tmp_path / "before.jsonl")
     for subject in (NAME, HANDLE):
-        acme.erase(f"text:{subject}")
-    acme.delete_agent("atlas")
+        acme.data.erase(f"text:{subject}")
+    acme.agents.delete("atlas")
 
-    acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
+    acme.data.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
 
-    agent = acme.get_agent("atlas")
+    agent = acme.agents.get("atlas")
     assert (agent.name, agent.system_prompt, agent.icon) == (ERASED, ERASED, "")
     assert "Bob likes coffee" in [memory.text for memory in acme.agent("atlas").list(limit=50)]
-    assert {NAME, HANDLE}.isdisjoint(repr([acme.agent("atlas").sessions(), acme.sessions()]).split())
+    assert {NAME, HANDLE}.isdisjoint(repr([acme.agent("atlas").sessions.list(), acme.sessions.list()]).split())
 
 
 def test_notes_of_a_file_stay_out(tmp_path: Path, clock: Clock) -> None:
@@ -142,10 +142,10 @@ def test_notes_of_a_file_stay_out(tmp_path: Path, clock: Clock) -> None:
         for text in (f"{MARA} likes tea", "Her name is Mara Lindqvist, and she lives in Lund"):
             atlas.remember(text)
         atlas.remember("Bob likes coffee")
-        opened.tenant().export(tmp_path / "before.jsonl")
-        opened.tenant().erase(f"text:{MARA}")
+        opened.tenant().data.export(tmp_path / "before.jsonl")
+        opened.tenant().data.erase(f"text:{MARA}")
 
-        opened.tenant().import_(tmp_path / "before.jsonl", trusted=True, merge=True)
+        opened.tenant().data.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
 
         assert [memory.text for memory in atlas.list()] == ["Bob likes coffee"]
 
@@ -170,7 +170,7 @@ def test_a_name_is_found_however_its_words_stand_together(acme: TenantMemory) ->
     acme.audit.record("crm.zyphora_quillembrandt.called", "Called")
     acme.audit.record("crm.called", "Called")
 
-    acme.erase("text:Zyphora Quillembrandt")
+    acme.data.erase("text:Zyphora Quillembrandt")
 
     assert [memory.text for memory in atlas.list(limit=50)] == [
         f"It says: {text} - so it does" for text in reversed(NOT_NAMED)
@@ -178,19 +178,19 @@ def test_a_name_is_found_however_its_words_stand_together(acme: TenantMemory) ->
     assert [each.action for each in acme.audit.list(limit=100) if each.action.startswith(("crm", "event"))] == [
         *("crm.called", "event.erased")
     ]
-    assert acme.verify_audit().is_intact
+    assert acme.audit.verify().is_intact
 
 
 def test_the_id_of_an_agent_that_was_deleted_before_goes_too(acme: TenantMemory) -> None:
     acme.agent(BOT).remember("Likes tea")
     acme.audit.record("crm.call", "Called", agent=BOT)
-    acme.record_step(workflow="hiring", step="call", output="fine", agent=BOT)
-    acme.delete_agent(BOT)
+    acme.workflows.record(workflow="hiring", step="call", output="fine", agent=BOT)
+    acme.agents.delete(BOT)
 
-    acme.erase(f"text:{MARA}")
+    acme.data.erase(f"text:{MARA}")
 
     assert not [event for event in acme.audit.list(limit=100) if event.agent_id == BOT]
-    assert acme.list_steps("hiring") == []
+    assert acme.workflows.steps("hiring") == []
 
 
 @pytest.mark.parametrize(

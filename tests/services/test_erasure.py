@@ -115,7 +115,7 @@ def found_in_files(folder: Path, *texts: str) -> list[str]:
 
 def fill(tenant: TenantMemory, ann: AgentMemory) -> None:
     """Somebody's name in every table, beside somebody else's."""
-    tenant.add_agent(ann.owner.agent, name=f"{NAME}'s helper", system_prompt=f"You help {NAME}.", icon=HANDLE)
+    tenant.agents.add(ann.owner.agent, name=f"{NAME}'s helper", system_prompt=f"You help {NAME}.", icon=HANDLE)
     for text in (f"{NAME} likes tea", "Bob likes coffee"):
         ann.remember(text, tags=[HANDLE] if "tea" in text else [])
         ann.remember(f"{text} a lot", kind="core")
@@ -129,22 +129,22 @@ def fill(tenant: TenantMemory, ann: AgentMemory) -> None:
     for user in (f"I am {NAME.upper()}", "What is new?", f"{HANDLE} asks", "And now?"):
         ann.log_turn("s-1", user=user, assistant="Well.")
     ann.log_turn(f"chat-{HANDLE}", user="Hello", assistant="Hi.")
-    ann.store_detail("line\n" * 60_000 + f"owner: {NAME}\n" + "line\n" * 60_000, description="A log", session_id="s-1")
-    ann.store_detail("short", description=f"About {NAME}", metadata={"source": f"mail from {HANDLE}"})
-    ann.store_detail("nobody", description="Nothing")
+    ann.details.store("line\n" * 60_000 + f"owner: {NAME}\n" + "line\n" * 60_000, description="A log", session_id="s-1")
+    ann.details.store("short", description=f"About {NAME}", metadata={"source": f"mail from {HANDLE}"})
+    ann.details.store("nobody", description="Nothing")
     for session_id in ("s-1", f"chat-{HANDLE}"):
         ann.context(f"what does {NAME} like?", session=session_id, system_prompt="Help.")
-    assert len(ann.context_calls()) == 2
-    tenant.ingest_text(f"Refunds are decided by {NAME}.", title="Refunds", category="money")
-    tenant.ingest_text("Bob decides about holidays.", title="Holidays")
-    tenant.ingest_text("Her address.", title=f"About {NAME}")
-    tenant.record_step(workflow="hiring", step="call", output=f"{NAME} said yes", agent=ann.owner.agent)
-    tenant.record_step(workflow="hiring", step="wait", output="Bob said no")
-    tenant.record_step(workflow=f"for {NAME}", step="greet", output="done")
+    assert len(ann.prompts.list()) == 2
+    tenant.knowledge.ingest_text(f"Refunds are decided by {NAME}.", title="Refunds", category="money")
+    tenant.knowledge.ingest_text("Bob decides about holidays.", title="Holidays")
+    tenant.knowledge.ingest_text("Her address.", title=f"About {NAME}")
+    tenant.workflows.record(workflow="hiring", step="call", output=f"{NAME} said yes", agent=ann.owner.agent)
+    tenant.workflows.record(workflow="hiring", step="wait", output="Bob said no")
+    tenant.workflows.record(workflow=f"for {NAME}", step="greet", output="done")
     tenant.audit.record("crm.call", f"Called {NAME}", meta={"who": HANDLE})
     tenant.audit.record("crm.call", "Called Bob")
-    tenant.add_key("read", name=f"{NAME}'s laptop")
-    tenant.allow_secret("AKIAQYLPMN5HIEXAMP42")
+    tenant.keys.create("read", name=f"{NAME}'s laptop")
+    tenant.secrets.allow("AKIAQYLPMN5HIEXAMP42")
 
 
 @pytest.fixture
@@ -200,9 +200,9 @@ def test_whoever_is_mentioned_is_nowhere_afterwards(fresh_place: Place, alone: T
     named = {table for table, rows in before.items() if NAME in rows or HANDLE in rows}
     assert named >= {*TABLES} - {"secret_allowances"}, "a table that is never filled here could be forgotten"
 
-    shown = alone.erase(NAME, dry_run=True)
+    shown = alone.data.erase(NAME, dry_run=True)
     assert dump(fresh_place) == before
-    receipts = [alone.erase(NAME, compact=True), alone.erase(f"text:{HANDLE}", compact=True)]
+    receipts = [alone.data.erase(NAME, compact=True), alone.data.erase(f"text:{HANDLE}", compact=True)]
 
     assert not [table for table, rows in dump(fresh_place).items() if NAME in rows or HANDLE in rows]
     assert found_in_files(data_folder(fresh_place), NAME, HANDLE, "Qvarnström") == []
@@ -217,7 +217,7 @@ def test_what_others_said_stays_and_goes_on_working(acme: TenantMemory, atlas: A
     fill(acme, atlas)
 
     for subject in (NAME, HANDLE):
-        acme.erase(subject)
+        acme.data.erase(subject)
 
     assert {memory.text for memory in atlas.list(limit=50)} == {
         "Bob likes coffee",
@@ -226,19 +226,19 @@ def test_what_others_said_stays_and_goes_on_working(acme: TenantMemory, atlas: A
         "Somebody lives in Lund",
         *("What is new?", "And now?", "Well."),
     }
-    assert acme.get_agent("atlas").system_prompt == "You help [erased]."
-    assert [message.content for message in atlas.messages("s-1")] == [
+    assert acme.agents.get("atlas").system_prompt == "You help [erased]."
+    assert [message.content for message in atlas.sessions.messages("s-1")] == [
         *("[erased]", "Well.", "What is new?", "Well.", "[erased]", "Well.", "And now?", "Well.")
     ]
-    assert [document.title for document in acme.list_documents()] == ["Holidays"]
-    assert [step.name for step in acme.list_steps("hiring")] == ["wait"]
-    assert [detail.description for detail in atlas.list_details()] == ["Nothing"]
+    assert [document.title for document in acme.knowledge.list()] == ["Holidays"]
+    assert [step.name for step in acme.workflows.steps("hiring")] == ["wait"]
+    assert [detail.description for detail in atlas.details.list()] == ["Nothing"]
     assert "Bob likes coffee" in [hit.text for hit in atlas.recall("coffee")]
-    assert acme.verify_audit().is_intact
+    assert acme.audit.verify().is_intact
     atlas.log_turn("s-1", user="Still there?", assistant="Yes.")
     atlas.remember("Bob likes cake")
-    acme.record_step(workflow="hiring", step="end", output="done")
-    assert NAME not in repr([atlas.recall(NAME), acme.search_knowledge(NAME), acme.audit.search(NAME)])
+    acme.workflows.record(workflow="hiring", step="end", output="done")
+    assert NAME not in repr([atlas.recall(NAME), acme.knowledge.search(NAME), acme.audit.search(NAME)])
 
 
 def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: Wellkept, alone: TenantMemory) -> None:
@@ -249,14 +249,14 @@ def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: 
     opened.agent("bob", "other").remember("Stays")
 
     with pytest.raises(Invalid, match="use tenant:acme"):
-        alone.erase("tenant:other")
-    receipt = alone.erase("tenant:acme", compact=True)
+        alone.data.erase("tenant:other")
+    receipt = alone.data.erase("tenant:acme", compact=True)
 
     kept = {"audit_log", "audit_lanes", "shelves", "api_keys", "erased_texts"}
     for table in {*TABLES, *DEPENDENT_TABLES} - kept:
         assert fresh_place.sql(f"SELECT 1 FROM {table} WHERE tenant_id = 'acme'") == [], table
     assert found_in_files(data_folder(fresh_place), NAME, "in Lund", "coffee", "likes tea") == []
-    assert alone.verify_audit().is_intact
+    assert alone.audit.verify().is_intact
     assert alone.audit.search("crm") == []
     assert opened.agent("bob", "other").list()[0].text == "Stays"
     assert receipt.removed["agents"] == 1
@@ -267,35 +267,35 @@ def test_an_agent_goes_with_all_it_owns_and_no_other_does(acme: TenantMemory, at
     fill(acme, atlas)
     bob = acme.agent("bob")
     bob.remember(f"{NAME} is my friend")
-    bob.store_detail("nobody", description="The same text as another agent's")
+    bob.details.store("nobody", description="The same text as another agent's")
     acme.audit.record("crm.note", "About something", agent="atlas")
 
-    receipt = acme.erase("atlas")
+    receipt = acme.data.erase("atlas")
 
     assert receipt.subject == "agent:atlas"
     with pytest.raises(NotFound):
-        acme.get_agent("atlas")
+        acme.agents.get("atlas")
     with pytest.raises(NotFound):
-        acme.erase("agent:atlas")
-    assert (atlas.list(), atlas.list_details(), atlas.sessions()) == ([], [], [])
+        acme.data.erase("agent:atlas")
+    assert (atlas.list(), atlas.details.list(), atlas.sessions.list()) == ([], [], [])
     assert acme.audit.search("About something") == []
     assert acme.audit.search("Called Bob")
     assert bob.list()[0].text == f"{NAME} is my friend"
-    assert bob.read_detail(bob.list_details()[0].key).content == "nobody"
+    assert bob.details.read(bob.details.list()[0].key).content == "nobody"
 
 
 def test_a_session_goes_with_what_was_remembered_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:
     fill(acme, atlas)
 
-    receipt = acme.erase("session:s-1")
+    receipt = acme.data.erase("session:s-1")
 
     assert receipt.removed["chat_messages"] == 8
     assert {memory.session_id for memory in atlas.list(limit=50)} == {None, f"chat-{HANDLE}"}
-    assert [detail.session_id for detail in atlas.list_details()] == [None, None]
-    assert atlas.context_calls(session_id="s-1") == []
+    assert [detail.session_id for detail in atlas.details.list()] == [None, None]
+    assert atlas.prompts.list(session_id="s-1") == []
     with pytest.raises(NotFound):
-        acme.erase("session:s-1")
-    assert [session.id for session in atlas.sessions()] == [f"chat-{HANDLE}"]
+        acme.data.erase("session:s-1")
+    assert [session.id for session in atlas.sessions.list()] == [f"chat-{HANDLE}"]
 
 
 def test_a_memory_goes_with_its_history_and_what_was_made_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:
@@ -305,9 +305,9 @@ def test_a_memory_goes_with_its_history_and_what_was_made_of_it(acme: TenantMemo
     acme.agent("bob").remember("Another m-1")
 
     with pytest.raises(Invalid, match="2 agents have a memory m-1; name the agent: memory:atlas/m-1"):
-        acme.erase("m-1")
-    shown = acme.erase("memory:atlas/m-1", dry_run=True)
-    receipt = acme.erase("memory:atlas/m-1")
+        acme.data.erase("m-1")
+    shown = acme.data.erase("memory:atlas/m-1", dry_run=True)
+    receipt = acme.data.erase("memory:atlas/m-1")
 
     assert {each.id for each in shown.found} == {"m-1", made, proposal.id}
     assert receipt.removed["proposals"] == 1
@@ -323,7 +323,7 @@ def test_a_turn_goes_with_the_facts_that_were_read_out_of_it(acme: TenantMemory,
     facts = [memory for memory in atlas.list() if memory.sources]
     assert [fact.text for fact in facts] == ["I am allergic to peanuts.", "My sister Ulla lives in Ystad."]
 
-    receipt = acme.erase(f"memory:atlas/{facts[1].sources[0]}")
+    receipt = acme.data.erase(f"memory:atlas/{facts[1].sources[0]}")
 
     assert receipt.removed["memories"] == 2
     assert [memory.id for memory in atlas.list() if memory.sources] == [facts[0].id]
@@ -338,7 +338,7 @@ def test_the_parts_of_a_fact_go_with_its_words(fresh_place: Place, opened: Wellk
 
     for name in ("Ulla", "Nils"):
         assert any(name in rows or name.lower() in rows for rows in dump(fresh_place).values())
-        alone.erase(name)
+        alone.data.erase(name)
         assert [table for table, rows in dump(fresh_place).items() if name in rows or name.lower() in rows] == []
 
     gc.collect()
@@ -349,16 +349,18 @@ def test_the_parts_of_a_fact_go_with_its_words(fresh_place: Place, opened: Wellk
 def test_the_receipt_can_be_checked_and_the_audit_log_tells_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:
     atlas.remember(f"{NAME} likes tea")
 
-    receipt = acme.erase(NAME)
+    receipt = acme.data.erase(NAME)
 
     (event,) = [event for event in acme.audit.list() if event.action == "erase.run"]
     assert receipt.events == (event.id,)
     assert (
-        event.meta["subject_hash"] == receipt.subject_hash == acme.erase(f" {NAME.upper()}", dry_run=True).subject_hash
+        event.meta["subject_hash"]
+        == receipt.subject_hash
+        == acme.data.erase(f" {NAME.upper()}", dry_run=True).subject_hash
     )
     assert event.meta["removed"] == {"memories": 1, "memory_index": 1}
     assert receipt.hash == receipt_hash(receipt) != receipt_hash(replace(receipt, removed={"memories": 9}))
-    assert acme.erase(NAME).hash != receipt.hash
+    assert acme.data.erase(NAME).hash != receipt.hash
     assert Wellkept.verify_receipt(receipt)
     assert not Wellkept.verify_receipt(replace(receipt, removed={}))
     assert NAME not in repr(asdict(receipt))
@@ -370,10 +372,10 @@ def test_a_log_that_somebody_changed_is_not_made_whole_again(fresh_place: Place,
     alone.audit.record("crm.call", f"Called {NAME}")
     fresh_place.sql("UPDATE audit_log SET message = 'Called nobody' WHERE id = 1")
 
-    alone.erase(NAME)
+    alone.data.erase(NAME)
 
     assert NAME not in dump(fresh_place)["audit_log"]
-    report = alone.verify_audit()
+    report = alone.audit.verify()
     assert (report.is_intact, report.broken_at) == (False, 1)
 
 
@@ -387,7 +389,7 @@ def test_our_own_events_say_nothing_but_ids_and_words_of_ours(acme: TenantMemory
     }
 
     assert len(own) > 20
-    ids = {key.id for key in acme.list_keys()} | {each.key[-8:] for each in atlas.list_details()}
+    ids = {key.id for key in acme.keys.list()} | {each.key[-8:] for each in atlas.details.list()}
     assert left - ids <= {"atlas", "hiring"}  # the names of an agent and a workflow
 
 
@@ -399,7 +401,7 @@ def test_nothing_of_it_comes_back_from_memory(place: Place, clock: Clock, acme: 
         elsewhere = another.agent("atlas", acme.id)
         assert elsewhere.recall("tea")
 
-        acme.erase(NAME)
+        acme.data.erase(NAME)
 
         assert [hit for hit in elsewhere.recall("tea") if hit.source == "memory"] == []
     assert [hit for hit in atlas.recall("tea") if hit.source == "memory"] == []
@@ -433,16 +435,16 @@ def find_memoised() -> list[object]:
 
 def test_no_cache_of_the_process_holds_on_to_it(wellkept: Wellkept, acme: TenantMemory, atlas: AgentMemory) -> None:
     fill(acme, atlas)
-    wellkept.verify_key(acme.add_key("read", name=f"{NAME}'s phone").key)
+    wellkept.verify_key(acme.keys.create("read", name=f"{NAME}'s phone").key)
     for _ in range(3):
         asked: list[object] = [atlas.recall(NAME), atlas.search("qvarnström")]
-        asked += [atlas.inject(NAME), atlas.private_memory()]
-        asked += [atlas.context(NAME, session="s-1", budget=500), acme.search_knowledge(NAME), acme.audit.search(NAME)]
+        asked += [atlas.prompts.inject(NAME), atlas.private_memory()]
+        asked += [atlas.context(NAME, session="s-1", budget=500), acme.knowledge.search(NAME), acme.audit.search(NAME)]
         assert NAME in repr(asked)
     del asked
 
     for subject in (NAME, HANDLE):
-        acme.erase(subject)
+        acme.data.erase(subject)
 
     gc.collect()
     memoised = find_memoised()
@@ -466,11 +468,11 @@ def test_what_is_written_meanwhile_goes_too(acme: TenantMemory, atlas: AgentMemo
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        acme.erase(NAME)
+        acme.data.erase(NAME)
     finally:
         stop.set()
         writer.join()
-    receipt = acme.erase(NAME)
+    receipt = acme.data.erase(NAME)
 
     assert atlas.list(limit=200) == []
     assert not [each for each in receipt.remnants if "during every round" in each]
@@ -479,12 +481,12 @@ def test_what_is_written_meanwhile_goes_too(acme: TenantMemory, atlas: AgentMemo
 def add_parents(tenant: TenantMemory, agent: AgentMemory) -> dict[str, int]:
     """Add a document, a session and a workflow with several rows each; return how many an erasure removes."""
     paragraphs = [f"Paragraph {each}. " + "A sentence that fills it. " * 30 for each in range(30)]
-    passages = tenant.ingest_text("\n\n".join(paragraphs), title="Qvarnstrom handbook").documents[0].passages
+    passages = tenant.knowledge.ingest_text("\n\n".join(paragraphs), title="Qvarnstrom handbook").documents[0].passages
     for each in range(6):
         agent.log_turn("qvarnstrom-chat", user=f"question {each}", assistant=f"answer {each}", remember=False)
-    workflow = tenant.add_workflow("Qvarnstrom onboarding")
+    workflow = tenant.workflows.create("Qvarnstrom onboarding")
     for each in range(11):
-        tenant.record_step(workflow=workflow.id, step=f"s{each}", output=f"output {each}", agent="atlas")
+        tenant.workflows.record(workflow=workflow.id, step=f"s{each}", output=f"output {each}", agent="atlas")
     return {
         "kb_documents": 1,
         "kb_chunks": passages,
@@ -517,11 +519,11 @@ def test_erase_completes_after_a_failure_between_steps(
     monkeypatch.setattr(acme._store, "erase_traces", failing)
     subject = f"tenant:{acme.id}" if kind == "tenant" else f"text:{HANDLE}"
     with pytest.raises(OSError, match="stopped"):
-        acme.erase(subject)
-    acme.erase(subject)
+        acme.data.erase(subject)
+    acme.data.erase(subject)
     assert max(sizes) == 5
     assert {table: removed[table] for table in expected} == expected
-    assert [*acme.list_documents(), *acme.list_workflows(), *acme.sessions()] == []
+    assert [*acme.knowledge.list(), *acme.workflows.list(), *acme.sessions.list()] == []
 
 
 def test_receipt_counts_rows_removed_in_steps(
@@ -530,7 +532,7 @@ def test_receipt_counts_rows_removed_in_steps(
     monkeypatch.setattr("wellkept.upkeep.erase.STEP", 5)
     monkeypatch.setattr("wellkept.upkeep.erase.STEP_CHARS", 3_000)
     expected = add_parents(acme, atlas)
-    removed = acme.erase(f"text:{HANDLE}").removed
+    removed = acme.data.erase(f"text:{HANDLE}").removed
     assert {table: removed[table] for table in expected} == expected
 
 
@@ -546,7 +548,7 @@ def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeyp
         store.tenant().audit.record("crm.call", f"Called {NAME}")
         store.tenant().audit.record("crm.call", "Called Bob")
 
-        store.tenant().erase(NAME)
+        store.tenant().data.erase(NAME)
 
         assert store.tenant().audit.verify().is_intact
     # Whatever is written to SQLite is written by a thread of its own, one transaction after the other.
@@ -566,22 +568,22 @@ def test_messages_lose_their_words_in_steps(
         return erase_traces(tenant, gone, cleared, **options)
 
     monkeypatch.setattr(acme._store, "erase_traces", counted)
-    assert acme.erase(NAME).cleared["chat_messages"] == 12
+    assert acme.data.erase(NAME).cleared["chat_messages"] == 12
     assert max(sizes) == 5
 
 
 @pytest.mark.parametrize("subject", ["", "  ", "agent:", "x", "memory:m-1", "memory:atlas/7", "é" * 501])
 def test_a_subject_that_cannot_be_one_is_refused(acme: TenantMemory, subject: str) -> None:
     with pytest.raises(Invalid):
-        acme.erase(subject)
+        acme.data.erase(subject)
 
 
 def test_white_space_case_and_accents_do_not_hide_a_mention(acme: TenantMemory, atlas: AgentMemory) -> None:
     atlas.remember("Zoe\u0308\n  QVARNSTRO\u0308M likes tea")
-    atlas.store_detail("x" * 131_068 + NAME + "y" * 10, description="Cut between two pieces")
+    atlas.details.store("x" * 131_068 + NAME + "y" * 10, description="Cut between two pieces")
     atlas.remember("Zoë likes tea")
 
-    receipt = acme.erase(NAME)
+    receipt = acme.data.erase(NAME)
 
     assert (receipt.removed["memories"], receipt.removed["details"]) == (1, 1)
     assert [memory.text for memory in atlas.list()] == ["Zoë likes tea"]
@@ -602,11 +604,11 @@ HIDDEN = {
 def test_text_that_only_looks_like_the_name_is_found(acme: TenantMemory, atlas: AgentMemory) -> None:
     for text in HIDDEN.values():
         atlas.remember(f"{text} likes tea", kind="episode")
-        atlas.store_detail("x" * 131_060 + text + "y" * 10, description="Cut between two pieces")
-    atlas.store_detail("x" * 131_064 + "Mara L" + "\u200b" * 3_000 + "indqvist", description="Filled up")
+        atlas.details.store("x" * 131_060 + text + "y" * 10, description="Cut between two pieces")
+    atlas.details.store("x" * 131_064 + "Mara L" + "\u200b" * 3_000 + "indqvist", description="Filled up")
     atlas.remember("Marianne Lindqvist likes coffee", kind="episode")
 
-    receipt = acme.erase("Mara Lindqvist")
+    receipt = acme.data.erase("Mara Lindqvist")
 
     assert (receipt.removed["memories"], receipt.removed["details"]) == (len(HIDDEN), len(HIDDEN) + 1)
     assert [memory.text for memory in atlas.list()] == ["Marianne Lindqvist likes coffee"]
@@ -616,23 +618,23 @@ def test_ids_made_from_a_name_go_and_recall_does_not_say_it(fresh_place: Place, 
     atlas, named = alone.agent("atlas"), alone.agent("zoe-qvarnstrom")
     named.remember("Likes tea", kind="core")
     named.log_turn("s-2", user="Hello", assistant="Hi.")
-    named.store_detail("a list", description="Shopping")
-    alone.record_step(workflow="hiring", step="call", output="fine", agent="zoe-qvarnstrom")
-    alone.record_step(workflow=f"Onboarding of {NAME}", step="greet", output="done", agent="atlas")
+    named.details.store("a list", description="Shopping")
+    alone.workflows.record(workflow="hiring", step="call", output="fine", agent="zoe-qvarnstrom")
+    alone.workflows.record(workflow=f"Onboarding of {NAME}", step="greet", output="done", agent="atlas")
     atlas.log_turn("chat_zoe_qvarnstrom_1", user="Hello", assistant="Hi.")
-    atlas.store_detail("a log", description=f"Mail from {NAME}")
-    alone.add_key("read", name="for her", agents=["zoe-qvarnstrom"])
+    atlas.details.store("a log", description=f"Mail from {NAME}")
+    alone.keys.create("read", name="for her", agents=["zoe-qvarnstrom"])
     with acting_as("zoe.qvarnstrom"):
         atlas.remember("Coffee is out")
     alone.audit.record("crm.call", "Called", agent="zoe-qvarnstrom")
     with acting_as("zoe.qvarnstrom"):
-        alone.erase("text:nobody at all")
+        alone.data.erase("text:nobody at all")
     alone.agent("annual").remember("Stays")
     before = dump(fresh_place)
     assert "zo-qvarnstr-m" in before["workflows"], "the id of a workflow leaves out what is not ASCII"
 
-    shown = alone.erase(NAME, dry_run=True)
-    receipt = alone.erase(NAME, compact=True)
+    shown = alone.data.erase(NAME, dry_run=True)
+    receipt = alone.data.erase(NAME, compact=True)
 
     raw = (NAME, "zoe-qvarnstrom", "zoe_qvarnstrom", "zoe.qvarnstrom", "zo-qvarnstr-m", "Qvarnström")
     left = {table: text for table, text in dump(fresh_place).items() if any(each in text for each in raw)}
@@ -641,11 +643,11 @@ def test_ids_made_from_a_name_go_and_recall_does_not_say_it(fresh_place: Place, 
     assert receipt.removed["agents"] == shown.removed["agents"] == 1
     assert not [each for each in (*receipt.remains, *receipt.remnants) if "qvarnstr" in each]
     assert alone.audit.verify().is_intact
-    said = repr([atlas.recall(f"{NAME} onboarding hiring"), alone.audit.search("qvarnstrom"), alone.list_keys()])
+    said = repr([atlas.recall(f"{NAME} onboarding hiring"), alone.audit.search("qvarnstrom"), alone.keys.list()])
     assert "qvarnstr" not in said.casefold()
-    assert [key.agents for key in alone.list_keys()] == [("[erased]",)], "a limit is not lifted"
+    assert [key.agents for key in alone.keys.list()] == [("[erased]",)], "a limit is not lifted"
     assert atlas.list()[0].text == "Coffee is out"
-    assert alone.erase("text:ann", dry_run=True).remains[1].startswith("The id of agent annual")
+    assert alone.data.erase("text:ann", dry_run=True).remains[1].startswith("The id of agent annual")
 
 
 def test_a_single_word_deletes_no_agent_unasked(acme: TenantMemory) -> None:
@@ -653,23 +655,23 @@ def test_a_single_word_deletes_no_agent_unasked(acme: TenantMemory) -> None:
     acme.agent("ann-bot").remember("Ann likes tea")
 
     with pytest.raises(Conflict, match=r"ann-bot.*with_agents"):
-        acme.erase("text:Ann")
+        acme.data.erase("text:Ann")
     assert len(acme.agent("ann-bot").list()) == 2
-    assert acme.erase("text:Ann", dry_run=True).removed["agents"] == 1
+    assert acme.data.erase("text:Ann", dry_run=True).removed["agents"] == 1
 
-    kept = acme.erase("text:Ann", with_agents=False)
+    kept = acme.data.erase("text:Ann", with_agents=False)
     assert "agents" not in kept.removed
     assert any("The id of agent ann-bot" in each for each in kept.remains)
     assert [each.text for each in acme.agent("ann-bot").list()] == ["Opens at nine"]
 
-    assert acme.erase("text:Ann", with_agents=True).removed["agents"] == 1
+    assert acme.data.erase("text:Ann", with_agents=True).removed["agents"] == 1
 
 
 def test_a_name_with_words_of_ours_is_found_in_our_own_events(acme: TenantMemory, atlas: AgentMemory) -> None:
-    acme.record_step(workflow="Room Review", step="greet", output="done")
+    acme.workflows.record(workflow="Room Review", step="greet", output="done")
     atlas.log_turn("Summer Read", user="Hello", assistant="Hi.", remember=False)
 
-    acme.erase("text:Summer Read")
+    acme.data.erase("text:Summer Read")
 
     assert "summer" not in repr(acme.audit.list(limit=100)).casefold()
     assert "room-review" in repr(acme.audit.list(limit=100))
@@ -680,26 +682,28 @@ def test_an_import_says_what_was_erased_and_leaves_it_out(
 ) -> None:
     fill(acme, atlas)
     atlas.remember("Purple.", kind="episode", session_id="s-2")
-    acme.export(tmp_path / "before.jsonl")
+    acme.data.export(tmp_path / "before.jsonl")
     for subject in (NAME, HANDLE, "session:s-2"):
-        acme.erase(subject)
+        acme.data.erase(subject)
     kept = [memory.text for memory in atlas.list(state="all", limit=100)]
     clock.forward(minutes=1)
     atlas.remember("Purple.", kind="episode")
 
-    told = acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True, dry_run=True)
-    imported = acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
+    told = acme.data.import_(tmp_path / "before.jsonl", trusted=True, merge=True, dry_run=True)
+    imported = acme.data.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
 
     assert replace(told, is_dry_run=False) == imported
     reasons = Counter(each.place.partition("(")[2].split()[0] for each in imported.refused if "erased" in each.reason)
     assert {*reasons} >= {"memories", "details", "kb_documents", "workflows", "chat_sessions", "audit_log"}
     assert "Zo" not in repr(imported)
-    assert NAME not in repr([atlas.list(state="all", limit=100), atlas.messages("s-1"), acme.audit.list(limit=500)])
-    assert NAME not in repr([acme.list_documents(), acme.list_workflows(), atlas.sessions(), atlas.list_details()])
+    assert NAME not in repr(
+        [atlas.list(state="all", limit=100), atlas.sessions.messages("s-1"), acme.audit.list(limit=500)]
+    )
+    assert NAME not in repr([acme.knowledge.list(), acme.workflows.list(), atlas.sessions.list(), atlas.details.list()])
     assert [memory.text for memory in atlas.list(state="all", limit=100)] == ["Purple.", *kept]
     assert acme.audit.verify().is_intact
 
-    acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True, with_erased=True)
+    acme.data.import_(tmp_path / "before.jsonl", trusted=True, merge=True, with_erased=True)
     assert f"{NAME} likes tea" in [memory.text for memory in atlas.list(state="all", limit=100)]
 
 
@@ -709,16 +713,16 @@ def test_the_text_of_an_erased_detail_stays_out(
     exported = tmp_path_factory.mktemp("exports") / "before.jsonl"
     atlas = alone.agent("atlas")
     for text in ("Coffee is out", f"{NAME} called"):
-        atlas.store_detail(text, description="A log")
+        atlas.details.store(text, description="A log")
     forgotten = atlas.remember("Tea is out")
-    alone.export(exported)
-    alone.erase(NAME)
+    alone.data.export(exported)
+    alone.data.erase(NAME)
     atlas.forget(forgotten.id)
 
-    imported = alone.import_(exported, trusted=True, merge=True)
+    imported = alone.data.import_(exported, trusted=True, merge=True)
     assert (imported.added.get("memories"), imported.refused_count) == (1, 1)
 
-    assert [each.content_hash for each in atlas.list_details()] == [
+    assert [each.content_hash for each in atlas.details.list()] == [
         *(row[0] for row in fresh_place.sql("SELECT content_hash FROM detail_contents"))
     ]
     if fresh_place.engine == "sqlite":
@@ -729,20 +733,20 @@ def test_hashes_of_what_was_erased_travel_with_an_export(
     place: Place, acme: TenantMemory, atlas: AgentMemory, tmp_path: Path, clock: Clock
 ) -> None:
     atlas.remember("Her number is 17 and a half")
-    acme.export(tmp_path / "before.jsonl")
-    acme.erase("memory:atlas/m-1")
-    acme.export(tmp_path / "after.jsonl")
+    acme.data.export(tmp_path / "before.jsonl")
+    acme.data.erase("memory:atlas/m-1")
+    acme.data.export(tmp_path / "after.jsonl")
     with place.open(clock) as there:
         tenant = there.tenant(f"{acme.id}-b")
-        tenant.import_(tmp_path / "after.jsonl")
-        assert [each.reason for each in tenant.import_(tmp_path / "before.jsonl", merge=True).refused] == [
+        tenant.data.import_(tmp_path / "after.jsonl")
+        assert [each.reason for each in tenant.data.import_(tmp_path / "before.jsonl", merge=True).refused] == [
             "it was erased here; import it with what was erased to bring it back"
         ]
         other = tmp_path / "memory.json"
         other.write_text(json.dumps({"results": [{"id": "1", "memory": "her NUMBER is 17 and a half"}]}))
-        foreign = tenant.import_(other, format="mem0", agent="atlas")
+        foreign = tenant.data.import_(other, format="mem0", agent="atlas")
         assert (foreign.added, foreign.refused_count) == ({}, 1)
-        assert tenant.import_(other, format="mem0", agent="atlas", with_erased=True).added == {"memories": 1}
+        assert tenant.data.import_(other, format="mem0", agent="atlas", with_erased=True).added == {"memories": 1}
     stored = [row[0] for row in place.sql(f"SELECT hash FROM erased_texts WHERE tenant_id = '{acme.id}'")]
     assert stored
     assert not [each for each in stored if content_hash("Her number is 17 and a half") in each]
@@ -755,10 +759,10 @@ def test_what_is_quoted_or_escaped_on_its_way_into_the_database_is_found(
     atlas.remember("A tag of it", tags=[name])
     memory = atlas.remember("A plain text", tags=[f"was {name}"])
     atlas.update(memory.id, tags=["is not"])
-    atlas.store_detail("short", description="A log", metadata={"deep": {"inside": [name]}})
+    atlas.details.store("short", description="A log", metadata={"deep": {"inside": [name]}})
     acme.audit.record("crm.call", "Called", meta={name: 1})
 
-    receipt = acme.erase(f"text:{name}")
+    receipt = acme.data.erase(f"text:{name}")
 
     assert (receipt.removed["memories"], receipt.removed["memory_versions"], receipt.removed["details"]) == (1, 1, 1)
     assert receipt.cleared == {"audit_log": 1}
@@ -778,9 +782,9 @@ class TestSqlite:
             acme = opened.tenant("acme")
             for number in range(600):
                 who = HANDLE if number % 3 else "bob"
-                acme.add_workflow(f"{number * 7919 % 10_000} {who} {'x' * (number % 90)}")
-            plain = acme.erase(HANDLE, compact=False)
-            receipt = acme.erase(HANDLE)
+                acme.workflows.create(f"{number * 7919 % 10_000} {who} {'x' * (number % 90)}")
+            plain = acme.data.erase(HANDLE, compact=False)
+            receipt = acme.data.erase(HANDLE)
 
             assert found_in_files(path.parent, HANDLE) == []
         assert plain.removed["workflows"] == 400
@@ -795,12 +799,12 @@ class TestSqlite:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM memories").fetchall()
 
-            receipt = opened.tenant().erase(NAME)
+            receipt = opened.tenant().data.erase(NAME)
             reader.execute("ROLLBACK")
             reader.close()
 
             assert any("write-ahead log" in each for each in receipt.remnants)
-            assert opened.tenant().erase(NAME).remnants == ()
+            assert opened.tenant().data.erase(NAME).remnants == ()
             assert found_in_files(path.parent, NAME) == []
 
     def test_notes_in_a_file_go_and_damaged_lines_that_mention_it(
@@ -820,13 +824,13 @@ class TestSqlite:
                 file.write(f'{{"id":"m-92","text":"Tea","ts":"2026-01-01T00:00:00Z","by":{json.dumps(NAME)}}}\n')
             assert atlas.recall("tea")
 
-            receipt = opened.tenant().erase(NAME)
+            receipt = opened.tenant().data.erase(NAME)
 
             assert (receipt.removed["memories"], receipt.removed["notes_file"]) == (2, 1)
             assert [memory.text for memory in atlas.list()] == ["Bob likes coffee"]
             assert "m-91" in notes.read_text()
             assert found_in_files(tmp_path, NAME) == []
-            opened.tenant().erase("agent:default")
+            opened.tenant().data.erase("agent:default")
             assert notes.read_text().strip() == ""
 
     def test_a_database_in_memory_is_erased_too(self, clock: Clock) -> None:
@@ -834,7 +838,7 @@ class TestSqlite:
             atlas = opened.agent("atlas")
             fill(opened.tenant(), atlas)
 
-            receipt: Receipt = opened.tenant().erase(NAME)
+            receipt: Receipt = opened.tenant().data.erase(NAME)
 
             assert receipt.removed["details"] == 2
             assert receipt.remnants == ()
@@ -850,7 +854,7 @@ class TestPostgres:
         with Wellkept(url, settings=Settings(embedder="off"), clock=clock) as opened:
             opened.agent("atlas").remember(f"{NAME} likes tea")
 
-            told: Any = opened.tenant().erase(NAME).remnants
+            told: Any = opened.tenant().data.erase(NAME).remnants
 
             assert any("compact" in each for each in told)
             assert any("write-ahead log" in each for each in told)
@@ -865,7 +869,7 @@ class TestPostgres:
             with psycopg.connect(url) as reader:
                 reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 reader.execute("SELECT count(*) FROM memories")
-                told = opened.tenant().erase(NAME).remnants
+                told = opened.tenant().data.erase(NAME).remnants
 
             assert any("still sees removed rows of" in each and "memories" in each for each in told)
         postgres_server.drop_database(url)
@@ -886,7 +890,7 @@ class TestPostgres:
         with Wellkept(theirs, settings=Settings(embedder="off"), clock=clock) as opened:
             opened.agent("atlas").remember(f"{NAME} likes tea")
 
-            receipt = opened.tenant().erase(NAME, compact=True)
+            receipt = opened.tenant().data.erase(NAME, compact=True)
 
             assert receipt.removed["memories"] == 1
             assert any("memories" in each and "could not be vacuumed" in each for each in receipt.remnants)

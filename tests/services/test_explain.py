@@ -77,7 +77,7 @@ def test_what_is_missing_and_what_is_somebody_elses_are_told_alike(
 ) -> None:
     ann.remember("The office opens at nine")
     bob.remember_many(["The office opens at nine", "Bob has a key to the office"])
-    tenant.record_step(workflow="run", step="x")
+    tenant.workflows.record(workflow="run", step="x")
     stranger = wellkept.agent("ann", f"{tenant.id}-other")
 
     answers = [why(ann, "m-2"), why(ann, "m-77"), why(stranger, "m-1"), why(stranger, "a-1"), why(stranger, "run/1")]
@@ -148,7 +148,7 @@ def test_what_has_nothing_in_common_says_so(place: Place, clock: Clock, tenant_i
 def test_every_source_can_be_explained(ann: AgentMemory, tenant: TenantMemory) -> None:
     ann.remember("The office opens at nine")
     tenant.audit.record("office.open", "The office was opened early")
-    tenant.record_step(workflow="Office run", step="open", output="Office open")
+    tenant.workflows.record(workflow="Office run", step="open", output="Office open")
     know(tenant, "handbook", "The office is open from nine to five.")
 
     for hit in ann.recall(QUESTION, limit=20):
@@ -166,7 +166,7 @@ def test_explaining_is_not_a_retrieval(ann: AgentMemory, wellkept: Wellkept) -> 
 
 def test_a_source_that_did_not_answer_says_so(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock) as wellkept:
-        wellkept.tenant().record_step(workflow="run", step="office")
+        wellkept.tenant().workflows.record(workflow="run", step="office")
         break_steps(fresh_place)
 
         said = why(wellkept.agent("ann"), "run/1")

@@ -110,13 +110,13 @@ def test_metadata_of_the_greatest_depth_survives_an_export(
 ) -> None:
     metadata = nest(MAX_DEPTH)
     ann.remember("Tea at four", metadata=metadata)
-    ann.add_session("monday", metadata=metadata)
-    tenant.export(tmp_path / "all.jsonl")
+    ann.sessions.start("monday", metadata=metadata)
+    tenant.data.export(tmp_path / "all.jsonl")
     with Wellkept(":memory:") as other:
-        other.tenant("t").import_(tmp_path / "all.jsonl")
+        other.tenant("t").data.import_(tmp_path / "all.jsonl")
         copy = other.tenant("t").agent("ann")
         assert [each.metadata for each in copy.list()] == [metadata]
-        assert [each.metadata for each in copy.sessions()] == [metadata]
+        assert [each.metadata for each in copy.sessions.list()] == [metadata]
 
 
 def test_secrets_in_metadata_are_refused(ann: AgentMemory, tenant: TenantMemory) -> None:
@@ -127,11 +127,11 @@ def test_secrets_in_metadata_are_refused(ann: AgentMemory, tenant: TenantMemory)
         with pytest.raises(SecretRejected):
             ann.update(kept.id, metadata=metadata)
         with pytest.raises(SecretRejected):
-            ann.add_session(metadata=metadata)
+            ann.sessions.start(metadata=metadata)
         with pytest.raises(SecretRejected):
-            tenant.ingest_text("# Tea\n\nAt four.", metadata=metadata)
+            tenant.knowledge.ingest_text("# Tea\n\nAt four.", metadata=metadata)
     assert [each.text for each in ann.list()] == ["Tea at four"]
-    assert (ann.sessions(), tenant.list_documents()) == ([], [])
+    assert (ann.sessions.list(), tenant.knowledge.list()) == ([], [])
 
 
 @pytest.mark.parametrize("mode", ["redact", "flag"])
@@ -140,49 +140,51 @@ def test_secrets_in_metadata_follow_the_setting(place: Place, clock: Clock, mode
         tenant = store.tenant(f"metadata-{mode}")
         ann = tenant.agent("ann")
         kept = ann.remember("Tea at four", metadata={"key": f"it is {SECRET}", "n": 1})
-        (document,) = tenant.ingest_text("# Tea\n\nAt four.", metadata={"key": SECRET}).documents
+        (document,) = tenant.knowledge.ingest_text("# Tea\n\nAt four.", metadata={"key": SECRET}).documents
 
         if mode == "redact":
             assert kept.metadata == {"key": "it is [secret removed: aws-access-key]", "n": 1}
             assert SECRET not in repr(ann.get(kept.id)) + repr(document.document)
         else:
             assert kept.flag == document.document.flag == "secret: aws-access-key"
-            shelves = {each.shelf for each in tenant.scan()}
+            shelves = {each.shelf for each in tenant.secrets.scan()}
             assert {"memories", "documents"} <= shelves
 
 
 def test_documents_have_metadata(tenant: TenantMemory, ann: AgentMemory) -> None:
     for number in range(30):
         lang = "en" if number % 10 == 0 else "de"
-        tenant.ingest_text(f"# Refunds {number}\n\nRefunds are paid within {number} days.", metadata={"lang": lang})
+        tenant.knowledge.ingest_text(
+            f"# Refunds {number}\n\nRefunds are paid within {number} days.", metadata={"lang": lang}
+        )
     english = "metadata.lang = 'en'"
 
     for view in (tenant, ann):
-        hits = view.search_knowledge("refunds are paid", limit=3, where=english)
+        hits = view.knowledge.search("refunds are paid", limit=3, where=english)
         assert {hit.document.metadata["lang"] for hit in hits if hit.document is not None} == {"en"}
         assert len(hits) == 3
-        assert view.search_knowledge("refunds are paid", where="metadata.lang = 'fr'") == []
-    listed = tenant.list_documents(where=english)
+        assert view.knowledge.search("refunds are paid", where="metadata.lang = 'fr'") == []
+    listed = tenant.knowledge.list(where=english)
     assert len(listed) == 3
-    edited = tenant.update_document(listed[0].id, metadata={"lang": "fr"})
-    assert tenant.get_document(edited.id).metadata == {"lang": "fr"}
-    assert len(tenant.list_documents(where=english)) == 2
-    assert len(tenant.search_knowledge("refunds are paid", where=english)) == 2
-    again = tenant.ingest_text("# Refunds 0\n\nRefunds are paid within 0 days.").documents[0].document
+    edited = tenant.knowledge.update(listed[0].id, metadata={"lang": "fr"})
+    assert tenant.knowledge.get(edited.id).metadata == {"lang": "fr"}
+    assert len(tenant.knowledge.list(where=english)) == 2
+    assert len(tenant.knowledge.search("refunds are paid", where=english)) == 2
+    again = tenant.knowledge.ingest_text("# Refunds 0\n\nRefunds are paid within 0 days.").documents[0].document
     assert again.metadata in ({"lang": "en"}, {"lang": "fr"})
     with pytest.raises(Invalid, match="there is no field `tags`"):
-        tenant.search_knowledge("refunds", where="tags = x")
+        tenant.knowledge.search("refunds", where="tags = x")
 
 
 def test_sessions_have_metadata(tenant: TenantMemory, ann: AgentMemory) -> None:
-    ann.add_session("mon", metadata={"channel": "mail"})
-    ann.add_session("tue", metadata={"channel": "chat"})
+    ann.sessions.start("mon", metadata={"channel": "mail"})
+    ann.sessions.start("tue", metadata={"channel": "chat"})
     ann.log_turn("tue", user="Hello", assistant="Hello")
 
     for view in (tenant, ann):
-        assert [each.id for each in view.sessions(where="metadata.channel = chat")] == ["tue"]
-        assert [each.id for each in view.sessions(where="not exists metadata.channel")] == []
-    assert ann.session("tue").metadata == {"channel": "chat"}
+        assert [each.id for each in view.sessions.list(where="metadata.channel = chat")] == ["tue"]
+        assert [each.id for each in view.sessions.list(where="not exists metadata.channel")] == []
+    assert ann.sessions.get("tue").metadata == {"channel": "chat"}
 
 
 def test_a_prompt_recalls_what_passes_the_filter(trips: AgentMemory) -> None:

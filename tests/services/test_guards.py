@@ -81,7 +81,7 @@ def test_what_was_shown_is_kept_within_bounds(
     ann.recall("server number 1", limit=1)
     ann._services.loop_guard.flush()
     assert count() == 1
-    tenant.erase("text:server number 4")
+    tenant.data.erase("text:server number 4")
     assert count() == 0
 
 
@@ -123,24 +123,24 @@ def test_what_was_shown_is_not_stored_again(ann: AgentMemory, tenant: TenantMemo
         assert CORE in (ann.private_memory() or "")
     else:
         assert getattr(ann, shown_by)("which staging server?")
-    events = tenant.audit_events()
+    events = tenant.audit.list()
     argument, refusal = STORES[tool]
 
     for said in (f"{fact}!", f"I remember: {fact}.", f"> {fact}\n", f"**{fact}**"):
         assert ann.call_tool(tool, {argument: said}) == refusal
 
     assert ids(ann.list(state="all")) == kept
-    *refusals, _, _ = tenant.audit_events()
+    *refusals, _, _ = tenant.audit.list()
     assert [event.action for event in refusals] == ["memory.refuse"] * 4  # told, without the text
     assert not any(word in event.message for event in refusals for word in fact.split()[-2:])
-    assert events == tenant.audit_events()[4:]
+    assert events == tenant.audit.list()[4:]
 
 
 @pytest.mark.proves("X1", "X2")
 def test_what_was_shown_and_is_said_in_the_same_words_is_the_same_memory(ann: AgentMemory) -> None:
     note = ann.remember(FACT)
     ann.remember(CORE, kind="core")
-    ann.inject("staging server")
+    ann.prompts.inject("staging server")
     ann.private_memory()
 
     assert ann.call_tool("memory_store", {"text": FACT.upper()}) == {"ok": True, "id": note.id}
@@ -152,7 +152,7 @@ def test_what_was_shown_and_is_said_in_the_same_words_is_the_same_memory(ann: Ag
 def test_a_whole_block_is_known_by_its_form(place: Place, ann: AgentMemory, clock: Clock) -> None:
     ann.remember(FACT, tags=["infra"])
     ann.remember(CORE, kind="core")
-    blocks = [ann.inject("staging"), ann.private_memory()]
+    blocks = [ann.prompts.inject("staging"), ann.private_memory()]
 
     with place.open(clock) as elsewhere:  # where it was never shown
         for block in blocks:
@@ -202,7 +202,7 @@ def test_the_library_guards_every_kind_against_programs(ann: AgentMemory, origin
 @pytest.mark.proves("X1")
 def test_what_is_new_or_said_by_a_person_is_stored(ann: AgentMemory, bob: AgentMemory) -> None:
     ann.remember(FACT)
-    ann.inject("staging server")
+    ann.prompts.inject("staging server")
 
     assert ann.call_tool("memory_store", {"text": f"{FACT}, since May on port 8443"})["ok"]
     assert ann.remember(FACT, kind="journal", origin="user").id == "m-3"  # a person may repeat themselves
@@ -221,7 +221,7 @@ def test_the_same_thing_is_one_memory(tenant: TenantMemory, ann: AgentMemory, bo
     batch = [{"text": text, "kind": kind} for text in ("Prefers tabs over spaces", "new", "NEW")]
     assert ann.remember_many(batch) == [first, ann.get("m-2"), ann.get("m-2")]
     assert ids(ann.list(state="all")) == {"m-1", "m-2"}
-    assert len(tenant.audit_events()) == 2
+    assert len(tenant.audit.list()) == 2
     assert bob.remember("Prefers tabs over spaces", kind=kind).id == "m-1"
     ann.forget(first.id)
     assert ann.remember("Prefers tabs over spaces", kind=kind).id == "m-3"
@@ -266,13 +266,13 @@ def test_near_duplicates_are_offered_and_not_merged(ann: AgentMemory, bob: Agent
     bob.remember("The user prefers tabs over spaces for indentation!")
 
     assert first.id != near.id
-    assert ann.similar(first.id) == [near]
-    assert ann.similar(near.id) == [first]
-    assert ann.similar(other.id) == []
+    assert ann.review.similar(first.id) == [near]
+    assert ann.review.similar(near.id) == [first]
+    assert ann.review.similar(other.id) == []
     ann.remember("The user prefers two spaces", supersedes=near.id)
-    assert ann.similar(first.id) == []
+    assert ann.review.similar(first.id) == []
     with pytest.raises(NotFound):
-        bob.similar("m-99")
+        bob.review.similar("m-99")
 
 
 # Corrections, and the past
@@ -296,7 +296,7 @@ def test_a_correction_ends_what_it_corrects_and_the_past_stays_readable(ann: Age
     assert ids(ann.list()) == {third.id}
     assert ids(ann.list(state="expired")) == {first.id, second.id}
     assert [hit.id for hit in ann.recall("office", limit=100)] == [third.id]
-    assert ann.inject("office") == f"[Memories]\n- ({third.id}) The office is in Berlin"
+    assert ann.prompts.inject("office") == f"[Memories]\n- ({third.id}) The office is in Berlin"
     for days, true in ((0, first), (9.99, first), (10, second), (19.99, second), (20, third), (500, third)):
         moment = START + timedelta(days=days)
         assert ids(ann.list(as_of=moment)) == {true.id}
@@ -346,14 +346,14 @@ def test_only_what_is_ones_own_can_be_corrected(
 ) -> None:
     ann.remember("ann's own")
     bob.remember_many([f"bob's own {number}" for number in range(3)])
-    before, events = bob.list(state="all"), tenant.audit_events()
+    before, events = bob.list(state="all"), tenant.audit.list()
     id = {"nobody's": "m-99", "bob's": "m-3", "no id": "three"}[whose]
 
     with pytest.raises(Invalid if whose == "no id" else NotFound):
         ann.remember_many(["also new", {"text": "better", "supersedes": id}])
 
     assert [memory.text for memory in ann.list(state="all")] == ["ann's own"]
-    assert (bob.list(state="all"), tenant.audit_events()) == (before, events)
+    assert (bob.list(state="all"), tenant.audit.list()) == (before, events)
 
 
 # Who vouches for it
@@ -373,7 +373,7 @@ def test_every_memory_says_where_it_came_from_and_low_trust_never_enters_core(
     assert (ann.list() == []) is is_held
     assert (ann.private_memory() is None) is (is_held or kind in ("note", "episode"))
     assert (ann.recall("web page") == []) is is_held
-    assert ids(ann.review()) == ids(ann.list(state="held")) == ({memory.id} if is_held else set())
+    assert ids(ann.review.list()) == ids(ann.list(state="held")) == ({memory.id} if is_held else set())
 
 
 @pytest.mark.proves("X3")
@@ -391,29 +391,29 @@ def test_the_origin_is_the_users_unless_somebody_says_otherwise(ann: AgentMemory
 def test_what_is_held_enters_core_once_it_is_approved(ann: AgentMemory, bob: AgentMemory, clock: Clock) -> None:
     held = ann.remember("I answer in French", kind="core", origin="import")
     clock.forward(days=1)
-    assert [memory.flag for memory in ann.review()] == ["low trust"]
+    assert [memory.flag for memory in ann.review.list()] == ["low trust"]
     with pytest.raises(NotFound):
-        bob.approve(held.id)
+        bob.review.approve(held.id)
 
-    approved = ann.approve(held.id)
+    approved = ann.review.approve(held.id)
 
     assert (approved.held_at, approved.flag, approved.text) == (None, None, held.text)
     assert ann.private_memory() == "# Your Private Memory\n\n## Core Memories (permanent)\n- I answer in French"
     assert [hit.id for hit in ann.recall("French")] == [held.id]
-    assert ann.review() == []
-    assert ann.approve(held.id) == approved  # nothing left to do
+    assert ann.review.list() == []
+    assert ann.review.approve(held.id) == approved  # nothing left to do
 
 
 @pytest.mark.proves("X3")
 def test_what_is_refused_in_review_is_gone(ann: AgentMemory) -> None:
     good, bad = (ann.remember(text, kind="core", origin="tool") for text in ("I like owls", "I obey the web page"))
-    assert [memory.id for memory in ann.review()] == [bad.id, good.id]
+    assert [memory.id for memory in ann.review.list()] == [bad.id, good.id]
 
     ann.forget(bad.id)
 
-    assert [memory.id for memory in ann.review()] == [good.id]
+    assert [memory.id for memory in ann.review.list()] == [good.id]
     with pytest.raises(NotFound):
-        ann.approve(bad.id)
+        ann.review.approve(bad.id)
 
 
 @pytest.mark.proves("X3")
@@ -435,14 +435,14 @@ def test_a_doubtful_correction_ends_nothing_before_it_is_approved(ann: AgentMemo
     assert "careful" in (ann.private_memory() or "")
 
     clock.forward(days=1)
-    ann.approve(held.id)
+    ann.review.approve(held.id)
 
     assert ann.get(old.id).valid_to == held.created_at
     assert ann.private_memory() == "# Your Private Memory\n\n## Core Memories (permanent)\n- I spend freely"
     gone = ann.remember("I whisper", kind="core")
     held = ann.remember("I shout", kind="core", origin="tool", supersedes=gone.id)
     ann.forget(gone.id)
-    assert ann.approve(held.id).held_at is None
+    assert ann.review.approve(held.id).held_at is None
 
 
 @pytest.mark.proves("X2")

@@ -135,7 +135,7 @@ def test_without_an_agent_the_error_names_group_conversations(tenant: TenantMemo
 
     assert list(answer) == ["error"]
     assert "only works in group conversations" in answer["error"]
-    assert tenant.list_agents() == []
+    assert tenant.agents.list() == []
 
 
 # What enters the prompt
@@ -212,10 +212,16 @@ def test_an_agent_counts_its_memories(tenant: TenantMemory, ann: AgentMemory, bo
     bob.remember("his", kind="core")
     clock.forward(days=8)  # a faded entry is still one of its entries
 
-    assert tenant.count_memories("ann") == {Kind.CORE: 2, Kind.JOURNAL: 3, Kind.NOTE: 1, Kind.EPISODE: 0, Kind.ITEM: 0}
+    assert tenant.agents.count_memories("ann") == {
+        Kind.CORE: 2,
+        Kind.JOURNAL: 3,
+        Kind.NOTE: 1,
+        Kind.EPISODE: 0,
+        Kind.ITEM: 0,
+    }
     ann.forget("m-1")
-    assert tenant.count_memories("ann")[Kind.CORE] == 1
-    assert tenant.count_memories("nobody") == dict.fromkeys(Kind, 0)
+    assert tenant.agents.count_memories("ann")[Kind.CORE] == 1
+    assert tenant.agents.count_memories("nobody") == dict.fromkeys(Kind, 0)
 
 
 @pytest.mark.proves("J4")
@@ -229,38 +235,38 @@ def test_agents_are_made_listed_and_edited(tenant: TenantMemory, clock: Clock, w
         "icon": "globe",
         "is_active": False,
     }
-    made = tenant.add_agent("atlas", **fields)
-    plain = tenant.add_agent("binky")
+    made = tenant.agents.add("atlas", **fields)
+    plain = tenant.agents.add("binky")
 
     assert {name: getattr(made, name) for name in fields} == fields
     assert (made.id, made.created_at, made.updated_at) == ("atlas", START, START)
     assert (plain.name, plain.system_prompt, plain.tools, plain.is_active) == ("binky", "", (), True)
-    assert tenant.list_agents() == [made, plain]
-    assert (tenant.list_agents(limit=1), tenant.list_agents(after="atlas")) == ([made], [plain])
+    assert tenant.agents.list() == [made, plain]
+    assert (tenant.agents.list(limit=1), tenant.agents.list(after="atlas")) == ([made], [plain])
     with pytest.raises(Conflict):
-        tenant.add_agent("atlas")
+        tenant.agents.add("atlas")
 
     clock.forward(hours=1)
     changes: dict[str, Any] = {"name": "Atlas II", "model": "small", "tools": (), "colour": ""}
     changes |= {"icon": "star", "is_active": True}
-    edited = tenant.update_agent("atlas", **changes)
+    edited = tenant.agents.update("atlas", **changes)
 
     assert {name: getattr(edited, name) for name in changes} == changes
     assert (edited.system_prompt, edited.created_at, edited.updated_at) == ("You are Atlas.", START, clock())
-    assert tenant.get_agent("atlas") == edited
+    assert tenant.agents.get("atlas") == edited
     for wrong in ({"name": " "}, {"tools": "notes"}, {"is_active": 1}, {"shoe_size": 44}, {"model": "x" * 201}):
         with pytest.raises(Invalid):
-            tenant.update_agent("atlas", **wrong)
-    assert tenant.get_agent("atlas") == edited
-    assert wellkept.tenant(f"{tenant.id}-other").list_agents() == []
+            tenant.agents.update("atlas", **wrong)
+    assert tenant.agents.get("atlas") == edited
+    assert wellkept.tenant(f"{tenant.id}-other").agents.list() == []
 
 
 @pytest.mark.proves("J4")
 def test_the_first_memory_makes_the_agent(tenant: TenantMemory, ann: AgentMemory) -> None:
-    assert tenant.list_agents() == []
+    assert tenant.agents.list() == []
     ann.remember("hello")
 
-    assert [agent.id for agent in tenant.list_agents()] == ["ann"]
+    assert [agent.id for agent in tenant.agents.list()] == ["ann"]
 
 
 @pytest.mark.proves("J4")
@@ -270,18 +276,23 @@ def test_a_removed_agent_takes_all_it_owns_with_it(
     bob.remember("bob's own note")
     for kind in [*Kind][:4]:
         ann.remember(f"ann's {kind} about owls", kind=kind)
-    ann.put("birds", "owl", {"about": "owls"})
+    ann.items.put("birds", "owl", {"about": "owls"})
     ann.update("m-1", text="ann's core about eagles")
     assert ann.recall("owls")
 
-    tenant.delete_agent("ann")
+    tenant.agents.delete("ann")
 
-    assert [agent.id for agent in tenant.list_agents()] == ["bob"]
-    assert (ann.list(state="all"), ann.recall("owls"), ann.inject("owls"), ann.private_memory()) == ([], [], None, None)
+    assert [agent.id for agent in tenant.agents.list()] == ["bob"]
+    assert (ann.list(state="all"), ann.recall("owls"), ann.prompts.inject("owls"), ann.private_memory()) == (
+        [],
+        [],
+        None,
+        None,
+    )
     for table in ("memories", "memory_versions", "memory_index"):
         rows = place.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = '{tenant.id}' AND agent_id = 'ann'")
         assert list(rows) == [(0,)]
     assert [memory.text for memory in bob.list()] == ["bob's own note"]
-    for gone in (tenant.get_agent, tenant.delete_agent, lambda id: tenant.update_agent(id, name="x")):
+    for gone in (tenant.agents.get, tenant.agents.delete, lambda id: tenant.agents.update(id, name="x")):
         with pytest.raises(NotFound):
             gone("ann")

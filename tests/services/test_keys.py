@@ -37,7 +37,7 @@ def store(url: str, clock: Clock) -> Iterator[Wellkept]:
 
 
 def test_a_key_opens_its_tenant_with_its_scope(store: Wellkept) -> None:
-    issued = store.tenant("acme").add_key("write", name=" the  CI ")
+    issued = store.tenant("acme").keys.create("write", name=" the  CI ")
 
     found = store.verify_key(issued.key)
 
@@ -47,7 +47,7 @@ def test_a_key_opens_its_tenant_with_its_scope(store: Wellkept) -> None:
 
 
 def test_keys_that_are_none(store: Wellkept) -> None:
-    key = store.tenant("acme").add_key("admin").key
+    key = store.tenant("acme").keys.create("admin").key
     head, _, secret = key.rpartition("_")
     wrong = [
         "",
@@ -56,7 +56,7 @@ def test_keys_that_are_none(store: Wellkept) -> None:
         key.upper(),
         f"{key} ",
         f"{head}_{secret[::-1]}",
-        key_text("another", store.tenant("acme").list_keys()[0].id, bytes(32)),
+        key_text("another", store.tenant("acme").keys.list()[0].id, bytes(32)),
         key.replace("_mfrw2zi_", "_mfrw2zj_"),
         "wellkept_77777777_aaaaaaaa_" + "a" * 52,
         "wellkept_e4_aaaaaaaa_" + "a" * 52,
@@ -69,31 +69,31 @@ def test_keys_that_are_none(store: Wellkept) -> None:
 
 def test_a_revoked_key_is_refused_at_once_and_stays_listed(store: Wellkept, clock: Clock) -> None:
     acme = store.tenant("acme")
-    issued = acme.add_key("read")
+    issued = acme.keys.create("read")
     store.verify_key(issued.key)
     assert store.recent_key(issued.key) == issued.record
 
-    acme.revoke_key(issued.record.id)
+    acme.keys.revoke(issued.record.id)
 
     assert store.recent_key(issued.key) is None
     with pytest.raises(Unauthorized):
         store.verify_key(issued.key)
-    assert [key.revoked_at for key in acme.list_keys() if key.id == issued.record.id] == [NOW]
+    assert [key.revoked_at for key in acme.keys.list() if key.id == issued.record.id] == [NOW]
 
 
 def test_another_tenant_cannot_revoke_a_key(store: Wellkept) -> None:
-    issued = store.tenant("acme").add_key("read")
+    issued = store.tenant("acme").keys.create("read")
 
     with pytest.raises(NotFound, match=r"^There is no such key\.$"):
-        store.tenant("other").revoke_key(issued.record.id)
+        store.tenant("other").keys.revoke(issued.record.id)
     assert store.verify_key(issued.key)
 
 
 def test_a_key_revoked_elsewhere_is_refused_within_a_second(store: Wellkept, url: str, clock: Clock) -> None:
-    issued = store.tenant("acme").add_key("read")
+    issued = store.tenant("acme").keys.create("read")
     store.verify_key(issued.key)
     with Wellkept(url, settings=Settings(embedder="off"), clock=clock) as elsewhere:
-        elsewhere.tenant("acme").revoke_key(issued.record.id)
+        elsewhere.tenant("acme").keys.revoke(issued.record.id)
 
     clock.moment += timedelta(seconds=1)
 
@@ -103,7 +103,7 @@ def test_a_key_revoked_elsewhere_is_refused_within_a_second(store: Wellkept, url
 
 
 def test_a_key_expires(store: Wellkept, clock: Clock) -> None:
-    issued = store.tenant("acme").add_key("read", expires_at=NOW + timedelta(milliseconds=500))
+    issued = store.tenant("acme").keys.create("read", expires_at=NOW + timedelta(milliseconds=500))
     assert store.verify_key(issued.key)
 
     clock.moment += timedelta(milliseconds=500)
@@ -116,24 +116,24 @@ def test_a_key_expires(store: Wellkept, clock: Clock) -> None:
 def test_refused(store: Wellkept) -> None:
     acme = store.tenant("acme")
     with pytest.raises(Invalid, match="There is no scope 'root'; the scopes are read, write, admin"):
-        acme.add_key("root")
+        acme.keys.create("root")
     with pytest.raises(Invalid, match="at most 100 characters"):
-        acme.add_key("read", name="x" * 101)
+        acme.keys.create("read", name="x" * 101)
     with pytest.raises(Invalid, match="must lie in the future"):
-        acme.add_key("read", expires_at=NOW)
+        acme.keys.create("read", expires_at=NOW)
     with pytest.raises(Invalid, match="with a zone"):
-        acme.add_key("read", expires_at=datetime(2027, 1, 1))  # noqa: DTZ001
+        acme.keys.create("read", expires_at=datetime(2027, 1, 1))  # noqa: DTZ001
 
 
 def test_the_last_use_is_written_down_every_few_minutes(store: Wellkept, url: str, clock: Clock) -> None:
     tenant = "used"
-    issued = store.tenant(tenant).add_key("read")
+    issued = store.tenant(tenant).keys.create("read")
     moments = []
     for minutes in (0, 1, 6):
         clock.moment = NOW + timedelta(minutes=minutes)
         store.verify_key(issued.key)
         store._services.keys.close()  # waits for the thread
-        moments.append(store.tenant(tenant).list_keys()[0].last_used_at)
+        moments.append(store.tenant(tenant).keys.list()[0].last_used_at)
 
     assert moments == [NOW, NOW, NOW + timedelta(minutes=6)]
 
@@ -141,22 +141,22 @@ def test_the_last_use_is_written_down_every_few_minutes(store: Wellkept, url: st
 def test_the_key_itself_is_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Wellkept(f"sqlite:///{tmp_path / 'memory.db'}", settings=Settings(embedder="off")) as store:
         acme = store.tenant("acme")
-        issued = acme.add_key("admin", name="mine")
+        issued = acme.keys.create("admin", name="mine")
         store.verify_key(issued.key)
-        acme.revoke_key(issued.record.id)
+        acme.keys.revoke(issued.record.id)
         with pytest.raises(Unauthorized) as refused:
             store.verify_key(issued.key)
-        events = acme.audit_events()
+        events = acme.audit.list()
         secret = issued.key.rpartition("_")[2]
         assert secret not in repr(issued) + repr(events) + str(refused.value) + caplog.text
         assert [event.action for event in events] == ["key.revoke", "key.add"]
-        assert acme.verify_audit().is_intact
+        assert acme.audit.verify().is_intact
     assert secret.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
 def test_it_looks_like_a_secret_to_us_too(store: Wellkept) -> None:
     """Somebody will paste one into a conversation."""
-    issued = store.tenant("acme").add_key("read")
+    issued = store.tenant("acme").keys.create("read")
 
     with pytest.raises(Invalid, match="appears to contain a secret"):
         store.agent("atlas", "acme").remember(f"Use {issued.key} for it")
@@ -165,7 +165,7 @@ def test_it_looks_like_a_secret_to_us_too(store: Wellkept) -> None:
 @pytest.mark.anyio
 async def test_awaited(anyio_backend: str) -> None:
     async with AsyncWellkept(":memory:", settings=Settings(embedder="off")) as store:
-        issued = await store.tenant("acme").add_key("read")
+        issued = await store.tenant("acme").keys.create("read")
         assert (await store.verify_key(issued.key)).id == issued.record.id
 
 

@@ -40,23 +40,23 @@ def texts(hits: Sequence[Hit]) -> list[str]:
 
 
 def actions(tenant: TenantMemory) -> list[str]:
-    return [event.action for event in reversed(tenant.audit_events())]
+    return [event.action for event in reversed(tenant.audit.list())]
 
 
 def test_a_text_becomes_a_document_that_is_found(tenant: TenantMemory, clock: Clock) -> None:
-    ingested = tenant.ingest("Refunds are paid within 14 days.", title="Refund policy", category="policy")
+    ingested = tenant.knowledge.ingest("Refunds are paid within 14 days.", title="Refund policy", category="policy")
 
-    document = tenant.get_document(ingested.id)
+    document = tenant.knowledge.get(ingested.id)
     assert document == ingested.document
     assert (document.title, document.category, document.source) == ("Refund policy", "policy", "")
     assert (document.created_at, document.is_published) == (clock.moment, True)
     assert ingested.documents[0].change is Change.ADDED
-    (hit,) = tenant.search_knowledge("refund policy")
+    (hit,) = tenant.knowledge.search("refund policy")
     assert hit.text == "Refund policy\n\nRefunds are paid within 14 days."
     assert (hit.source, hit.id, hit.document) == (Source.KNOWLEDGE, f"{document.id}#0", document)
     assert 0.5 < hit.score == hit.parts["similarity"] < 1
     assert actions(tenant) == ["document.add"]
-    assert "Refund" not in tenant.audit_events()[0].message
+    assert "Refund" not in tenant.audit.list()[0].message
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,23 @@ def test_a_text_becomes_a_document_that_is_found(tenant: TenantMemory, clock: Cl
 def test_every_kind_of_file_is_read(tenant: TenantMemory, folder: Path, name: str, content: bytes) -> None:
     (folder / name).write_bytes(content)
 
-    by_path = tenant.ingest(name)
-    assert "14 days" in tenant.search_knowledge("when are refunds paid")[0].text
+    by_path = tenant.knowledge.ingest(name)
+    assert "14 days" in tenant.knowledge.search("when are refunds paid")[0].text
     assert by_path.document.source == name
-    assert tenant.ingest(folder / name).documents[0].change is Change.ADDED  # another path is another document
-    uploaded = tenant.ingest_bytes(content, f"C:\\files\\{name}")
+    assert (
+        tenant.knowledge.ingest(folder / name).documents[0].change is Change.ADDED
+    )  # another path is another document
+    uploaded = tenant.knowledge.ingest_bytes(content, f"C:\\files\\{name}")
     assert uploaded.id == by_path.id
     assert uploaded.documents[0].change is Change.UNCHANGED
 
 
 def test_the_same_again_changes_nothing(tenant: TenantMemory, folder: Path, clock: Clock) -> None:
     (folder / "a.md").write_text(POLICY)
-    first = tenant.ingest("a.md", category="policy")
+    first = tenant.knowledge.ingest("a.md", category="policy")
     clock.forward(days=1)
 
-    again = tenant.ingest("./a.md")
+    again = tenant.knowledge.ingest("./a.md")
 
     assert again.documents[0].change is Change.UNCHANGED
     assert again.document == first.document
@@ -95,101 +97,103 @@ def test_the_same_again_changes_nothing(tenant: TenantMemory, folder: Path, cloc
 
 def test_a_changed_file_takes_the_place_of_the_old_one(tenant: TenantMemory, folder: Path, clock: Clock) -> None:
     (folder / "a.md").write_text(POLICY)
-    first = tenant.ingest("a.md", category="policy").document
+    first = tenant.knowledge.ingest("a.md", category="policy").document
     clock.forward(days=1)
     (folder / "a.md").write_text(POLICY.replace("14", "30"))
 
-    updated = tenant.ingest("a.md")
+    updated = tenant.knowledge.ingest("a.md")
 
     assert updated.documents[0].change is Change.UPDATED
     assert (updated.document.id, updated.document.created_at) == (first.id, first.created_at)
     assert (updated.document.updated_at, updated.document.category) == (clock.moment, "policy")
-    found = texts(tenant.search_knowledge("when are refunds paid", limit=10))
+    found = texts(tenant.knowledge.search("when are refunds paid", limit=10))
     assert any("30 days" in text for text in found)
     assert not any("14 days" in text for text in found)
-    assert len(tenant.list_documents()) == 1
+    assert len(tenant.knowledge.list()) == 1
     assert actions(tenant) == ["document.add", "document.update"]
 
 
 def test_a_text_is_known_by_its_title(tenant: TenantMemory) -> None:
-    first = tenant.ingest("One.", title="Rules")
-    assert tenant.ingest("One.", title="Rules").documents[0].change is Change.UNCHANGED
-    assert tenant.ingest("Two.", title="Rules").id == first.id
-    assert tenant.ingest("# Rules\n\nThree.").id == first.id
-    assert tenant.ingest("Two.", title="Other rules").id != first.id
-    assert tenant.ingest("Words " * 50).document.title == ("Words " * 50)[:79] + "…"
+    first = tenant.knowledge.ingest("One.", title="Rules")
+    assert tenant.knowledge.ingest("One.", title="Rules").documents[0].change is Change.UNCHANGED
+    assert tenant.knowledge.ingest("Two.", title="Rules").id == first.id
+    assert tenant.knowledge.ingest("# Rules\n\nThree.").id == first.id
+    assert tenant.knowledge.ingest("Two.", title="Other rules").id != first.id
+    assert tenant.knowledge.ingest("Words " * 50).document.title == ("Words " * 50)[:79] + "…"
 
 
 def test_what_is_said_about_a_document_can_change(tenant: TenantMemory, clock: Clock) -> None:
-    id = tenant.ingest(POLICY, category="policy").id
+    id = tenant.knowledge.ingest(POLICY, category="policy").id
     clock.forward(days=1)
 
-    renamed = tenant.update_document(id, title="Returns", category="law")
+    renamed = tenant.knowledge.update(id, title="Returns", category="law")
     assert (renamed.title, renamed.category, renamed.updated_at) == ("Returns", "law", clock.moment)
-    assert [chunk.text.split("\n")[0] for chunk in tenant.list_passages(id)] == ["Returns", "Returns > Fees"]
-    assert len(tenant.search_knowledge("returns", categories=["law"])) == 2
-    assert tenant.search_knowledge("returns", categories=["policy"]) == []
+    assert [chunk.text.split("\n")[0] for chunk in tenant.knowledge.passages(id)] == ["Returns", "Returns > Fees"]
+    assert len(tenant.knowledge.search("returns", categories=["law"])) == 2
+    assert tenant.knowledge.search("returns", categories=["policy"]) == []
 
-    tenant.update_document(id, is_published=False)
-    assert tenant.search_knowledge("returns") == []
-    assert len(tenant.list_passages(id)) == 2
-    assert tenant.ingest(POLICY).document.is_published is False  # known by its first title; nobody published it
-    tenant.update_document(id, is_published=True, category="")
-    assert len(tenant.search_knowledge("returns")) == 2
-    assert tenant.search_knowledge("returns", categories=["law"]) == []
+    tenant.knowledge.update(id, is_published=False)
+    assert tenant.knowledge.search("returns") == []
+    assert len(tenant.knowledge.passages(id)) == 2
+    assert (
+        tenant.knowledge.ingest(POLICY).document.is_published is False
+    )  # known by its first title; nobody published it
+    tenant.knowledge.update(id, is_published=True, category="")
+    assert len(tenant.knowledge.search("returns")) == 2
+    assert tenant.knowledge.search("returns", categories=["law"]) == []
     before = len(actions(tenant))
-    assert tenant.update_document(id, is_published=True) == tenant.get_document(id)
+    assert tenant.knowledge.update(id, is_published=True) == tenant.knowledge.get(id)
     assert len(actions(tenant)) == before
 
 
 def test_passages_that_stay_keep_their_numbers(tenant: TenantMemory) -> None:
-    id = tenant.ingest(POLICY, title="Refunds").id
+    id = tenant.knowledge.ingest(POLICY, title="Refunds").id
 
     def numbers() -> dict[str, Any]:
-        return {chunk.text.split("\n")[0]: chunk.id for chunk in tenant.list_passages(id)}
+        return {chunk.text.split("\n")[0]: chunk.id for chunk in tenant.knowledge.passages(id)}
 
     first = numbers()
     assert list(first) == ["Refunds > Refund policy", "Refunds > Refund policy > Fees"]
 
-    tenant.ingest(f"Before all.\n\n{POLICY.replace('14', '30')}", title="Refunds")
+    tenant.knowledge.ingest(f"Before all.\n\n{POLICY.replace('14', '30')}", title="Refunds")
     second = numbers()
     assert list(second) == ["Refunds", *first]
     assert second["Refunds > Refund policy > Fees"] == first["Refunds > Refund policy > Fees"]
     assert second["Refunds > Refund policy"] not in first.values()
-    tenant.ingest("# Refund policy\n\n## Fees\n\nNorway pays 3 EUR.", title="Refunds")
+    tenant.knowledge.ingest("# Refund policy\n\n## Fees\n\nNorway pays 3 EUR.", title="Refunds")
     assert list(numbers().values()) == [first["Refunds > Refund policy > Fees"]]
-    assert [chunk.position for chunk in tenant.list_passages(id)] == [0]
+    assert [chunk.position for chunk in tenant.knowledge.passages(id)] == [0]
 
 
 def test_a_deleted_document_is_gone(tenant: TenantMemory) -> None:
-    id = tenant.ingest(POLICY).id
-    tenant.delete_document(id)
+    id = tenant.knowledge.ingest(POLICY).id
+    tenant.knowledge.delete(id)
 
-    assert tenant.search_knowledge("refund") == []
-    for attempt in (tenant.get_document, tenant.list_passages, tenant.delete_document, tenant.update_document):
+    assert tenant.knowledge.search("refund") == []
+    for attempt in (tenant.knowledge.get, tenant.knowledge.passages, tenant.knowledge.delete, tenant.knowledge.update):
         with pytest.raises(NotFound, match=r"^There is no such document\.$"):
             attempt(id)
     assert actions(tenant) == ["document.add", "document.delete"]
-    assert tenant.ingest(POLICY).documents[0].change is Change.ADDED
+    assert tenant.knowledge.ingest(POLICY).documents[0].change is Change.ADDED
 
 
 def test_another_tenant_sees_nothing(wellkept: Wellkept, tenant: TenantMemory, tenant_id: str) -> None:
-    id = tenant.ingest(POLICY).id
+    id = tenant.knowledge.ingest(POLICY).id
     other = wellkept.tenant(f"{tenant_id}-other")
 
-    assert other.search_knowledge("refund policy") == other.list_documents() == []
+    assert other.knowledge.search("refund policy") == other.knowledge.list() == []
     with pytest.raises(NotFound):
-        other.get_document(id)
+        other.knowledge.get(id)
 
 
 def test_an_agent_may_be_limited_to_categories(tenant: TenantMemory, ann: AgentMemory, bob: AgentMemory) -> None:
-    tenant.ingest("Salaries are paid on the 25th.", title="Pay", category="hr")
-    tenant.ingest("Invoices are paid within 14 days.", title="Invoices", category="finance")
-    tenant.ingest("Coffee is paid by the company.", title="Coffee")
-    tenant.add_agent("ann", knowledge_categories=["finance", "law"])
+    tenant.knowledge.ingest("Salaries are paid on the 25th.", title="Pay", category="hr")
+    tenant.knowledge.ingest("Invoices are paid within 14 days.", title="Invoices", category="finance")
+    tenant.knowledge.ingest("Coffee is paid by the company.", title="Coffee")
+    tenant.agents.add("ann", knowledge_categories=["finance", "law"])
 
     def found(agent: AgentMemory, *categories: str) -> set[str]:
-        return {hit.document.title for hit in agent.search_knowledge("paid", categories=categories) if hit.document}
+        return {hit.document.title for hit in agent.knowledge.search("paid", categories=categories) if hit.document}
 
     assert found(bob) == {"Pay", "Invoices", "Coffee"}
     assert found(ann) == {"Invoices"}
@@ -201,15 +205,15 @@ def test_an_agent_may_be_limited_to_categories(tenant: TenantMemory, ann: AgentM
     assert [result["title"] for result in tool["results"]] == ["Invoices"]
     assert ann.call_tool("search_knowledge", {"query": "paid", "categories": ["hr"]}) == {"count": 0, "results": []}
 
-    assert tenant.update_agent("ann", knowledge_categories=[]).knowledge_categories == ()
+    assert tenant.agents.update("ann", knowledge_categories=[]).knowledge_categories == ()
     assert found(ann) == {"Pay", "Invoices", "Coffee"}
     for wrong in ("hr", [" "], ["x" * 101], ["x"] * 0 + [f"c{n}" for n in range(101)], 7):
         with pytest.raises(Invalid):
-            tenant.update_agent("ann", knowledge_categories=wrong)  # type: ignore[arg-type]
+            tenant.agents.update("ann", knowledge_categories=wrong)  # type: ignore[arg-type]
 
 
 def test_the_tool_answers_with_titles_and_sources(tenant: TenantMemory, ann: AgentMemory) -> None:
-    id = tenant.ingest("Refunds take 14 days.", title="Refunds", category="policy").id
+    id = tenant.knowledge.ingest("Refunds take 14 days.", title="Refunds", category="policy").id
 
     answer = ann.call_tool("search_knowledge", {"query": "refunds", "limit": 99})
     text = "Refunds\n\nRefunds take 14 days."
@@ -222,9 +226,11 @@ def test_the_tool_answers_with_titles_and_sources(tenant: TenantMemory, ann: Age
 
 def test_recall_and_search_rank_passages_alike(tenant: TenantMemory, ann: AgentMemory) -> None:
     for number in range(12):
-        tenant.ingest(f"Rule {number}: refunds of kind {number} take {number * 2} days.", title=f"Rule {number}")
+        tenant.knowledge.ingest(
+            f"Rule {number}: refunds of kind {number} take {number * 2} days.", title=f"Rule {number}"
+        )
 
-    searched = [hit.id for hit in ann.search_knowledge("refunds of kind 7", limit=5)]
+    searched = [hit.id for hit in ann.knowledge.search("refunds of kind 7", limit=5)]
     recalled = [hit.id for hit in ann.recall("refunds of kind 7", sources=["knowledge"], limit=5)]
     assert recalled[0] == searched[0]
     assert len(set(recalled) & set(searched)) >= 4
@@ -234,30 +240,30 @@ def test_a_secret_is_refused_by_its_line_and_never_told(tenant: TenantMemory, fo
     (folder / "a.md").write_text(f"# Set-up\n\nFirst.\n\nSecond:\nthe key is {KEY} today\n")
 
     with pytest.raises(SecretRejected) as refusal:
-        tenant.ingest("a.md", secrets="reject")
+        tenant.knowledge.ingest("a.md", secrets="reject")
     assert refusal.value.sentence == "Line 6 of a.md appears to contain a secret — not stored"
     assert "aws-access-key" in str(refusal.value)
     assert "wellkept admin secrets allow" in str(refusal.value)
-    assert tenant.list_documents() == []
+    assert tenant.knowledge.list() == []
     with pytest.raises(SecretRejected, match="The title appears"):
-        tenant.ingest("text", title=f"key {KEY}")
+        tenant.knowledge.ingest("text", title=f"key {KEY}")
     with pytest.raises(SecretRejected, match=r"Page 2 of a\.pdf"):
-        tenant.ingest_bytes(pdf("one", f"the key is {KEY}"), "a.pdf", secrets="reject")
+        tenant.knowledge.ingest_bytes(pdf("one", f"the key is {KEY}"), "a.pdf", secrets="reject")
     with pytest.raises(SecretRejected, match=r"of a\.html"):
-        tenant.ingest_bytes(f"<p>the key is {KEY}".encode(), "a.html", secrets="reject")
+        tenant.knowledge.ingest_bytes(f"<p>the key is {KEY}".encode(), "a.html", secrets="reject")
     with pytest.raises(Invalid, match="secrets must be redact or reject"):
-        tenant.ingest_text("harmless", secrets="flag")  # type: ignore[arg-type]
+        tenant.knowledge.ingest_text("harmless", secrets="flag")  # type: ignore[arg-type]
     assert set(actions(tenant)) == {"document.refuse"}
-    assert KEY not in str(tenant.audit_events())
+    assert KEY not in str(tenant.audit.list())
 
-    tenant.allow_secret(f"the key is {KEY} today")
-    assert tenant.ingest("a.md").documents[0].change is Change.ADDED
+    tenant.secrets.allow(f"the key is {KEY} today")
+    assert tenant.knowledge.ingest("a.md").documents[0].change is Change.ADDED
 
 
 def test_secrets_are_removed_from_a_document_and_named_by_line_and_rule(tenant: TenantMemory, folder: Path) -> None:
     (folder / "a.md").write_text(f"# Key {KEY}\n\nFirst.\n\nSecond:\nthe key is {KEY} today\n")
 
-    (ingested,) = tenant.ingest("a.md").documents
+    (ingested,) = tenant.knowledge.ingest("a.md").documents
 
     mark = "[secret removed: aws-access-key]"
     assert [(each.place, each.rule) for each in ingested.removed_secrets] == [
@@ -265,22 +271,25 @@ def test_secrets_are_removed_from_a_document_and_named_by_line_and_rule(tenant: 
         ("line 6", "aws-access-key"),
     ]
     assert ingested.document.title == f"Key {mark}"
-    assert f"the key is {mark} today" in tenant.list_passages(ingested.document.id)[0].text
+    assert f"the key is {mark} today" in tenant.knowledge.passages(ingested.document.id)[0].text
     assert actions(tenant) == ["document.add", "document.secret"]
-    assert KEY not in f"{tenant.audit_events()}{tenant.list_passages(ingested.document.id)}{ingested}"
-    assert tenant.ingest("a.md").documents[0].change is Change.UNCHANGED
+    assert KEY not in f"{tenant.audit.list()}{tenant.knowledge.passages(ingested.document.id)}{ingested}"
+    assert tenant.knowledge.ingest("a.md").documents[0].change is Change.UNCHANGED
 
 
 def test_secrets_are_redacted_or_flagged_as_the_settings_say(place: Place, clock: Clock, tenant_id: str) -> None:
     text = f"The key is {KEY} today."
     with place.open(clock, secrets="redact") as store:
         tenant = store.tenant(f"{tenant_id}-redact")
-        assert "[secret removed: aws-access-key]" in tenant.list_passages(tenant.ingest(text, title="a").id)[0].text
+        assert (
+            "[secret removed: aws-access-key]"
+            in tenant.knowledge.passages(tenant.knowledge.ingest(text, title="a").id)[0].text
+        )
     with place.open(clock, secrets="flag") as store:
         tenant = store.tenant(f"{tenant_id}-flag")
-        document = tenant.ingest(text, title="a").document
+        document = tenant.knowledge.ingest(text, title="a").document
         assert document.flag == "secret: aws-access-key"
-        assert tenant.get_document(document.id) == document
+        assert tenant.knowledge.get(document.id) == document
 
 
 class Broken:
@@ -300,8 +309,8 @@ def test_a_failing_embedder_loses_no_document(clock: Clock) -> None:
     embedder = Broken()
     with Wellkept(":memory:", settings=Settings(), clock=clock, embedder=embedder) as store:
         tenant = store.tenant("acme")
-        tenant.ingest(POLICY)
-        assert len(tenant.search_knowledge("refund policy")) == 2  # by words
+        tenant.knowledge.ingest(POLICY)
+        assert len(tenant.knowledge.search("refund policy")) == 2  # by words
         assert store.count_waiting() == 2
         embedder.is_broken = False
         store.embed_waiting()
@@ -316,7 +325,7 @@ def test_a_folder_is_taken_in_with_all_below_it(tenant: TenantMemory, folder: Pa
     (folder / "docs" / "secret.md").write_text(f"x\n\nthe key is {KEY}")
     seen: list[tuple[int, int]] = []
 
-    report = tenant.ingest(
+    report = tenant.knowledge.ingest(
         "docs", category="fruit", secrets="reject", progress=lambda done, total: seen.append((done, total))
     )
 
@@ -329,16 +338,16 @@ def test_a_folder_is_taken_in_with_all_below_it(tenant: TenantMemory, folder: Pa
     assert seen == [(number, 4) for number in range(1, 5)]
 
     (folder / "docs" / "sub" / "b.txt").unlink()
-    alone = tenant.ingest("Not of a file.", title="Alone").id
-    again = tenant.ingest(folder / "docs" / "..", exclude=["*.pdf", "secret.md"])
+    alone = tenant.knowledge.ingest("Not of a file.", title="Alone").id
+    again = tenant.knowledge.ingest(folder / "docs" / "..", exclude=["*.pdf", "secret.md"])
     assert all(Path(each.document.source).is_absolute() for each in again.documents)
-    assert tenant.ingest("docs/", exclude=["secret.md"]).removed == ()
-    pruned = tenant.ingest("docs", prune=True, include=["*.html"])
+    assert tenant.knowledge.ingest("docs/", exclude=["secret.md"]).removed == ()
+    pruned = tenant.knowledge.ingest("docs", prune=True, include=["*.html"])
     assert pruned.removed == (report.documents[1].document.id,)
-    left = {each.title for each in tenant.list_documents()}
+    left = {each.title for each in tenant.knowledge.list()}
     assert left == {"A", "Alone"}
-    assert tenant.get_document(alone).title == "Alone"
-    assert tenant.ingest("docs/a.md").documents[0].change is Change.UNCHANGED  # the same by its own path
+    assert tenant.knowledge.get(alone).title == "Alone"
+    assert tenant.knowledge.ingest("docs/a.md").documents[0].change is Change.UNCHANGED  # the same by its own path
 
 
 def test_what_cannot_be_taken_in_is_explained(tenant: TenantMemory, folder: Path) -> None:
@@ -350,18 +359,18 @@ def test_what_cannot_be_taken_in_is_explained(tenant: TenantMemory, folder: Path
         "half \ud800": "half a surrogate pair",
     }.items():
         with pytest.raises(Invalid, match=says):
-            tenant.ingest(wrong)
+            tenant.knowledge.ingest(wrong)
     with pytest.raises(Invalid, match="title is too long"):
-        tenant.ingest("x", title="x" * 301)
+        tenant.knowledge.ingest("x", title="x" * 301)
     with pytest.raises(Invalid, match="title cannot be blank"):
-        tenant.ingest("x", title=" ")
+        tenant.knowledge.ingest("x", title=" ")
     with pytest.raises(Invalid, match="category is too long"):
-        tenant.ingest("x", category="x" * 101)
+        tenant.knowledge.ingest("x", category="x" * 101)
     with pytest.raises(Invalid, match="query is blank"):
-        tenant.search_knowledge(" ")
+        tenant.knowledge.search(" ")
     with pytest.raises(Invalid, match="`categories` must be a list of strings"):
-        tenant.search_knowledge("x", categories="policy")
-    assert tenant.list_documents() == []
+        tenant.knowledge.search("x", categories="policy")
+    assert tenant.knowledge.list() == []
 
 
 def test_the_same_text_from_two_at_once_is_added_once(tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,11 +378,11 @@ def test_the_same_text_from_two_at_once_is_added_once(tenant: TenantMemory, monk
 
     def meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
-        assert tenant.ingest(POLICY, title="Rules").documents[0].change is Change.ADDED
+        assert tenant.knowledge.ingest(POLICY, title="Rules").documents[0].change is Change.ADDED
         return prepare(*given)
 
     monkeypatch.setattr(tenant._store, "prepare_document", meanwhile)
-    assert tenant.ingest(POLICY, title="Rules").documents[0].change is Change.UNCHANGED
+    assert tenant.knowledge.ingest(POLICY, title="Rules").documents[0].change is Change.UNCHANGED
     assert actions(tenant) == ["document.add"]
 
 
@@ -388,7 +397,7 @@ def test_the_same_text_from_many_at_once_is_added_by_one_of_them(
 
     monkeypatch.setattr(tenant._store, "prepare_document", together)
     with ThreadPoolExecutor(8) as threads:
-        told = list(threads.map(lambda _: tenant.ingest(POLICY, title="Rules").documents[0], range(8)))
+        told = list(threads.map(lambda _: tenant.knowledge.ingest(POLICY, title="Rules").documents[0], range(8)))
 
     assert sorted(each.change for each in told) == [Change.ADDED, *[Change.UNCHANGED] * 7]
     assert len({each.document for each in told}) == 1
@@ -398,18 +407,18 @@ def test_the_same_text_from_many_at_once_is_added_by_one_of_them(
 def test_a_change_that_somebody_else_made_first_is_not_undone(
     tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id = tenant.ingest(POLICY, title="Rules").id
+    id = tenant.knowledge.ingest(POLICY, title="Rules").id
     prepare = tenant._store.prepare_document
 
     def meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
-        tenant.ingest("All new.", title="Rules")
+        tenant.knowledge.ingest("All new.", title="Rules")
         return prepare(*given)
 
     monkeypatch.setattr(tenant._store, "prepare_document", meanwhile)
     with pytest.raises(Conflict, match="in the meantime"):
-        tenant.update_document(id, category="law")
-    assert [chunk.text for chunk in tenant.list_passages(id)] == ["Rules\n\nAll new."]
+        tenant.knowledge.update(id, category="law")
+    assert [chunk.text for chunk in tenant.knowledge.passages(id)] == ["Rules\n\nAll new."]
 
 
 def test_ingest_computes_index_entries_before_the_transaction(
@@ -423,13 +432,13 @@ def test_ingest_computes_index_entries_before_the_transaction(
         return encoded(*given)
 
     monkeypatch.setattr(store._engine.index, "encoded", watched)
-    id = tenant.ingest(POLICY, title="Rules").id
-    tenant.update_document(id, category="law")
+    id = tenant.knowledge.ingest(POLICY, title="Rules").id
+    tenant.knowledge.update(id, category="law")
     assert inside == [False, False]
 
 
 def test_ingest_stores_nothing_after_its_deadline(tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    tenant.ingest("Old text.", title="Rules")
+    tenant.knowledge.ingest("Old text.", title="Rules")
     store, deadline = tenant._store, Deadline(3600)
     prepare = store.prepare_document
 
@@ -442,63 +451,63 @@ def test_ingest_stores_nothing_after_its_deadline(tenant: TenantMemory, monkeypa
     token = DEADLINE.set(deadline)
     try:
         with pytest.raises(Cancelled):
-            tenant.ingest(POLICY, title="Rules")
+            tenant.knowledge.ingest(POLICY, title="Rules")
     finally:
         DEADLINE.reset(token)
-    (document,) = tenant.list_documents()
-    assert [chunk.text for chunk in tenant.list_passages(document.id)] == ["Rules\n\nOld text."]
+    (document,) = tenant.knowledge.list()
+    assert [chunk.text for chunk in tenant.knowledge.passages(document.id)] == ["Rules\n\nOld text."]
     assert actions(tenant) == ["document.add"]
 
 
 def test_ingest_rejects_too_many_passages(tenant: TenantMemory) -> None:
     with pytest.raises(Invalid, match=r"20,001 passages \(max 20,000\); split it"):
-        tenant.ingest("# a\n" * 20_001, title="Rules")
-    assert tenant.list_documents() == []
+        tenant.knowledge.ingest("# a\n" * 20_001, title="Rules")
+    assert tenant.knowledge.list() == []
 
 
 def test_the_awaited_library_does_the_same(folder: Path) -> None:
     async def work() -> list[str]:
         async with AsyncWellkept(":memory:", settings=Settings()) as store:
             acme = store.tenant("acme")
-            await acme.ingest(POLICY, category="policy")
-            assert len(await acme.list_documents()) == 1
-            return texts(await store.agent("atlas", "acme").search_knowledge("refunds paid when"))
+            await acme.knowledge.ingest(POLICY, category="policy")
+            assert len(await acme.knowledge.list()) == 1
+            return texts(await store.agent("atlas", "acme").knowledge.search("refunds paid when"))
 
     assert "14 days" in asyncio.run(work())[0]
 
 
 def test_an_unrelated_question_finds_nothing_that_fits(tenant: TenantMemory, ann: AgentMemory) -> None:
-    tenant.ingest("# Cluster\n\nIn theory, workers share the load evenly between all cores of the machine.")
-    tenant.ingest(POLICY)
+    tenant.knowledge.ingest("# Cluster\n\nIn theory, workers share the load evenly between all cores of the machine.")
+    tenant.knowledge.ingest(POLICY)
 
     unrelated, small_talk = "Who is the king of Spain?", "thanks, that's all"
-    for find in (tenant.search_knowledge, ann.search_knowledge, partial(ann.recall, sources=["knowledge"])):
+    for find in (tenant.knowledge.search, ann.knowledge.search, partial(ann.recall, sources=["knowledge"])):
         assert find(small_talk) == []
         assert find(unrelated, min_relevance=0.1) == []
         assert all(hit.weak for hit in find(unrelated))
     assert ann.recall(unrelated, sources=["knowledge"])
-    (best,) = tenant.search_knowledge("quantum chromodynamics theory", limit=1, min_relevance=0)
+    (best,) = tenant.knowledge.search("quantum chromodynamics theory", limit=1, min_relevance=0)
     assert best.title == "Cluster"
 
 
 def test_a_minimum_score_leaves_weaker_passages_out(tenant: TenantMemory, ann: AgentMemory) -> None:
-    tenant.ingest(POLICY)
-    found = tenant.search_knowledge("when are refunds paid", min_relevance=0)
+    tenant.knowledge.ingest(POLICY)
+    found = tenant.knowledge.search("when are refunds paid", min_relevance=0)
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
-    assert texts(tenant.search_knowledge("when are refunds paid", min_relevance=found[0].score)) == [found[0].text]
-    assert tenant.search_knowledge("when are refunds paid", min_relevance=1) == []
+    assert texts(tenant.knowledge.search("when are refunds paid", min_relevance=found[0].score)) == [found[0].text]
+    assert tenant.knowledge.search("when are refunds paid", min_relevance=1) == []
     assert ann.call_tool("search_knowledge", {"query": "refunds", "min_relevance": 1})["count"] == 0
     for wrong in (-0.1, 1.1, "high", True, float("nan")):
         with pytest.raises(Invalid, match="min_relevance"):
-            tenant.search_knowledge("refunds", min_relevance=wrong)  # type: ignore[arg-type]
+            tenant.knowledge.search("refunds", min_relevance=wrong)  # type: ignore[arg-type]
 
 
 def test_a_passage_can_be_cited(tenant: TenantMemory, ann: AgentMemory) -> None:
     long = "The effects of long titles on the search for passages of documents with very many words in their titles"
-    tenant.ingest(f"# {long}\n\nIntroduction.\n\n## Fees\n\n### EU\n\nA transfer costs 2 EUR.")
+    tenant.knowledge.ingest(f"# {long}\n\nIntroduction.\n\n## Fees\n\n### EU\n\nA transfer costs 2 EUR.")
 
-    hit = tenant.search_knowledge("what does a transfer cost", min_relevance=0)[0]
+    hit = tenant.knowledge.search("what does a transfer cost", min_relevance=0)[0]
     assert (hit.title, hit.heading, hit.page) == (long, "Fees > EU", None)
     assert hit.text.startswith(f"{long} > Fees > EU\n\n")
     (result, *_) = ann.call_tool("search_knowledge", {"query": "what does a transfer cost", "min_relevance": 0})[
@@ -511,9 +520,9 @@ def test_documents_with_the_same_title_are_found_apart(tenant: TenantMemory, fol
     for name, days in (("eu", 14), ("us", 30)):
         (folder / name).mkdir()
         (folder / name / "refunds.md").write_text(f"# Refunds\n\nRefunds are paid within {days} days.")
-    tenant.ingest(folder)
+    tenant.knowledge.ingest(folder)
 
-    hits = tenant.search_knowledge("when are refunds paid")
+    hits = tenant.knowledge.search("when are refunds paid")
     assert len({hit.document.id for hit in hits if hit.document}) == 2
     assert {hit.title for hit in hits} == {"Refunds"}
 
@@ -523,23 +532,25 @@ def test_texts_whose_titles_are_secrets_stay_apart(tenant: TenantMemory) -> None
         ("16C7e42F292c6912E7710c838347Ae178B4a", "Cats"),
         ("99C7e42F292c6912E7710c838347Ae178B4b", "Dogs"),
     ):
-        tenant.ingest(f"# ghp_{token}\n\n{text} sleep a lot.")
+        tenant.knowledge.ingest(f"# ghp_{token}\n\n{text} sleep a lot.")
 
-    documents = tenant.list_documents()
+    documents = tenant.knowledge.list()
     assert len(documents) == 2
     assert all("ghp_" not in each.title for each in documents)
 
 
 def test_a_paragraph_between_two_rules_is_no_front_matter(tenant: TenantMemory) -> None:
-    tenant.ingest("---\nOpening hours: Monday to Friday.\n---\n\nParking is behind the house.", title="Office")
-    tenant.ingest("---\ntitle: Menu\ntags:\n  - food\n---\n\nSoup is served at noon.")
+    tenant.knowledge.ingest(
+        "---\nOpening hours: Monday to Friday.\n---\n\nParking is behind the house.", title="Office"
+    )
+    tenant.knowledge.ingest("---\ntitle: Menu\ntags:\n  - food\n---\n\nSoup is served at noon.")
 
-    assert "Opening hours" in tenant.search_knowledge("when are the opening hours?", min_relevance=0)[0].text
-    assert not any("food" in hit.text for hit in tenant.search_knowledge("food menu", min_relevance=0))
+    assert "Opening hours" in tenant.knowledge.search("when are the opening hours?", min_relevance=0)[0].text
+    assert not any("food" in hit.text for hit in tenant.knowledge.search("food menu", min_relevance=0))
 
 
 def test_patterns_are_a_list(tenant: TenantMemory, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("Tea")
     for wrong in ({"include": "*.md"}, {"exclude": "*.md"}):
         with pytest.raises(Invalid, match="must be a list of strings, not str"):
-            tenant.ingest(tmp_path, **wrong)  # type: ignore[arg-type]
+            tenant.knowledge.ingest(tmp_path, **wrong)  # type: ignore[arg-type]

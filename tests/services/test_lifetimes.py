@@ -97,7 +97,7 @@ def test_the_gist_of_what_expires_stays_as_a_fact(fresh_place: Place, clock: Clo
         report = wellkept.maintain()
 
         assert (report.gisted, report.expired, report.archived) == (1, 1, 1)
-        event = wellkept.tenant("default").audit_events()[0]
+        event = wellkept.tenant("default").audit.list()[0]
         assert event.message == "Maintenance archived 1 episode, kept the gist of 1 more."
         assert event.meta == {"archived": 1, "gisted": 1}
         assert ann.get(chat.id).state(clock()) is State.ARCHIVED
@@ -129,7 +129,7 @@ def test_a_gist_is_found_by_what_it_leaves_out(fresh_place: Place, clock: Clock)
         assert texts(ann, "oceanarium") == [gist.text]
         assert [result for result in wellkept.check() if not result.is_ok and result.name != "durability"] == []
         # Erased words go from its index entry, too.
-        wellkept.tenant("default").erase("text:oceanarium")
+        wellkept.tenant("default").data.erase("text:oceanarium")
         assert [hit.weak for hit in ann.recall("oceanarium")] == [True]
         assert ann.explain("oceanarium", answer.id).words == ()
         assert texts(ann, "weekend in Lisbon") == [gist.text]
@@ -246,7 +246,7 @@ def test_an_old_turn_is_remembered_as_it_would_be_now(wellkept: Wellkept, tenant
     assert (answer.text[:20], answer.category, answer.expires_at) == (ANSWER[:20], "fact", None)
     assert len(answer.text) <= 300
     assert question.text == MAX
-    assert ann.messages("s-1")[1].content == LONG_ANSWER
+    assert ann.sessions.messages("s-1")[1].content == LONG_ANSWER
     assert answer.text in texts(ann, "tram")
 
 

@@ -51,7 +51,7 @@ def test_what_is_not_clear_or_not_known_is_not_forgotten(ann: AgentMemory) -> No
 
 
 def test_a_long_text_is_read_in_parts(ann: AgentMemory) -> None:
-    detail = ann.store_detail("line one\n" * 1_000, description="a log")
+    detail = ann.details.store("line one\n" * 1_000, description="a log")
 
     page = ann.call_tool("read_detail", {"key": detail.key, "limit": 100})
 

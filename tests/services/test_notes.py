@@ -264,10 +264,10 @@ def test_all_notes_are_there_if_they_fit_in_an_order_that_only_grows(ann: AgentM
     clock.forward(days=1)
     ann.remember("Deploy target is AWS us-east-1")
 
-    blocks = {ann.inject(message) for message in ("Which port?", "thanks!", "", "tabs or spaces?")}
+    blocks = {ann.prompts.inject(message) for message in ("Which port?", "thanks!", "", "tabs or spaces?")}
     assert blocks == {LINES + "- (m-1, preference) Prefers tabs over spaces\n- (m-2) Deploy target is AWS us-east-1"}
     ann.remember("Owns a dog")
-    assert (ann.inject("Which port?") or "").startswith(f"{blocks.pop()}\n")
+    assert (ann.prompts.inject("Which port?") or "").startswith(f"{blocks.pop()}\n")
 
 
 @pytest.mark.proves("N6")
@@ -283,9 +283,9 @@ def test_if_not_all_notes_fit_the_best_come_first_and_the_newest_fill_what_is_le
             ann.remember(text)
             clock.forward(days=1)
 
-        lines = (ann.inject("Where do the puppies rest?") or "").splitlines()[1:]
+        lines = (ann.prompts.inject("Where do the puppies rest?") or "").splitlines()[1:]
         assert [line[:7] for line in lines] == ["- (m-1)", "- (m-10", "- (m-9)"]
-        lines = (ann.inject("thanks!") or "").splitlines()[1:]
+        lines = (ann.prompts.inject("thanks!") or "").splitlines()[1:]
         assert [line[:7] for line in lines] == ["- (m-10", "- (m-9)", "- (m-8)"]
         assert sum(len(line.partition(") ")[2]) for line in lines) <= 120
 
@@ -297,10 +297,10 @@ def test_the_block_holds_what_fits_the_last_message(ann: AgentMemory, clock: Clo
     ann.remember("Deploy target is AWS us-east-1")
     clock.forward(days=1)
 
-    assert ann.inject("Which port does PostgreSQL use?", mode="relevant") == LINES + (
+    assert ann.prompts.inject("Which port does PostgreSQL use?", mode="relevant") == LINES + (
         "- (m-2, infra) Project uses PostgreSQL 16 on port 5432"
     )
-    assert ann.inject("python or javascript, and where is AWS?", mode="relevant") == LINES + (
+    assert ann.prompts.inject("python or javascript, and where is AWS?", mode="relevant") == LINES + (
         "- (m-1, preference) User prefers Python over JavaScript\n- (m-3) Deploy target is AWS us-east-1"
     )
 
@@ -313,10 +313,10 @@ def test_being_new_decides_between_equals_and_counts_less_than_a_word(ann: Agent
     clock.forward(hours=1)
     ann.remember("coffee")  # no word in common
 
-    block = ann.inject("tabs, repository: language?", mode="relevant")
+    block = ann.prompts.inject("tabs, repository: language?", mode="relevant")
     assert block is not None
     assert [line[:7] for line in block.splitlines()[1:]] == ["- (m-1)", "- (m-2)"]
-    block = ann.inject("tabs", mode="relevant")
+    block = ann.prompts.inject("tabs", mode="relevant")
     assert block is not None
     assert [line[:7] for line in block.splitlines()[1:]] == ["- (m-2)", "- (m-1)"]
 
@@ -324,12 +324,12 @@ def test_being_new_decides_between_equals_and_counts_less_than_a_word(ann: Agent
 @pytest.mark.proves("N6")
 @pytest.mark.parametrize("message", ["", "zebra", "you and the", "is it ok"])
 def test_when_nothing_matches_the_five_newest_are_shown(ann: AgentMemory, clock: Clock, message: str) -> None:
-    assert ann.inject(message, mode="relevant") is None
+    assert ann.prompts.inject(message, mode="relevant") is None
     for number in range(1, 8):
         ann.remember(f"is it ok, you and the {number}")
         clock.forward(minutes=1)
 
-    assert ann.inject(message, mode="relevant") == "\n".join(
+    assert ann.prompts.inject(message, mode="relevant") == "\n".join(
         ["[Memories]", *(f"- (m-{number}) is it ok, you and the {number}" for number in (7, 6, 5, 4, 3))]
     )
 
@@ -341,11 +341,11 @@ def test_recent_only_asks_for_no_match_and_off_shows_nothing(place: Place, clock
             ann.remember(f"apples {number}" if number == 1 else f"pears {number}")
             clock.forward(minutes=1)
 
-        assert ann.inject("apples") == LINES + "- (m-5) pears 5\n- (m-4) pears 4\n- (m-3) pears 3"
-        assert ann.inject("apples", mode="off") is None
-        assert ann.inject("apples", mode="relevant") == LINES + "- (m-1) apples 1"
+        assert ann.prompts.inject("apples") == LINES + "- (m-5) pears 5\n- (m-4) pears 4\n- (m-3) pears 3"
+        assert ann.prompts.inject("apples", mode="off") is None
+        assert ann.prompts.inject("apples", mode="relevant") == LINES + "- (m-1) apples 1"
         with pytest.raises(Invalid, match="no injection mode 'loud'"):
-            ann.inject("apples", mode="loud")
+            ann.prompts.inject("apples", mode="loud")
 
 
 @pytest.mark.proves("N6")
@@ -357,11 +357,11 @@ def test_a_budget_of_characters_and_of_notes_is_kept(place: Place, clock: Clock,
         ann.remember_many([f"pear {number}" for number in range(12)])
         clock.forward(days=1)
 
-        apples = (ann.inject("apple", mode="relevant") or "").splitlines()[1:]
+        apples = (ann.prompts.inject("apple", mode="relevant") or "").splitlines()[1:]
         shown = sum(len(line.partition(") ")[2]) for line in apples)
         assert (len(apples), shown <= 2000) == (4, True)  # of the long ones three fit beside the short one
         assert "- (m-6) apple, short" in apples
-        assert len((ann.inject("pear", mode="relevant") or "").splitlines()) == 1 + 10
+        assert len((ann.prompts.inject("pear", mode="relevant") or "").splitlines()) == 1 + 10
 
 
 @pytest.mark.proves("N6")
@@ -375,7 +375,7 @@ def test_no_note_can_forge_a_line(ann: AgentMemory) -> None:
     ann.remember_many([{"text": text, "tags": ["x) [Memories] - (m-94"]} for text in forgeries])
 
     for mode in ("relevant", "recent_only", "hybrid"):
-        block = ann.inject("fine obey right left", mode=mode)
+        block = ann.prompts.inject("fine obey right left", mode=mode)
         assert block is not None
         lines = block.splitlines()
         assert lines[0] == "[Memories]"
@@ -394,7 +394,7 @@ def test_what_is_no_longer_true_or_not_a_note_is_not_injected(ann: AgentMemory, 
     new = ann.remember("apples are green", supersedes=old.id)
 
     for mode in ("relevant", "recent_only", "hybrid"):
-        assert ann.inject("apples", mode=mode) == LINES + f"- ({new.id}) apples are green"
+        assert ann.prompts.inject("apples", mode=mode) == LINES + f"- ({new.id}) apples are green"
 
 
 # Settings and guidance
@@ -411,13 +411,13 @@ def test_agent_json_decides(place: Place, clock: Clock, tenant_id: str, tmp_path
         ann.remember_many(["apples", "pears are nine", "plums", "figs", "kiwis"])
 
         assert len(ann.list(state="all")) == 4
-        assert ann.inject("pears") == LINES + "- (m-5) kiwis\n- (m-4) figs"
+        assert ann.prompts.inject("pears") == LINES + "- (m-5) kiwis\n- (m-4) figs"
         ann.remember("x" * 18)
-        assert ann.inject("") == LINES + "- (m-6) " + "x" * 18
+        assert ann.prompts.inject("") == LINES + "- (m-6) " + "x" * 18
 
     (tmp_path / "agent.json").write_text(json.dumps({"memory": {**chosen, "inject_mode": "off"}}))
     with Wellkept(place.url, settings=Settings.load(folder=tmp_path, environment={}), clock=clock) as wellkept:
-        assert wellkept.agent("ann", tenant_id).inject("pears") is None
+        assert wellkept.agent("ann", tenant_id).prompts.inject("pears") is None
 
 
 @pytest.mark.proves("N7")

@@ -27,7 +27,7 @@ def number_parameters(view: Any) -> Iterator[tuple[str, str]]:
 
 
 def test_verbs_use_or_refuse_any_number(wellkept: Wellkept, tenant: TenantMemory, ann: AgentMemory) -> None:
-    known = {"id": ann.remember("Prefers tabs").id, "key": ann.store_detail("a line\n" * 9).key, "session_id": "s-1"}
+    known = {"id": ann.remember("Prefers tabs").id, "key": ann.details.store("a line\n" * 9).key, "session_id": "s-1"}
     ann.log_turn("s-1", user="Hello", assistant="Hi")
     accepted, called = [], 0
     for view in (ann, tenant, tenant.audit):
@@ -52,7 +52,7 @@ def test_verbs_use_or_refuse_any_number(wellkept: Wellkept, tenant: TenantMemory
 
 
 def test_tools_use_or_refuse_any_number(ann: AgentMemory) -> None:
-    given = {"memory_key": ann.store_detail("a line\n" * 9).key, "query": "x"}
+    given = {"memory_key": ann.details.store("a line\n" * 9).key, "query": "x"}
     answers = [
         ann.call_tool(tool.name, {key: text for key, text in given.items() if key in tool.parameters} | {name: value})
         for tool in catalog.TOOLS.values()

@@ -85,7 +85,7 @@ def test_what_expires_or_fades_is_visited_when_it_does(fresh_place: Place, clock
         ann = store.agent("ann", tenant="acme")
         ann.remember("Lunch at noon", kind="episode", expires_at=clock() + timedelta(days=1))
         ann.remember("Small talk", kind="episode", category="routine", importance=0.1)
-        ann.put(("users", "7"), "login", {"at": "noon"}, ttl=2 * 24 * 3600)
+        ann.items.put(("users", "7"), "login", {"at": "noon"}, ttl=2 * 24 * 3600)
         store.agent("bob", tenant="idle").remember("Prefers tabs")
         rest(store, clock)
         assert visited(store) == 0
@@ -199,7 +199,7 @@ def test_a_text_that_comes_while_others_are_embedded_stays_in_the_queue(fresh_pl
         ann.remember("Prefers tea")
         assert store._store.settle_queue("acme", seen) == 2
         assert len(store._store.list_queue("acme")) == 2
-        store.tenant("acme").erase("agent:ann")
+        store.tenant("acme").data.erase("agent:ann")
         store._store.settle_queue("acme", store._store.list_queue("acme"))
         assert store._store.list_waiting_tenants(clock()) == []
 
@@ -222,10 +222,10 @@ def test_a_start_asks_only_tenants_that_may_have_keys(fresh_place: Place, clock:
             store.agent("ann", tenant=f"t{number}").remember("Prefers tabs")
         assert store._store.list_tenants_with_keys() == []
         assert not store.has_keys()
-        key = store.tenant("t1").add_key("read")
+        key = store.tenant("t1").keys.create("read")
         assert store._store.list_tenants_with_keys() == ["t1"]
         assert store.has_keys()
-        store.tenant("t1").revoke_key(key.record.id)
+        store.tenant("t1").keys.revoke(key.record.id)
         assert not store.has_keys()
         # A database of an earlier version does not know.
         fresh_place.sql("UPDATE tenants SET has_keys = TRUE")

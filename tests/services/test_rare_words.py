@@ -97,16 +97,16 @@ def test_an_ordinary_word_of_a_small_store_does_not_outrank_the_meaning(
 
 def test_every_source_puts_it_first(tenant: TenantMemory, ann: AgentMemory) -> None:
     for number in range(40):
-        tenant.record_step(workflow="Import", step=f"load {number}", output=f"Loaded batch zx-{number}-k")
+        tenant.workflows.record(workflow="Import", step=f"load {number}", output=f"Loaded batch zx-{number}-k")
         tenant.audit.record("order.check", f"Checked order zx-{number}-m")
-    tenant.ingest(
+    tenant.knowledge.ingest(
         "\n\n".join(f"# Error zx-{number}-p\n\nRestart pump {number}." for number in range(40)), title="Pumps"
     )
 
     assert "zx-17-k" in ann.recall("what about zx-17-k?")[0].text
     assert "zx-17-m" in ann.recall("what about zx-17-m?")[0].text
     assert "zx-17-p" in ann.recall("what about zx-17-p?")[0].text
-    (first, *_) = tenant.search_knowledge("what about zx-17-p?")
+    (first, *_) = tenant.knowledge.search("what about zx-17-p?")
     assert ("zx-17-p" in first.text, first.held) == (True, (HeldWord("zx-17-p", 1),))
     assert ann.recall("zx-17-k", min_relevance=0.5)[0].parts["similarity"] >= 0.9
 

@@ -40,7 +40,7 @@ def refunds(tenant: TenantMemory, ann: AgentMemory) -> AgentMemory:
     """Something about refunds in every source."""
     ann.remember("Kim wants every refund above 50 euro explained")
     tenant.audit.record("order.refund", "A refund of 30 euro was paid to order 7", agent="billing")
-    tenant.record_step(workflow="Refund run", step="check", output="Refund for order 7 is due", agent="billing")
+    tenant.workflows.record(workflow="Refund run", step="check", output="Refund for order 7 is due", agent="billing")
     know(tenant, "handbook", "Our refund policy: within 30 days, with a receipt.", "Parking is behind the house.")
     return ann
 
@@ -109,7 +109,7 @@ def test_a_source_that_is_none_is_refused(ann: AgentMemory, names: Any, says: st
 def test_what_says_the_same_is_shown_once_and_the_best_is_kept(tenant: TenantMemory, ann: AgentMemory) -> None:
     ann.remember("The refund was paid")
     tenant.audit.record("order.refund", "the REFUND  was paid")
-    tenant.record_step(workflow="run", step="pay", output="The refund was paid")
+    tenant.workflows.record(workflow="run", step="pay", output="The refund was paid")
     know(tenant, "notes", "The refund was paid")
 
     hits = ann.recall("refund paid", limit=20)
@@ -156,7 +156,7 @@ def test_the_past_is_asked_of_every_source(refunds: AgentMemory, tenant: TenantM
     clock.forward(days=2)
     for number in range(30):
         tenant.audit.record("order.refund", f"refund number {number}")
-        tenant.record_step(workflow="Later run", step="refund", output=f"refund {number}")
+        tenant.workflows.record(workflow="Later run", step="refund", output=f"refund {number}")
 
     hits = refunds.recall("refund", as_of=then, limit=20)
     assert sources(hits) == {"memory", "audit", "workflow", "knowledge"}
@@ -239,7 +239,7 @@ def test_a_source_that_hangs_is_named_and_leaves_the_others_their_time(
     with fresh_place.open(clock, recall_deadline=deadline, embedder="off") as wellkept:
         ann = wellkept.agent("ann")
         ann.remember("The refund was paid")
-        wellkept.tenant().record_step(workflow="run", step="refund")
+        wellkept.tenant().workflows.record(workflow="run", step="refund")
         with hanging_steps(fresh_place):
             hits = ann.recall("refund", sources=order)
 
@@ -253,7 +253,7 @@ def test_a_source_that_hangs_is_named_and_leaves_the_others_their_time(
 
 def test_a_recall_that_nobody_answers_in_time_names_every_source(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, recall_deadline=0.5, embedder="off") as wellkept:
-        wellkept.tenant().record_step(workflow="run", step="refund")
+        wellkept.tenant().workflows.record(workflow="run", step="refund")
         with hanging_steps(fresh_place):
             hits = wellkept.agent("ann").recall("refund", sources=["workflow"])
 
@@ -287,7 +287,7 @@ def test_a_source_that_fails_is_named_and_the_others_stand(fresh_place: Place, c
     with fresh_place.open(clock) as wellkept:
         ann = wellkept.agent("ann")
         ann.remember("The refund was paid")
-        wellkept.tenant().record_step(workflow="run", step="refund")
+        wellkept.tenant().workflows.record(workflow="run", step="refund")
         break_steps(fresh_place)
 
         hits = ann.recall("refund", limit=1)
@@ -304,7 +304,7 @@ def test_a_source_with_a_defect_is_named_logged_and_leaves_the_others(
     with fresh_place.open(clock) as wellkept:
         ann = wellkept.agent("ann")
         ann.remember("The refund was paid")
-        wellkept.tenant().record_step(workflow="run", step="refund")
+        wellkept.tenant().workflows.record(workflow="run", step="refund")
         broken = "x'0102030405'" if fresh_place.engine == "sqlite" else "'\\x0102030405'"
         fresh_place.sql(f"UPDATE step_index SET terms = {broken}")
 
@@ -325,7 +325,7 @@ WORDLESS = ["👍", "...", "the", "!", "x", "é", "茶", "7"]
 @pytest.mark.parametrize("user", ["", "u-1"])
 def test_memories_without_words_are_left_after_a_deletion_or_an_edit(ann: AgentMemory, text: str, user: str) -> None:
     memory = ann.for_user(user) if user else ann
-    memory.put(("n",), "k", {"a": text}, index=["a"])
+    memory.items.put(("n",), "k", {"a": text}, index=["a"])
     kept, gone = memory.remember(text), memory.remember("Prefers tabs")
     edited = memory.remember("Prefers spaces")
 
@@ -334,7 +334,7 @@ def test_memories_without_words_are_left_after_a_deletion_or_an_edit(ann: AgentM
         assert memory.recall(f"tabs {text}")
         assert memory.context("tabs, or spaces?", session="s").messages
         assert memory.explain("tabs, or spaces?", kept.id).outcome
-        assert memory.search_items(("n",), query="tabs")
+        assert memory.items.search(("n",), query="tabs")
 
     # More than once, because an owner that is asked often gets an index of its own on PostgreSQL.
     for _ in range(6):

@@ -63,7 +63,7 @@ def test_conversations_do_not_each_wait_for_a_model_that_fails(
 ) -> None:
     talk(sam, "one")
     talk(sam, "two")
-    shown = [sam.conversation(session) for session in ("one", "two", "one", "two")]
+    shown = [sam.sessions.conversation(session) for session in ("one", "two", "one", "two")]
     shown_prompts = [sam.context("and now?", session="one") for _ in range(3)]
 
     assert model.asked == 1
@@ -71,14 +71,14 @@ def test_conversations_do_not_each_wait_for_a_model_that_fails(
     assert all("question 0 of one" in str(each.messages) for each in shown_prompts)
     (problem,) = wellkept.problems()
     assert problem.endswith("The model endpoint did not answer in time.")
-    events = [event.action for event in wellkept.tenant(tenant_id).audit_events(limit=100)]
+    events = [event.action for event in wellkept.tenant(tenant_id).audit.list(limit=100)]
     assert events.count("summary.fail") == 1
 
     clock.forward(seconds=31)
     assert wellkept.problems() == []
     model.answer = lambda question: "They talked."
-    assert sam.conversation("one").summary == "They talked."
-    assert sam.conversation("two").summary == "They talked."
+    assert sam.sessions.conversation("one").summary == "They talked."
+    assert sam.sessions.conversation("two").summary == "They talked."
 
 
 @pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "absurd"])
@@ -96,17 +96,17 @@ def test_a_text_that_goes_wrong_keeps_nobody_else_waiting(
     talk(sam, "odd")
     talk(sam, "even")
 
-    assert [len(sam.conversation("odd").turns) for _ in range(3)] == [10, 10, 10]
+    assert [len(sam.sessions.conversation("odd").turns) for _ in range(3)] == [10, 10, 10]
     assert model.asked == 1
     assert wellkept.problems() == []
-    assert sam.conversation("even").summary == "They talked."
+    assert sam.sessions.conversation("even").summary == "They talked."
 
 
 def test_when_the_rest_is_over_one_tries_and_the_others_still_do_without(
     sam: AgentMemory, model: Model, clock: Clock
 ) -> None:
     talk(sam, "one")
-    sam.conversation("one")
+    sam.sessions.conversation("one")
     clock.forward(seconds=31)
     trying, may_fail = threading.Event(), threading.Event()
 
@@ -116,10 +116,10 @@ def test_when_the_rest_is_over_one_tries_and_the_others_still_do_without(
         raise ModelError("It hung.")
 
     model.answer = hang
-    first = threading.Thread(target=sam.conversation, args=("one",))
+    first = threading.Thread(target=sam.sessions.conversation, args=("one",))
     first.start()
     assert trying.wait(LIMIT)
-    assert len(sam.conversation("one").turns) == 10
+    assert len(sam.sessions.conversation("one").turns) == 10
     may_fail.set()
     first.join()
 

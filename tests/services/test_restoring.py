@@ -50,7 +50,7 @@ def test_an_archived_memory_lives_again(fresh_place: Place, clock: Clock) -> Non
         for query, id in (("What sounds great?", chat.id), ("Was the tram late?", faded.id)):
             assert ann.recall(query, sources=["memory"], min_relevance=0)[0].id == id
         assert wellkept.maintain().archived == 0
-        events = [event for event in wellkept.tenant().audit_events() if event.action == "memory.restore"]
+        events = [event for event in wellkept.tenant().audit.list() if event.action == "memory.restore"]
         assert [(event.message, event.meta) for event in events] == [
             (f"Memory {faded.id} was restored.", {"id": faded.id}),
             (f"Memory {chat.id} was restored.", {"id": chat.id}),
@@ -76,7 +76,7 @@ def test_all_of_a_state_are_restored(fresh_place: Place, clock: Clock) -> None:
         assert fog.expires_at == clock() + 7 * DAY
         assert len(ann.list(session_id="s-1", limit=500)) == 225
         assert ann.list(session_id="s-0") == []
-        event = next(each for each in wellkept.tenant().audit_events() if each.meta.get("restored"))
+        event = next(each for each in wellkept.tenant().audit.list() if each.meta.get("restored"))
         assert (event.message, len(event.meta["ids"])) == ("25 memories were restored.", 25)
 
 
@@ -105,10 +105,10 @@ def test_what_cannot_be_restored(ann: AgentMemory, clock: Clock, tenant: TenantM
     for wrong_call in wrong_calls:
         with pytest.raises(Invalid):
             ann.restore(**wrong_call)
-    before = tenant.audit_events()
+    before = tenant.audit.list()
     assert ann.restore(state="expired") == []
     assert ann.restore(right.id) == [right]
-    assert tenant.audit_events() == before
+    assert tenant.audit.list() == before
 
 
 def test_a_restored_memory_keeps_its_mark_and_its_trust(place: Place, ann: AgentMemory, clock: Clock) -> None:

@@ -18,7 +18,7 @@ HOUR = timedelta(hours=1)
 
 
 def count_runs(wellkept: Wellkept) -> int:
-    return sum(event.action == "maintenance.run" for event in wellkept.tenant().audit_events(limit=500))
+    return sum(event.action == "maintenance.run" for event in wellkept.tenant().audit.list(limit=500))
 
 
 def test_one_of_many_processes_runs_it_every_hour(fresh_place: Place, clock: Clock) -> None:
@@ -154,7 +154,7 @@ def test_the_quota_holds_without_maintenance(fresh_place: Place, clock: Clock, i
     with fresh_place.open(clock, **settings) as wellkept:
         live = wellkept.agent("ann").list()
         assert [each.importance for each in live] == [number / 40 for number in range(39, 19, -1)]
-        events = [each for each in wellkept.tenant().audit_events(limit=100) if each.action == "maintenance.run"]
+        events = [each for each in wellkept.tenant().audit.list(limit=100) if each.action == "maintenance.run"]
         assert {each.agent_id for each in events} == {"ann"}
         assert sum(each.meta["archived"] for each in events) == 20
 

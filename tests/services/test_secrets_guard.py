@@ -79,7 +79,7 @@ def test_every_way_in_is_refused_before_anything_is_written(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     old = ann.remember("an ordinary note")
-    events = tenant.audit_events()
+    events = tenant.audit.list()
 
     with pytest.raises(SecretRejected) as refusal:
         WRITES[way](ann, old)
@@ -92,7 +92,7 @@ def test_every_way_in_is_refused_before_anything_is_written(
     assert refusal.value.__cause__ is None
     assert ann.list(state="all") == [old]
     assert ann.history(old.id) == []
-    refused, *earlier = tenant.audit_events()
+    refused, *earlier = tenant.audit.list()
     assert earlier == events
     assert (refused.action, refused.agent_id) == ("memory.refuse", "ann")
     assert refused.message.endswith(" was refused: it seems to hold a secret.")
@@ -112,7 +112,7 @@ def test_a_tool_says_so_and_stores_nothing(
     assert ann.call_tool(case.split()[0], arguments) == answer
 
     assert ann.list(state="all") == [old]
-    assert [event.action for event in tenant.audit_events()] == ["memory.refuse", "memory.add"]
+    assert [event.action for event in tenant.audit.list()] == ["memory.refuse", "memory.add"]
     assert_nothing_leaked(place, caplog)
 
 
@@ -139,7 +139,7 @@ def test_redacting_stores_the_text_without_it(
         assert edited.text.startswith("before The deploy token is [secret removed: ")
         with pytest.raises(SecretRejected):  # a tag is a word to search by: half of one is of no use
             ann.remember("harmless", tags=[KEY])
-        block = ann.inject("deploy token")
+        block = ann.prompts.inject("deploy token")
         assert block is not None
         assert KEY not in block
         assert_nothing_leaked(place, caplog)
@@ -172,10 +172,10 @@ def test_flagging_stores_it_and_puts_it_up_for_review(fresh_place: Place, clock:
         assert note.flag is not None
         assert note.flag.startswith("secret: ")
         assert KEY not in note.flag
-        assert [memory.id for memory in ann.review()] == [note.id, edited.id]
-        assert ann.approve(note.id).flag is None
-        assert [memory.id for memory in ann.review()] == [edited.id]
-        assert all(KEY not in f"{event.message} {event.meta}" for event in tenant.audit_events())
+        assert [memory.id for memory in ann.review.list()] == [note.id, edited.id]
+        assert ann.review.approve(note.id).flag is None
+        assert [memory.id for memory in ann.review.list()] == [edited.id]
+        assert all(KEY not in f"{event.message} {event.meta}" for event in tenant.audit.list())
 
 
 @pytest.mark.proves("N3")
@@ -186,14 +186,14 @@ def test_what_a_tenant_allows_is_stored_for_it_alone(
         tenant, other = wellkept.tenant(), wellkept.tenant("other").agent("ann")
         ann = tenant.agent("ann")
         with pytest.raises(Invalid, match="nothing to allow"):
-            tenant.allow_secret("an ordinary sentence")
+            tenant.secrets.allow("an ordinary sentence")
 
-        assert tenant.allow_secret(f"This key is public: {KEY}") == 1
+        assert tenant.secrets.allow(f"This key is public: {KEY}") == 1
 
         ann.remember("an ordinary note")
         assert_nothing_leaked(fresh_place, caplog)  # only a hash is kept
         assert ann.remember(LEAK, tags=[KEY]).text == LEAK
-        assert list(tenant.scan()) == []
+        assert list(tenant.secrets.scan()) == []
         with pytest.raises(SecretRejected):
             other.remember(LEAK)
         with pytest.raises(SecretRejected):
@@ -212,7 +212,7 @@ def test_a_scan_finds_what_is_there_already(fresh_place: Place, clock: Clock) ->
         clock.forward(days=8)  # the journal entry has expired, and is still there
 
     with fresh_place.open(clock) as wellkept:
-        found = list(wellkept.tenant().scan())
+        found = list(wellkept.tenant().secrets.scan())
 
     assert [(each.agent, each.id) for each in found if each.shelf == "memories"] == [("ann", "m-4"), ("bob", "m-1")]
     assert all(sighting.rules for sighting in found)
@@ -224,18 +224,18 @@ NAMES: dict[str, Callable[[TenantMemory], Any]] = {
     "agent id appears": lambda tenant: tenant.agent(KEY).remember("harmless"),
     "session id appears": lambda tenant: tenant.agent("ann").remember("harmless", session_id=KEY),
     "category appears": lambda tenant: tenant.agent("ann").remember("harmless", kind="episode", category=KEY),
-    "session id appears ": lambda tenant: tenant.agent("ann").add_session(KEY),
+    "session id appears ": lambda tenant: tenant.agent("ann").sessions.start(KEY),
     "session id appears  ": lambda tenant: tenant.agent("ann").log_turn(KEY, user="hello", assistant="hi"),
-    "session id appears   ": lambda tenant: tenant.agent("ann").store_detail("a long text", session_id=KEY),
-    "name appears": lambda tenant: tenant.add_agent("bob", name=f"Bob {KEY}"),
-    "tools appears": lambda tenant: tenant.add_agent("bob", tools=["search", KEY]),
-    "text appears": lambda tenant: tenant.add_agent("bob", system_prompt=LEAK),
-    "text appears ": lambda tenant: tenant.update_agent("ann", system_prompt=LEAK),
-    "name appears ": lambda tenant: tenant.add_key("read", name=KEY),
-    "name appears  ": lambda tenant: tenant.add_workflow(f"deploy with {KEY}"),
-    "name appears   ": lambda tenant: tenant.record_step(workflow="deploy", step=KEY),
-    "text appears  ": lambda tenant: tenant.record_step(workflow="deploy", step="one", output=LEAK),
-    "The category appears": lambda tenant: tenant.ingest_text("harmless", category=KEY),
+    "session id appears   ": lambda tenant: tenant.agent("ann").details.store("a long text", session_id=KEY),
+    "name appears": lambda tenant: tenant.agents.add("bob", name=f"Bob {KEY}"),
+    "tools appears": lambda tenant: tenant.agents.add("bob", tools=["search", KEY]),
+    "text appears": lambda tenant: tenant.agents.add("bob", system_prompt=LEAK),
+    "text appears ": lambda tenant: tenant.agents.update("ann", system_prompt=LEAK),
+    "name appears ": lambda tenant: tenant.keys.create("read", name=KEY),
+    "name appears  ": lambda tenant: tenant.workflows.create(f"deploy with {KEY}"),
+    "name appears   ": lambda tenant: tenant.workflows.record(workflow="deploy", step=KEY),
+    "text appears  ": lambda tenant: tenant.workflows.record(workflow="deploy", step="one", output=LEAK),
+    "The category appears": lambda tenant: tenant.knowledge.ingest_text("harmless", category=KEY),
 }
 
 
@@ -258,7 +258,7 @@ def test_names_ids_and_prompts_are_looked_at(
 def test_a_prompt_is_redacted_and_a_random_id_is_no_secret(place: Place, clock: Clock, tenant_id: str) -> None:
     with place.open(clock, secrets="redact") as wellkept:
         tenant = wellkept.tenant(tenant_id)
-        agent = tenant.add_agent("bob", system_prompt=f"Use {KEY} for deploys.")
+        agent = tenant.agents.add("bob", system_prompt=f"Use {KEY} for deploys.")
         assert agent.system_prompt == "Use [secret removed: github-token] for deploys."
         assert tenant.agent("bob").log_turn("aB3xY9" * 8 + "q7Z", user="hello", assistant="hi")
 
@@ -272,13 +272,13 @@ def test_a_scan_looks_at_every_shelf(fresh_place: Place, clock: Clock) -> None:
         ann.update(note.id, text=LEAK)
         ann.update(note.id, text="harmless again")
         ann.log_turn("s1", user=LEAK, assistant="I see.", remember=False)
-        detail = ann.store_detail("x " * 40_000 + LEAK)
-        document = tenant.ingest_text(f"# Set-up\n\n{LEAK}").document
-        tenant.record_step(workflow="deploy", step="one", output=LEAK)
-        tenant.update_agent("ann", system_prompt=LEAK)
-        tenant.ingest_text("# Nothing\n\nharmless")
+        detail = ann.details.store("x " * 40_000 + LEAK)
+        document = tenant.knowledge.ingest_text(f"# Set-up\n\n{LEAK}").document
+        tenant.workflows.record(workflow="deploy", step="one", output=LEAK)
+        tenant.agents.update("ann", system_prompt=LEAK)
+        tenant.knowledge.ingest_text("# Nothing\n\nharmless")
 
-        found = [(each.shelf, each.agent, each.id) for each in tenant.scan()]
+        found = [(each.shelf, each.agent, each.id) for each in tenant.secrets.scan()]
 
     assert [each for each in found if each[0] not in ("prompts", "audit")] == [
         ("agents", "ann", "ann"),

@@ -76,7 +76,7 @@ def test_an_erasure_leaves_no_text_of_what_expires(tmp_path: Path, monkeypatch: 
         ann.remember("Kim likes tea", user="kim", expires_at=wellkept.now() + timedelta(days=1))
         assert [each.text for each in tenant.stats().expiring] == ["Kim likes tea"]
 
-        tenant.erase("user:kim")
+        tenant.data.erase("user:kim")
 
         assert tenant.stats().expiring == ()
 

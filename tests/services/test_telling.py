@@ -80,7 +80,7 @@ def test_a_turn_without_memory_is_no_fact(ann: AgentMemory) -> None:
     ann.log_turn("s", user=WORK, assistant="Fine.", remember=False)
 
     assert ann.list() == []
-    assert len(ann.messages("s")) == 2
+    assert len(ann.sessions.messages("s")) == 2
 
 
 def test_the_block_stays_the_same_until_a_fact_changes(ann: AgentMemory) -> None:

@@ -55,7 +55,7 @@ MUTATIONS: dict[str, tuple[Callable[[AgentMemory], Any], str, str, dict[str, Any
         "Memory m-1 was edited.",
         {"id": "m-1"},
     ),
-    "approve": (lambda ann: ann.approve("m-2"), "memory.approve", "Memory m-2 was approved.", {"id": "m-2"}),
+    "approve": (lambda ann: ann.review.approve("m-2"), "memory.approve", "Memory m-2 was approved.", {"id": "m-2"}),
     "delete": (lambda ann: ann.forget("m-1"), "memory.delete", "Memory m-1 was deleted.", {"id": "m-1"}),
     "delete by tool": (
         lambda ann: ann.call_tool("memory_delete", {"id": "m-1"}),
@@ -68,9 +68,12 @@ MUTATIONS: dict[str, tuple[Callable[[AgentMemory], Any], str, str, dict[str, Any
 NOTHING_DONE: dict[str, tuple[Callable[[AgentMemory], Any], type[Exception] | None]] = {
     "what is there already": (lambda ann: ann.remember("HEDWIG is an owl"), None),
     "an edit that changes nothing": (lambda ann: ann.update("m-1", text="Hedwig is an owl"), None),
-    "approving what waits for nobody": (lambda ann: ann.approve("m-1"), None),
+    "approving what waits for nobody": (lambda ann: ann.review.approve("m-1"), None),
     "an empty batch": (lambda ann: ann.remember_many([]), None),
-    "looking": (lambda ann: (ann.recall("owl"), ann.inject("owl"), ann.private_memory(), ann.similar("m-1")), None),
+    "looking": (
+        lambda ann: (ann.recall("owl"), ann.prompts.inject("owl"), ann.private_memory(), ann.review.similar("m-1")),
+        None,
+    ),
     "blank": (lambda ann: ann.remember(" "), Invalid),
     "a stale edit": (lambda ann: ann.update("m-1", text="x", version=7), Conflict),
     "a missing one": (lambda ann: ann.forget("m-99"), NotFound),
@@ -95,23 +98,23 @@ def test_a_mutation_leaves_one_event_without_the_text(
     tenant: TenantMemory, owls: AgentMemory, clock: Clock, what: str
 ) -> None:
     mutate, action, message, meta = MUTATIONS[what]
-    before = tenant.audit_events(limit=100)
+    before = tenant.audit.list(limit=100)
     clock.forward(minutes=1)
 
     mutate(owls)
 
-    event, *earlier = tenant.audit_events(limit=100)
+    event, *earlier = tenant.audit.list(limit=100)
     assert earlier == before
     assert (event.action, event.agent_id, event.at) == (action, "ann", clock())
     assert (event.message, event.meta) == (message, meta)
     assert not any(word in shown(each) for each in (event, *earlier) for word in WORDS)
-    report = tenant.verify_audit()
+    report = tenant.audit.verify()
     assert (report.is_intact, report.events) == (True, 4)
 
 
 def test_a_refusal_leaves_one_event_without_the_text(tenant: TenantMemory, owls: AgentMemory) -> None:
     owls.recall("Errol")
-    before = tenant.audit_events()
+    before = tenant.audit.list()
 
     with pytest.raises(SecretRejected):
         owls.remember("my password is hunter2, says Hedwig")
@@ -119,14 +122,14 @@ def test_a_refusal_leaves_one_event_without_the_text(tenant: TenantMemory, owls:
         owls.update("m-1", text="my password is hunter2, says Hedwig")
     assert "error" in owls.call_tool("save_to_journal", {"content": "Errol flew by"})
 
-    *refusals, first, second, third = tenant.audit_events()
+    *refusals, first, second, third = tenant.audit.list()
     assert [first, second, third] == before
     assert [(event.action, event.message, event.meta) for event in refusals] == [
         ("memory.refuse", "A journal was refused: it came out of memory.", {"kind": "journal"}),
         ("memory.refuse", "A note was refused: it seems to hold a secret.", {"kind": "note"}),
         ("memory.refuse", "A note was refused: it seems to hold a secret.", {"kind": "note"}),
     ]
-    assert tenant.verify_audit().is_intact
+    assert tenant.audit.verify().is_intact
 
 
 def test_what_makes_room_is_told_with_what_it_made_room_for(place: Place, clock: Clock, tenant_id: str) -> None:
@@ -136,7 +139,7 @@ def test_what_makes_room_is_told_with_what_it_made_room_for(place: Place, clock:
         ann.remember_many(["Errol", "Pigwidgeon"])
         ann.remember("Owlery")
 
-        newest, batch, first = tenant.audit_events()
+        newest, batch, first = tenant.audit.list()
         assert (first.message, first.meta) == ("Note m-1 was stored.", {"ids": ["m-1", "m-1"]})
         assert batch.message == "2 memories, m-2 to m-3, were stored; the oldest 1 made room."
         assert batch.meta == {"ids": ["m-2", "m-3"], "pruned": 1, "pruned_ids": ["m-1"]}
@@ -147,33 +150,33 @@ def test_agents_and_allowances_leave_events_too(tenant: TenantMemory, clock: Clo
     told: list[Any] = []
 
     def tell() -> None:
-        event, *earlier = tenant.audit_events()
+        event, *earlier = tenant.audit.list()
         assert (len(earlier), event.at) == (len(told), clock())
         assert not any(word in shown(event) for word in ("hunter2", "beak", "claw"))
         told.append((event.action, event.agent_id))
 
-    tenant.add_agent("atlas", name="Beak", system_prompt="You have a beak.")
+    tenant.agents.add("atlas", name="Beak", system_prompt="You have a beak.")
     tell()
-    tenant.update_agent("atlas", name="Claw", model="claw-1")
+    tenant.agents.update("atlas", name="Claw", model="claw-1")
     tell()
-    tenant.delete_agent("atlas")
+    tenant.agents.delete("atlas")
     tell()
-    tenant.allow_secret("my password is hunter2")
+    tenant.secrets.allow("my password is hunter2")
     tell()
 
     changes = [("agent.add", "atlas"), ("agent.update", "atlas"), ("agent.delete", "atlas"), ("secret.allow", None)]
     assert told == changes
-    for refused in (lambda: tenant.delete_agent("atlas"), lambda: tenant.allow_secret("nothing at all")):
+    for refused in (lambda: tenant.agents.delete("atlas"), lambda: tenant.secrets.allow("nothing at all")):
         with pytest.raises((NotFound, Invalid)):
             refused()
-    assert len(tenant.audit_events()) == 4
-    assert tenant.verify_audit().is_intact
+    assert len(tenant.audit.list()) == 4
+    assert tenant.audit.verify().is_intact
 
 
 @pytest.mark.parametrize("what", NOTHING_DONE)
 def test_where_nothing_is_done_nothing_is_recorded(tenant: TenantMemory, owls: AgentMemory, what: str) -> None:
     act, error = NOTHING_DONE[what]
-    before = tenant.audit_events()
+    before = tenant.audit.list()
 
     if error is None:
         act(owls)
@@ -181,7 +184,7 @@ def test_where_nothing_is_done_nothing_is_recorded(tenant: TenantMemory, owls: A
         with pytest.raises(error):
             act(owls)
 
-    assert tenant.audit_events() == before
+    assert tenant.audit.list() == before
 
 
 def test_maintenance_leaves_one_event_for_each_tenant(fresh_place: Place, clock: Clock) -> None:
@@ -196,20 +199,20 @@ def test_maintenance_leaves_one_event_for_each_tenant(fresh_place: Place, clock:
         wellkept.maintain()
 
         for tenant in tenants:
-            event, added = tenant.audit_events()
+            event, added = tenant.audit.list()
             assert (event.action, event.message) == ("maintenance.run", "Maintenance archived 5 episodes.")
             assert added.action == "memory.add"
             assert not any(word in shown(each) for each in (event, added) for word in WORDS)
-            assert tenant.verify_audit().is_intact
+            assert tenant.audit.verify().is_intact
 
 
 def test_events_can_be_searched_and_belong_to_one_tenant(tenant: TenantMemory, owls: AgentMemory) -> None:
     owls.forget("m-1")
 
-    assert [event.message for event in tenant.audit_events("DELETED")] == ["Memory m-1 was deleted."]
-    assert tenant.audit_events("%") == []
-    assert [event.id for event in tenant.audit_events(limit=2)] == [4, 3]
-    assert [event.id for event in tenant.audit_events(before=3)] == [2, 1]
+    assert [event.message for event in tenant.audit.search("DELETED")] == ["Memory m-1 was deleted."]
+    assert tenant.audit.search("%") == []
+    assert [event.id for event in tenant.audit.list(limit=2)] == [4, 3]
+    assert [event.id for event in tenant.audit.list(before=3)] == [2, 1]
 
 
 # Tampering, with the database in one's hands
@@ -241,7 +244,7 @@ def log_of_four(tenant: TenantMemory) -> None:
     ann.remember("Errol is an owl")
     ann.update("m-1", text="Hedwig is a white owl")
     ann.forget("m-2")
-    assert tenant.verify_audit().events == 4
+    assert tenant.audit.verify().events == 4
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -253,11 +256,11 @@ def test_a_change_to_any_column_of_any_row_shows(place: Place, wellkept: Wellkep
 
         place.sql(f"UPDATE audit_log SET {column} = {value} WHERE tenant_id = '{tenant.id}' AND id = {number}")
 
-        report = tenant.verify_audit()
+        report = tenant.audit.verify()
         assert (report.is_intact, report.events, report.broken_at) == (False, number - 1, number)
         assert report.problem
         assert tenant.agent("ann").remember("life goes on").id == "m-3"
-        assert tenant.verify_audit().broken_at == number
+        assert tenant.audit.verify().broken_at == number
 
 
 @pytest.mark.parametrize("change", UNREADABLE)
@@ -272,7 +275,7 @@ def test_what_cannot_even_be_read_shows_as_well(place: Place, tenant: TenantMemo
 
     place.sql(statement)
 
-    assert tenant.verify_audit().broken_at == 2
+    assert tenant.audit.verify().broken_at == 2
 
 
 def test_every_column_is_tried(place: Place) -> None:
@@ -317,7 +320,7 @@ def test_a_missing_added_or_exchanged_row_shows(
 
     place.sql(statement.format(tenant.id))
 
-    report = tenant.verify_audit()
+    report = tenant.audit.verify()
     assert (report.is_intact, report.broken_at) == (False, broken_at)
     assert report.problem
 
@@ -329,4 +332,4 @@ def test_the_log_of_another_tenant_is_not_touched_by_it(place: Place, tenant: Te
 
     place.sql(f"DELETE FROM audit_log WHERE tenant_id = '{tenant.id}' AND id = 2")
 
-    assert (tenant.verify_audit().is_intact, other.verify_audit().is_intact) == (False, True)
+    assert (tenant.audit.verify().is_intact, other.audit.verify().is_intact) == (False, True)

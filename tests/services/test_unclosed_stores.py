@@ -69,7 +69,7 @@ def test_what_was_to_be_written_a_little_later_is_written(
     with place.open(clock) as store:
         memory = store.agent("atlas").remember(f"Prefers tabs over spaces, says the {program} one").id
         store.agent("bob").remember("Prefers tabs over spaces")
-        before = len(store.agent("atlas").context_calls())
+        before = len(store.agent("atlas").prompts.list())
 
     script = OPENED + AT + PROGRAMS[program]
     ended = subprocess.run(
@@ -84,7 +84,7 @@ def test_what_was_to_be_written_a_little_later_is_written(
     assert (ended.returncode, ended.stderr) == (0, "")
     with place.open(clock) as store:
         assert store.agent("atlas").get(memory).last_retrieved_at == START
-        assert len(store.agent("atlas").context_calls()) == before + 1
+        assert len(store.agent("atlas").prompts.list()) == before + 1
 
 
 def test_a_store_that_takes_nothing_any_more_at_the_end_is_told_of_in_one_sentence(

@@ -17,10 +17,10 @@ SECRET = "AKIAQYLPMN5HIEXAMP42"
 
 @pytest.mark.proves("E8")
 def test_a_step_is_recorded_and_found_by_every_agent(tenant: TenantMemory, ann: AgentMemory, clock: Clock) -> None:
-    step = tenant.record_step(workflow="Refund run", step="check receipt", output="Receipt found", agent="billing")
+    step = tenant.workflows.record(workflow="Refund run", step="check receipt", output="Receipt found", agent="billing")
     then = clock()
     clock.forward(seconds=1)
-    again = tenant.record_step(workflow="refund-run", step="pay", output="Bank is closed", status="failed")
+    again = tenant.workflows.record(workflow="refund-run", step="pay", output="Bank is closed", status="failed")
 
     assert (step.id, step.workflow_name, step.agent_id, step.completed_at) == (
         "refund-run/1",
@@ -29,9 +29,9 @@ def test_a_step_is_recorded_and_found_by_every_agent(tenant: TenantMemory, ann: 
         then,
     )
     assert (again.id, again.status, again.agent_id) == ("refund-run/2", "failed", None)
-    assert [each.id for each in tenant.list_workflows()] == ["refund-run"]
-    assert tenant.get_workflow("refund-run").name == "Refund run"
-    assert tenant.list_steps("refund-run") == [step, again]
+    assert [each.id for each in tenant.workflows.list()] == ["refund-run"]
+    assert tenant.workflows.get("refund-run").name == "Refund run"
+    assert tenant.workflows.steps("refund-run") == [step, again]
     assert ann.recall("was the receipt found?", sources=["workflow"])[0].id == "refund-run/1"
     assert tenant.agent("bob").recall("bank closed", sources=["workflow"])[0].id == "refund-run/2"
     assert [event.message for event in tenant.audit.list()] == [
@@ -43,22 +43,22 @@ def test_a_step_is_recorded_and_found_by_every_agent(tenant: TenantMemory, ann: 
 
 
 def test_workflows_of_the_same_name_are_kept_apart(tenant: TenantMemory) -> None:
-    first, second = tenant.add_workflow("Refund run"), tenant.add_workflow("Refund run")
+    first, second = tenant.workflows.create("Refund run"), tenant.workflows.create("Refund run")
 
     assert first.id == "refund-run"
     assert second.id.startswith("refund-run-")
-    assert tenant.record_step(workflow=first.id, step="x").workflow_id == first.id
-    assert tenant.add_workflow("東京").id == "workflow"
+    assert tenant.workflows.record(workflow=first.id, step="x").workflow_id == first.id
+    assert tenant.workflows.create("東京").id == "workflow"
     with pytest.raises(NotFound):
-        tenant.record_step(workflow="walk", step="x", is_new=False)
+        tenant.workflows.record(workflow="walk", step="x", is_new=False)
 
 
 def test_many_first_steps_at_once_begin_one_workflow(tenant: TenantMemory) -> None:
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(lambda n: tenant.record_step(workflow="Refund run", step=f"s{n}"), range(6)))
+        list(threads.map(lambda n: tenant.workflows.record(workflow="Refund run", step=f"s{n}"), range(6)))
 
-    assert [each.id for each in tenant.list_workflows()] == ["refund-run"]
-    assert len(tenant.list_steps("refund-run")) == 6
+    assert [each.id for each in tenant.workflows.list()] == ["refund-run"]
+    assert len(tenant.workflows.steps("refund-run")) == 6
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_many_first_steps_at_once_begin_one_workflow(tenant: TenantMemory) -> No
 )
 def test_what_is_not_acceptable_is_refused(tenant: TenantMemory, wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(Invalid, match=says):
-        tenant.record_step(**{"workflow": "run", "step": "x", **wrong})
-    assert tenant.list_workflows() == []
+        tenant.workflows.record(**{"workflow": "run", "step": "x", **wrong})
+    assert tenant.workflows.list() == []
 
 
 def test_a_secret_is_treated_as_the_settings_say(place: Place, clock: Clock, tenant_id: str) -> None:
@@ -85,14 +85,14 @@ def test_a_secret_is_treated_as_the_settings_say(place: Place, clock: Clock, ten
         for name in ("output", "step", "workflow"):
             given: dict[str, Any] = {"workflow": "run", "step": "x", name: output}
             with pytest.raises(SecretRejected):
-                tenant.record_step(**given)
-        assert tenant.list_workflows() == []
+                tenant.workflows.record(**given)
+        assert tenant.workflows.list() == []
         assert {event.action for event in tenant.audit.list()} == {"workflow.refuse"}
         assert SECRET not in str(tenant.audit.list())
     with place.open(clock, secrets="redact") as wellkept:
-        assert SECRET not in wellkept.tenant(tenant_id).record_step(workflow="run", step="x", output=output).output
+        assert SECRET not in wellkept.tenant(tenant_id).workflows.record(workflow="run", step="x", output=output).output
     with place.open(clock, secrets="flag") as wellkept:
-        assert wellkept.tenant(tenant_id).record_step(workflow="run", step="x", output=output).output == output
+        assert wellkept.tenant(tenant_id).workflows.record(workflow="run", step="x", output=output).output == output
 
 
 # --- events of a program's own

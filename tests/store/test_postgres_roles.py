@@ -269,7 +269,7 @@ def test_a_start_does_not_wait_for_a_lock_on_the_index(
         # As moving a shard does.
         mover.execute("LOCK TABLE chunk_index IN SHARE UPDATE EXCLUSIVE MODE")
         with Wellkept(settings=settings, embedder=Words()) as store:
-            store.tenant("one").ingest_text("Sails on Sundays", title="Sails")
+            store.tenant("one").knowledge.ingest_text("Sails on Sundays", title="Sails")
             assert "CREATE INDEX" in read_advice(store)
     assert "others hold a lock on the table" in caplog.text
     with Wellkept(settings=settings, embedder=Words()) as store:
@@ -317,6 +317,6 @@ def test_an_erasure_by_the_application_cleans_the_tables(database: Database) -> 
 
     with database.open() as store:
         store.agent("ada", tenant="one").remember("Sails on Sundays")
-        receipt = store.tenant("one").erase("agent:ada")
+        receipt = store.tenant("one").data.erase("agent:ada")
 
     assert not any("could not be vacuumed" in each for each in receipt.remnants)

@@ -32,7 +32,7 @@ def clock() -> Clock:
 
 def filled(path: Path, clock: Clock) -> None:
     with Wellkept(f"sqlite:///{path}", clock=clock) as store:
-        store.agent("atlas").store_detail(LONG, description="log")
+        store.agent("atlas").details.store(LONG, description="log")
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_folders_made_for_a_database_are_their_owners_only(tmp_path: Path) -> No
 def test_a_database_is_readable_by_its_owner_only(path: Path, clock: Clock) -> None:
     path.parent.mkdir(mode=0o755)
     with Wellkept(f"sqlite:///{path}", clock=clock) as store:
-        store.agent("atlas").store_detail(LONG, description="log")
+        store.agent("atlas").details.store(LONG, description="log")
         made = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
 
     assert made == dict.fromkeys(["memory.db", "memory.db-wal", "memory.db-shm"], 0o600)
@@ -80,8 +80,8 @@ def test_a_copied_store_opens(path: Path, clock: Clock, tmp_path: Path) -> None:
     shutil.copytree(path.parent, tmp_path / "copy")
 
     with Wellkept(f"sqlite:///{tmp_path}/copy/memory.db", clock=clock) as store:
-        (detail,) = store.agent("atlas").list_details()
-        assert store.agent("atlas").read_detail(detail.key).total == len(LONG)
+        (detail,) = store.agent("atlas").details.list()
+        assert store.agent("atlas").details.read(detail.key).total == len(LONG)
 
 
 def names_in(path: Path) -> int:

@@ -165,17 +165,17 @@ def test_a_deleted_text_takes_its_file_along(path: Path, key: str) -> None:
 def test_an_erasure_removes_every_file_of_its_tenant(path: Path, tmp_path: Path) -> None:
     with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
         for tenant in ("acme", "globex"):
-            store.agent("ann", tenant=tenant).store_detail(f"the secret of {tenant} " * 9999, description="log")
+            store.agent("ann", tenant=tenant).details.store(f"the secret of {tenant} " * 9999, description="log")
         put_into_files(path)
         (own,) = Path(f"{path}.blobs").glob("acme-*")
         (own / f"{'0' * 64}.zst").write_bytes(b"never known")
         (own / f"{'0' * 32}.tmp").write_bytes(b"of a killed writer")
 
-        store.tenant("acme").erase("agent:ann")
+        store.tenant("acme").data.erase("agent:ann")
 
         assert not own.exists()
         other = store.agent("ann", tenant="globex")
-        assert other.read_detail(other.list_details()[0].key, limit=22).content == "the secret of globex t"
+        assert other.details.read(other.details.list()[0].key, limit=22).content == "the secret of globex t"
         assert len(files(path)) == 3
 
 
@@ -232,9 +232,9 @@ def test_a_damaged_file_is_an_error_of_its_key_only(path: Path, spoil: Callable[
 
 def test_a_backup_takes_the_files_into_the_database(path: Path, tmp_path: Path) -> None:
     with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
-        key = store.agent("ann").store_detail(LONG, description="log").key
-        lost = store.agent("ann").store_detail("lost", description="lost").key
-        content_hash = store.agent("ann").get_detail(lost).content_hash
+        key = store.agent("ann").details.store(LONG, description="log").key
+        lost = store.agent("ann").details.store("lost", description="lost").key
+        content_hash = store.agent("ann").details.get(lost).content_hash
         next(each for each in put_into_files(path) if each.stem == content_hash).unlink()
 
         made = store.backup(tmp_path / "monday.tar.zst")
@@ -245,15 +245,15 @@ def test_a_backup_takes_the_files_into_the_database(path: Path, tmp_path: Path) 
         )
     Wellkept.restore(tmp_path / "monday.tar.zst", to=f"sqlite:///{tmp_path}/copy.db")
     with Wellkept(f"sqlite:///{tmp_path}/copy.db", clock=Clock()) as copy:
-        assert copy.agent("ann").read_detail(key, limit=10**6).content == LONG
+        assert copy.agent("ann").details.read(key, limit=10**6).content == LONG
     assert not Path(f"{tmp_path}/copy.db.blobs").exists()
 
 
 def test_an_export_holds_texts_of_files(path: Path, tmp_path: Path) -> None:
     with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
-        key = store.agent("ann").store_detail(LONG, description="log").key
+        key = store.agent("ann").details.store(LONG, description="log").key
         put_into_files(path)
-        store.tenant().export(tmp_path / "all.jsonl")
+        store.tenant().data.export(tmp_path / "all.jsonl")
     with Wellkept(":memory:") as other:
-        other.tenant().import_(tmp_path / "all.jsonl")
-        assert other.agent("ann").read_detail(key, limit=10**6).content == LONG
+        other.tenant().data.import_(tmp_path / "all.jsonl")
+        assert other.agent("ann").details.read(key, limit=10**6).content == LONG

@@ -49,7 +49,7 @@ def open_backup(folder: Path) -> Wellkept:
 
 def open_export(folder: Path) -> Wellkept:
     store = Wellkept(f"sqlite:///{folder}/imported.db")
-    store.tenant("acme").import_(export_file(folder))
+    store.tenant("acme").data.import_(export_file(folder))
     return store
 
 
@@ -61,7 +61,7 @@ def test_everything_is_there(opened: Callable[[Path], Wellkept], tmp_path: Path)
 
         launch = next(each for each in atlas.list() if "launch" in each.text)
         # What an import may not put into every prompt waits for approval.
-        assert sorted(each.text for each in (*atlas.list(), *atlas.review())) == [
+        assert sorted(each.text for each in (*atlas.list(), *atlas.review.list())) == [
             "I am careful with money",
             "Lena lives in Oslo",
             "Prefers tabs over spaces",
@@ -70,8 +70,8 @@ def test_everything_is_there(opened: Callable[[Path], Wellkept], tmp_path: Path)
         assert atlas.history(launch.id)[0].text == "The launch is on Monday"
         assert [each.metadata for each in atlas.list() if each.user == "u-7"] == [{"city": "Oslo"}]
         assert [each.text for each in atlas.recall("tabs or spaces?")][:1] == ["Prefers tabs over spaces"]
-        assert "disk full" in atlas.read_detail(atlas.list_details()[0].key, limit=100).content
-        assert [each.title for each in acme.list_documents()] == ["Handbook"]
+        assert "disk full" in atlas.details.read(atlas.details.list()[0].key, limit=100).content
+        assert [each.title for each in acme.knowledge.list()] == ["Handbook"]
         assert acme.audit.verify().is_intact
 
 
@@ -80,7 +80,7 @@ def test_an_api_key_opens_its_tenant(tmp_path: Path) -> None:
         issued = store.verify_key(KEY)
 
         assert issued.tenant == "acme"
-        assert store.tenant("acme").add_key("read").key.startswith("wellkept_")
+        assert store.tenant("acme").keys.create("read").key.startswith("wellkept_")
 
 
 def test_the_notes_of_a_workspace_are_read(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_first_start_names_the_command_that_moves_the_old_store(
     with Wellkept(settings=Settings()) as store:
         atlas = store.agent("atlas", tenant="acme")
         assert "Prefers tabs over spaces" in [each.text for each in atlas.list()]
-        assert "disk full" in atlas.read_detail(atlas.list_details()[0].key, limit=100).content
+        assert "disk full" in atlas.details.read(atlas.details.list()[0].key, limit=100).content
     assert (data_folder / "wellkept-new" / "wellkept.db").is_file()
 
 

@@ -153,9 +153,9 @@ class RunPrompt:
         self.purposes = tuple(purposes)
         for purpose in purposes:
             hits = self._memory.recall(self._question.prompt, purpose=purpose, limit=PURPOSE_LIMIT)
-            recalled = self._memory.render_recalled(hits)
+            recalled = self._memory.prompts.render_recalled(hits)
             block = wrap_block(recalled, "purpose") if recalled else None
-            cost = self._memory.count_tokens(block) if block else 0
+            cost = self._memory.prompts.count_tokens(block) if block else 0
             if block and cost <= room:
                 room -= cost
                 self._blocks.append(block)
@@ -169,8 +169,8 @@ class RunPrompt:
         Raises: OverBudget when the parts that may not be cut do not fit.
         """
         budget = self._settings.context_budget
-        costs = [self._memory.count_tokens(result.content) for result in results]
-        spent = self._memory.count_tokens(history)
+        costs = [self._memory.prompts.count_tokens(result.content) for result in results]
+        spent = self._memory.prompts.count_tokens(history)
         moved = 0
         while moved < len(results) - 1 and spent > budget // RESULTS_SHARE:
             spent -= costs[moved]
@@ -204,13 +204,13 @@ class RunPrompt:
         return {"arguments": self._refer(f"arguments of {tool}", whole)} if self._is_long(whole) else short
 
     def _is_long(self, text: str) -> bool:
-        return self._memory.count_tokens(text) > self._settings.capture_threshold
+        return self._memory.prompts.count_tokens(text) > self._settings.capture_threshold
 
     def _refer(self, what: str, text: str) -> str:
         """Return the reference to a text; the text is stored once in a run. One that cannot be stored is clipped."""
         if text not in self._arguments:
             try:
-                detail = self._memory.store_detail(
+                detail = self._memory.details.store(
                     text, description=what, type=TOOL_ARGUMENT, session_id=self._session_id
                 )
                 self._arguments[text] = reference(detail.key, what)
@@ -224,7 +224,7 @@ class RunPrompt:
 
         Raises: OverBudget, which names what takes the room.
         """
-        recalled = sum(self._memory.count_tokens(block) for block in blocks)
+        recalled = sum(self._memory.prompts.count_tokens(block) for block in blocks)
         try:
             return self._memory.context(
                 self._question.prompt,
@@ -245,7 +245,7 @@ class RunPrompt:
     def _is_first(self) -> bool:
         """Return True if the conversation starts with this question."""
         try:
-            return not self._memory.messages(self._session_id, limit=1)
+            return not self._memory.sessions.messages(self._session_id, limit=1)
         except NotFound:
             return True
 

@@ -93,7 +93,7 @@ class AgentRunner:
         except (WellkeptError, get_cancelled_exc_class()) as error:
             with CancelScope(shield=True):
                 reason = str(error) if isinstance(error, WellkeptError) else "It was cancelled."
-                await _in_thread(memory.log_failure, session_id, reason)
+                await _in_thread(memory.sessions.log_failure, session_id, reason)
             raise
         return finished.answer
 
@@ -111,7 +111,7 @@ class AgentRunner:
         """
         tenant, owner = self._wellkept.tenant(question.owner.tenant), question.owner
         try:
-            session = tenant.session(session_id)
+            session = tenant.sessions.get(session_id)
             if session.owner != owner.whole or (owner.user and session.user != owner.user):
                 raise Conflict(FOREIGN_SESSION)
         except NotFound:
@@ -121,7 +121,7 @@ class AgentRunner:
     def _get_agent(self, owner: Owner) -> Agent | None:
         """Raises: Invalid."""
         try:
-            agent = self._wellkept.tenant(owner.tenant).get_agent(owner.agent)
+            agent = self._wellkept.tenant(owner.tenant).agents.get(owner.agent)
         except NotFound:
             return None
         if not agent.is_active:
@@ -179,7 +179,7 @@ def _store_run(memory: AgentMemory, session_id: str, question: AgentQuestion, fi
     """Store the turn, and tool results as episodes, which are recalled when a tool is to be chosen again."""
     response = finished.answer.response
     if len(response) > MAX_MESSAGE_CHARS:
-        response = memory.capture(response, source="answer", session_id=session_id)
+        response = memory.details.capture(response, source="answer", session_id=session_id)
     memory.log_turn(session_id, user=question.prompt, assistant=response, remember=True)
     for text in finished.results:
         try:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 from wellkept.api.agent_curation import AgentCuration
-from wellkept.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
+from wellkept.api.agent_details import AgentConsolidation, AgentDetails
 from wellkept.api.agent_items import AgentItems
 from wellkept.api.agent_recall import AgentRecall
-from wellkept.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
+from wellkept.api.agent_records import (
+    ANY_STATE,
+    MAX_PAGE,
+    PAGE,
+    SEARCH_LIMIT,
+    AgentRecords,
+    AgentReview,
+    AgentView,
+    Part,
+)
 from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.knowledge.search import KnowledgeOptions
@@ -34,7 +43,7 @@ from wellkept.tools import guidance as guides
 
 
 class AgentTranscripts(AgentView):
-    """Methods for conversations."""
+    """Methods to store conversations."""
 
     def log_turn(
         self,
@@ -69,6 +78,10 @@ class AgentTranscripts(AgentView):
             claims=self.owner.user is None,
         )
 
+
+class AgentSessions(AgentView):
+    """Conversations of an agent."""
+
     def log_failure(self, session_id: str, reason: str) -> None:
         """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""
         self._services.transcripts.log_failure(self.owner, session_id, reason)
@@ -85,7 +98,7 @@ class AgentTranscripts(AgentView):
         most = None if limit is None else check_whole(limit, "`limit` (of messages)", least=1)
         return self._services.conversations(self.owner, session_id, limit=most)
 
-    def add_session(
+    def start(
         self, id: str | None = None, *, user: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Session:
         """Start a conversation with the given id, or with a generated one.
@@ -97,7 +110,7 @@ class AgentTranscripts(AgentView):
         claims = self.owner.user is None
         return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata, claims=claims)
 
-    def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+    def list(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations, most recently used first.
 
         `where` filters by user, created_at, updated_at and metadata (docs/filters.md). `before` (`place_of` a session)
@@ -108,7 +121,7 @@ class AgentTranscripts(AgentView):
         found, most = parse_filter(where, SESSION_FIELDS), check_limit(limit, most=MAX_PAGE)
         return self._store.list_sessions(self.owner, where=found, before=before, limit=most)
 
-    def session(self, id: str) -> Session:
+    def get(self, id: str) -> Session:
         """Return one conversation. Raises: NotFound."""
         return self._store.get_session(self.owner, id)
 
@@ -122,14 +135,62 @@ class AgentTranscripts(AgentView):
         after, limit = check_whole(after, "`after` (a position)"), check_limit(limit, most=MAX_PAGE)
         return self._store.list_messages(self.owner, session_id, after=after, limit=limit)
 
-    def delete_session(self, id: str) -> None:
+    def delete(self, id: str) -> None:
         """Delete a conversation permanently. Memories made from it stay. Raises: NotFound, Forbidden."""
         check_removal(current_caller().trust)
         self._services.transcripts.delete_session(self.owner, id)
 
 
+MAX_CALLS = 200
+"""Largest page of `context_calls`."""
+CALLS_PAGE = 20
+"""Default page of `context_calls`."""
+
+
 class AgentPrompts(AgentView):
-    """Methods that render text for a model."""
+    """Prompts that an agent's calls were shown, and texts for prompts of your own."""
+
+    def list(
+        self, *, session_id: str = "", before: str = "", limit: int = CALLS_PAGE, item: str | None = None
+    ) -> Sequence[ContextCall]:
+        """List the latest assembled prompts of this agent, newest first.
+
+        `session_id` limits the listing to one session; `before` (an id) continues it. Blocks list every item that was
+        considered; with `item`, only those with this id, and with an empty one, none.
+
+        Raises: Invalid.
+        """
+        return self._services.context_calls.latest(
+            self.owner,
+            session_id=session_id,
+            before=before,
+            limit=check_limit(limit, most=MAX_CALLS),
+            item=item,
+        )
+
+    def get(self, id: str) -> ContextCall:
+        """Return one assembled prompt: the items it contained and those left out, each with its current text.
+
+        Raises: NotFound.
+        """
+        return self._services.inspect_call(self.owner, id)
+
+    def preview(
+        self,
+        message: str,
+        *,
+        budget: int | None = None,
+        min_relevance: float | None = None,
+        where: Where = None,
+        user: str | None = None,
+    ) -> WorkingMemory:
+        """Assemble what `context` would, outside a conversation, without recording it or marking memories as retrieved.
+
+        Raises: Invalid, Forbidden; OverBudget as `context`.
+        """
+        return self._services.assemble(
+            self._narrow(user), message, budget=budget, min_relevance=min_relevance, where=where, is_preview=True
+        )
 
     def inject(self, message: str, *, mode: str | None = None) -> str | None:
         """Render the notes that match the latest user message as a block for the next prompt; None if none match.
@@ -157,16 +218,6 @@ class AgentPrompts(AgentView):
         hits = (replace(hit, text=text) for hit, text in zip(recalled, texts, strict=True))
         return recall_block(Recalled(hits, recalled.unanswered, recalled.heading))
 
-    def private_memory(self) -> str | None:
-        """Render core memories and recent journal entries as the block that follows the system prompt, if any.
-
-        They are those of this view's user or, without one, only those of no user.
-        """
-        owner = self._find_reader()
-        core, journal = list_private_memories(self._store, owner, self._services.judge, now=self._services.now())
-        self._services.loop_guard.note_shown(owner, [memory.text for memory in (*core, *journal)])
-        return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
-
     def guidance(self, sets: Collection[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
 
@@ -186,42 +237,6 @@ class AgentPrompts(AgentView):
             return count(said)
         check_depth(said, what="list of messages")
         return sum(count_message(message, count) for message in said)
-
-    def tools(self, sets: Collection[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
-        """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
-
-        `sets` defaults to the set `memory`.
-
-        Raises: Invalid.
-        """
-        return catalog.render_tools(sets, form)
-
-    def call_tool(
-        self,
-        name: RawText,
-        arguments: Mapping[str, Any],
-        *,
-        session_id: str | None = None,
-        sets: Collection[str] | None = None,
-    ) -> Json:
-        """Run one tool. Refusals are returned as answers, not raised.
-
-        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
-        belongs to a user, the tool reaches what that user's view does. Answers name only tools of `sets` (None: that of
-        the tool).
-        """
-        memory = self if session_id is None else self._for_user_of(session_id)
-        return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)
-
-    def _for_user_of(self, session_id: str) -> Self:
-        view = self.for_session(session_id)
-        return view if view.owner.user else self
-
-
-MAX_CALLS = 200
-"""Largest page of `context_calls`."""
-CALLS_PAGE = 20
-"""Default page of `context_calls`."""
 
 
 class AgentContexts(AgentView):
@@ -267,57 +282,15 @@ class AgentContexts(AgentView):
             where=where,
         )
 
-    def preview_context(
-        self,
-        message: str,
-        *,
-        budget: int | None = None,
-        min_relevance: float | None = None,
-        where: Where = None,
-        user: str | None = None,
-    ) -> WorkingMemory:
-        """Assemble what `context` would, outside a conversation, without recording it or marking memories as retrieved.
-
-        Raises: Invalid, Forbidden; OverBudget as `context`.
-        """
-        return self._services.assemble(
-            self._narrow(user), message, budget=budget, min_relevance=min_relevance, where=where, is_preview=True
-        )
-
-    def context_calls(
-        self, *, session_id: str = "", before: str = "", limit: int = CALLS_PAGE, item: str | None = None
-    ) -> Sequence[ContextCall]:
-        """List the latest assembled prompts of this agent, newest first.
-
-        `session_id` limits the listing to one session; `before` (an id) continues it. Blocks list every item that was
-        considered; with `item`, only those with this id, and with an empty one, none.
-
-        Raises: Invalid.
-        """
-        return self._services.context_calls.latest(
-            self.owner,
-            session_id=session_id,
-            before=before,
-            limit=check_limit(limit, most=MAX_CALLS),
-            item=item,
-        )
-
-    def context_call(self, id: str) -> ContextCall:
-        """Return one assembled prompt: the items it contained and those left out, each with its current text.
-
-        Raises: NotFound.
-        """
-        return self._services.inspect_call(self.owner, id)
-
 
 class AgentKnowledge(AgentView):
-    """Methods that read skills and documents."""
+    """Documents and skills that an agent may read."""
 
     def skills(self) -> Sequence[Skill]:
         """List the skills of this agent by name, read from skill files."""
         return self._services.skills.for_agent(self.owner)
 
-    def search_knowledge(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
+    def search(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
         """Search the tenant's documents by words and meaning; return the best `limit` passages (5).
 
         `categories` narrows the search within the categories this agent may read; empty means all of those. `where`
@@ -332,17 +305,49 @@ class AgentKnowledge(AgentView):
 __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 
-class AgentMemory(
-    AgentRecords,
-    AgentItems,
-    AgentRecall,
-    AgentCuration,
-    AgentTranscripts,
-    AgentPrompts,
-    AgentContexts,
-    AgentDetails,
-    AgentCapture,
-    AgentKnowledge,
-    AgentConsolidation,
-):
+class AgentMemory(AgentRecords, AgentRecall, AgentCuration, AgentTranscripts, AgentContexts, AgentConsolidation):
     """Memory of one agent, isolated from all other agents."""
+
+    details = Part(AgentDetails)
+    items = Part(AgentItems)
+    sessions = Part(AgentSessions)
+    review = Part(AgentReview)
+    prompts = Part(AgentPrompts)
+    knowledge = Part(AgentKnowledge)
+
+    def private_memory(self) -> str | None:
+        """Render core memories and recent journal entries as the block that follows the system prompt, if any.
+
+        They are those of this view's user or, without one, only those of no user.
+        """
+        owner = self._find_reader()
+        core, journal = list_private_memories(self._store, owner, self._services.judge, now=self._services.now())
+        self._services.loop_guard.note_shown(owner, [memory.text for memory in (*core, *journal)])
+        return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
+
+    def tools(self, sets: Collection[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
+        """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
+
+        `sets` defaults to the set `memory`.
+
+        Raises: Invalid.
+        """
+        return catalog.render_tools(sets, form)
+
+    def call_tool(
+        self,
+        name: RawText,
+        arguments: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        sets: Collection[str] | None = None,
+    ) -> Json:
+        """Run one tool. Refusals are returned as answers, not raised.
+
+        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
+        belongs to a user, the tool reaches what that user's view does. Answers name only tools of `sets` (None: that of
+        the tool).
+        """
+        view = self if session_id is None else self.for_session(session_id)
+        memory = view if view.owner.user else self
+        return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)

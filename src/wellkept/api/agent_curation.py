@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from wellkept.api.agent_records import MAX_PAGE, AgentView, parse_state
 from wellkept.errors import Invalid
@@ -11,7 +11,7 @@ from wellkept.language.numbers import check_before
 from wellkept.memory.fact_requests import check_steps, make_request
 from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
 from wellkept.memory.rules_kinds import check_kind
-from wellkept.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, State, StateName
+from wellkept.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, StateName
 from wellkept.recall.recall import check_limit
 
 NOTHING_NAMED = (
@@ -22,7 +22,7 @@ BOTH_NAMED = "Name the memories to restore either by their ids or by state, wher
 
 
 class AgentCuration(AgentView):
-    """Methods to store the facts of conversations, and to review and restore memories."""
+    """Methods to store the facts of conversations, and to restore memories."""
 
     def add(
         self,
@@ -66,32 +66,6 @@ class AgentCuration(AgentView):
         """
         most = None if limit is None else check_limit(limit, most=MAX_PAGE)
         return self._store.list_versions(self.owner, id, before=check_before(before), limit=most)
-
-    def review(self) -> Sequence[Memory]:
-        """List memories that await a person's decision: held for lack of trust, or marked as suspicious."""
-        return self._store.list_for_review(self.owner, limit=MAX_PAGE)
-
-    def approve(self, id: str) -> Memory:
-        """Approve a memory from the review for use. Raises: NotFound."""
-        return self._services.remember.approve(self.owner, id)
-
-    def set_aside(self, id: str, state: Literal["held", "archived"], *, version: int, flag: str = "") -> Memory:
-        """Undo `approve` (state "held", with the former `flag`) or `restore` (state "archived") at this version.
-
-        What an approved memory corrected stays corrected.
-
-        Raises: Invalid, NotFound; Conflict when it is at another version; Forbidden.
-        """
-        if state not in (State.HELD, State.ARCHIVED):
-            raise Invalid(f"There is no state {str(state)[:40]!r} to set a memory aside; choose held or archived.")
-        return self._services.restore.set_aside(self.owner, id, State(state), version=version, flag=flag)
-
-    def approve_workspace(self) -> int:
-        """Trust the notes that came with the workspace file like the user's own; return how many there were.
-
-        Raises: Invalid when the agent has no such file; Forbidden in a user's view.
-        """
-        return self._services.remember.approve_workspace(self.owner)
 
     def restore(
         self,

@@ -10,7 +10,6 @@ from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.details import capture as outputs
 from wellkept.details import pieces
-from wellkept.details.capturing import captured
 from wellkept.details.rules_keys import parse_part
 from wellkept.errors import Invalid
 from wellkept.language.names import proposal_seq
@@ -25,9 +24,9 @@ MAX_PAGE = 500
 
 
 class AgentDetails(AgentView):
-    """Methods that store and read long texts."""
+    """Long texts of an agent, and captured output of its tools."""
 
-    def store_detail(
+    def store(
         self,
         content: pieces.TextSource,
         *,
@@ -48,7 +47,7 @@ class AgentDetails(AgentView):
             self.owner, content, description=description, type=type, session_id=session_id, metadata=metadata
         )
 
-    def read_detail(
+    def read(
         self,
         key: str,
         *,
@@ -82,7 +81,7 @@ class AgentDetails(AgentView):
         )
         return self._services.details.read(self.owner, key, part)
 
-    def search_details(
+    def search(
         self, query: str = "", *, session_id: str | None = None, offset: int = 0, limit: int = 20
     ) -> Sequence[Detail]:
         """Search details by words in their key, type, description, summary or source.
@@ -100,7 +99,7 @@ class AgentDetails(AgentView):
             limit=check_limit(limit, most=MAX_PAGE),
         )
 
-    def list_details(
+    def list(
         self,
         *,
         session_id: str | None = None,
@@ -116,7 +115,7 @@ class AgentDetails(AgentView):
         Raises: Invalid; NotFound when `before` is a key that no longer exists.
         """
         if isinstance(before, str):
-            last = self.get_detail(before)
+            last = self.get(before)
             before = last.created_at, last.key
         return self._store.list_details(
             self.owner,
@@ -126,11 +125,11 @@ class AgentDetails(AgentView):
             limit=check_limit(limit, most=MAX_PAGE),
         )
 
-    def get_detail(self, key: str) -> Detail:
+    def get(self, key: str) -> Detail:
         """Return the metadata of a long text, including a hidden one. Raises: NotFound."""
         return self._services.details.get(self.owner, key)
 
-    def hide_detail(self, key: str, *, is_hidden: bool = True) -> Detail:
+    def hide(self, key: str, *, is_hidden: bool = True) -> Detail:
         """Hide a long text from search and reading without deleting it.
 
         `is_hidden=False` shows it again.
@@ -140,20 +139,16 @@ class AgentDetails(AgentView):
         check_removal(current_caller().trust)
         return self._services.details.set_active(self.owner, key, not is_hidden)
 
-    def delete_detail(self, key: str) -> None:
+    def delete(self, key: str) -> None:
         """Delete a long text permanently. Raises: NotFound, Forbidden."""
         check_removal(current_caller().trust)
         self._services.details.delete(self.owner, key)
-
-
-class AgentCapture(AgentView):
-    """Methods that shorten tool output before it reaches a prompt."""
 
     def capture(self, output: RawText, **fields: Unpack[outputs.OutputFields]) -> str:
         """Return the text to put into the prompt for a tool's output: the output itself, or a reference to it.
 
         Short output is returned unchanged. Long output is stored whole and replaced by a one-line reference;
-        `read_detail` reads it in parts. The fields are `source` (the command or tool), `status`, `type`
+        `read` reads it in parts. The fields are `source` (the command or tool), `status`, `type`
         ("command_output"), `session_id`, `duration` in seconds and `metadata`.
 
         Raises: Invalid.
@@ -170,13 +165,6 @@ class AgentCapture(AgentView):
         capture = self._services.capture
         keep: Callable[..., Captured] = capture.file if hasattr(output, "read") else capture
         return keep(self.owner, output, **fields)
-
-    def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
-        """Decorate a tool function so that its output is captured: `wellkept.captured` for this agent.
-
-        Use it as `@atlas.captured` or `@atlas.captured(source=…)`.
-        """
-        return captured(self, **options) if function is None else captured(self, **options)(function)
 
 
 ANY_STATE = "all"

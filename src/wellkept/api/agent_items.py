@@ -1,4 +1,4 @@
-"""Methods for an agent's items: JSON values under a namespace and a key."""
+"""`agent.items`: JSON values under a namespace and a key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wellkept.model import Item, OriginName
 
 
 class AgentItems(AgentView):
-    """Methods of a key–value store whose values `recall` finds."""
+    """Key–value store of an agent, whose values `recall` finds."""
 
     @trace_operation("upsert_memory")
     def put(
@@ -58,7 +58,7 @@ class AgentItems(AgentView):
         return self._services.items.put(self._narrow(user), [draft])[0]
 
     @trace_operation("upsert_memory")
-    def put_items(self, items: Iterable[Mapping[str, Any]], *, user: str | None = None) -> Sequence[Item | None]:
+    def put_many(self, items: Iterable[Mapping[str, Any]], *, user: str | None = None) -> Sequence[Item | None]:
         """Store many items in one transaction: all or none. Each is a mapping of `put`'s arguments.
 
         Raises: Invalid, SecretRejected, Conflict, Forbidden, each with the position of the refused item as `item`.
@@ -70,7 +70,7 @@ class AgentItems(AgentView):
         return self._services.items.put(self._narrow(user), drafts)
 
     @trace_operation("search_memory")
-    def get_item(self, namespace: Namespace, key: str, *, refresh: bool = True, user: str | None = None) -> Item | None:
+    def get(self, namespace: Namespace, key: str, *, refresh: bool = True, user: str | None = None) -> Item | None:
         """Return an item, or None if there is none or it has expired. A user also reads the items of no user.
 
         If the item was put with `refresh`, its lifetime starts again; pass `refresh=False` to read it without that.
@@ -79,7 +79,7 @@ class AgentItems(AgentView):
         """
         return self._services.items.get(self._narrow(user), [(namespace, key)], refresh=refresh)[0]
 
-    def get_items(
+    def get_many(
         self, places: Collection[Place], *, refresh: bool = True, user: str | None = None
     ) -> Sequence[Item | None]:
         """Return the items at many places, each a namespace and a key; None for each that is missing.
@@ -89,9 +89,7 @@ class AgentItems(AgentView):
         return self._services.items.get(self._narrow(user), places, refresh=refresh)
 
     @trace_operation("delete_memory")
-    def delete_item(
-        self, namespace: Namespace, key: str, *, version: int | None = None, user: str | None = None
-    ) -> bool:
+    def delete(self, namespace: Namespace, key: str, *, version: int | None = None, user: str | None = None) -> bool:
         """Delete an item and its history permanently; return False if there is none.
 
         Raises: Invalid; Conflict when it does not have that version; Forbidden when it is trusted more than the caller.
@@ -99,7 +97,7 @@ class AgentItems(AgentView):
         return self._services.items.delete(self._narrow(user), (namespace, key), version=version)
 
     @trace_operation("search_memory")
-    def search_items(
+    def search(
         self,
         prefix: Namespace = (),
         *,

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from wellkept.arguments import Arguments, CheckedMethods, check_fields
 from wellkept.caller import current_caller
@@ -49,6 +48,7 @@ NAME_ONE = "Name either the id of a memory or, with `about`, what to forget."
 P = ParamSpec("P")
 S = TypeVar("S", bound=Any)
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 def trace_operation(operation: str) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
@@ -125,40 +125,39 @@ def find_owner(agent: str, tenant: str, user: str | None = None, *, with_shared:
     return replace(owner, user=caller.own_user(owner.user))
 
 
+class Part(Generic[V]):
+    """Attribute of a view for one group of its methods, such as `agent.details`."""
+
+    def __init__(self, view: Callable[..., V]) -> None:
+        self._view = view
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, whole: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, whole: Any, owner: type) -> V: ...
+
+    def __get__(self, whole: Any, owner: type) -> Self | V:
+        return self if whole is None else whole._open(self._view, self._name)
+
+
 class AgentView(CheckedMethods):
     """Base class of an agent's methods."""
 
-    def __init__(
-        self, services: Services, agent: str, tenant: str, *, user: str | None = None, shared: bool = True
-    ) -> None:
-        self.owner = find_owner(agent, tenant, user, with_shared=shared)
+    def __init__(self, services: Services, owner: Owner) -> None:
+        self.owner = owner
         self._services = services
         self._store = services.store
+
+    def _open(self, view: Callable[[Services, Owner], V], name: str) -> V:
+        return view(self._services, self.owner)
 
     def __repr__(self) -> str:
         user = "" if self.owner.user is None else f", user={self.owner.user!r}"
         return f"{type(self).__name__}({self.owner.agent!r}, tenant={self.owner.tenant!r}{user})"
-
-    def for_user(self, user: str, *, shared: bool = True) -> Self:
-        """Return this agent's memory as one end user has it.
-
-        Its methods read the records of this user and, unless `shared` is False, those that belong to no user. What they
-        add belongs to this user, and they change nothing else.
-
-        Raises: Invalid; Forbidden when the caller is limited to another user.
-        """
-        # None would be the operator's view of all users: an app that lost its user must not get it.
-        owner = self._narrow(check_user(user))
-        shared = shared and (self.owner.user is None or self.owner.with_shared)
-        return type(self)(self._services, owner.agent, owner.tenant, user=owner.user, shared=shared)
-
-    def for_session(self, session_id: str) -> Self:
-        """Return this agent's memory as the reader of a conversation has it: its user or, if it has none, nobody in
-        particular, who has only what belongs to no user."""
-        session = self._store.find_session(self.owner, session_id)
-        view = copy(self)
-        view.owner = Owner(self.owner.tenant, self.owner.agent, (session and session.user) or NO_USER)
-        return self if self.owner.user is not None else view
 
     def _narrow(self, user: str | None) -> Owner:
         """Return the owner of one user's records, or that of this view. Raises: Invalid, Forbidden."""
@@ -247,6 +246,28 @@ class AgentRecords(AgentView):
                 drafts.append(_parse_draft(item))
         return self._services.remember(self.owner, drafts) if drafts else []
 
+    def for_user(self, user: str, *, shared: bool = True) -> Self:
+        """Return this agent's memory as one end user has it.
+
+        Its methods read the records of this user and, unless `shared` is False, those that belong to no user. What they
+        add belongs to this user, and they change nothing else.
+
+        Raises: Invalid; Forbidden when the caller is limited to another user.
+        """
+        # None would be the operator's view of all users: an app that lost its user must not get it.
+        owner = self._narrow(check_user(user))
+        shared = shared and (self.owner.user is None or self.owner.with_shared)
+        return type(self)(self._services, replace(owner, with_shared=shared))
+
+    def for_session(self, session_id: str) -> Self:
+        """Return this agent's memory as the reader of a conversation has it: its user or, if it has none, nobody in
+        particular, who has only what belongs to no user."""
+        if self.owner.user is not None:
+            return self
+        session = self._store.find_session(self.owner, session_id)
+        user = (session and session.user) or NO_USER
+        return type(self)(self._services, Owner(self.owner.tenant, self.owner.agent, user))
+
     def get(self, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
         (found,) = self._services.retrieval_marks.apply(self.owner, [self._store.get_memory(self.owner, id)])
@@ -308,13 +329,6 @@ class AgentRecords(AgentView):
         """
         return self.list(kind=kind, query=query, limit=limit, user=user, **filters)
 
-    def similar(self, memory: str | Memory) -> Sequence[Memory]:
-        """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.
-
-        Raises: NotFound.
-        """
-        return [self._services.judge(each) for each in self._services.similar(self.owner, memory)]
-
     @trace_operation("update_memory")
     def update(
         self,
@@ -365,6 +379,47 @@ class AgentRecords(AgentView):
         Raises: Invalid, Forbidden.
         """
         return self._services.profiles(self._narrow(user), subject)
+
+
+class AgentReview(AgentView):
+    """Memories of an agent that await a person's decision."""
+
+    def list(self) -> Sequence[Memory]:
+        """List memories that await a person's decision: held for lack of trust, or marked as suspicious."""
+        return self._store.list_for_review(self.owner, limit=MAX_PAGE)
+
+    def approve(self, id: str) -> Memory:
+        """Approve a memory from the review for use. Raises: NotFound."""
+        return self._services.remember.approve(self.owner, id)
+
+    def set_aside(
+        self, id: str, state: Literal["held", "archived"] = "held", *, version: int | None = None, flag: str = ""
+    ) -> Memory:
+        """Undo `approve` (state "held", with the former `flag`) or `restore` (state "archived").
+
+        With `version`, only if the memory is still at this version.
+
+        What an approved memory corrected stays corrected.
+
+        Raises: Invalid, NotFound; Conflict when it is at another version; Forbidden.
+        """
+        if state not in (State.HELD, State.ARCHIVED):
+            raise Invalid(f"There is no state {str(state)[:40]!r} to set a memory aside; choose held or archived.")
+        return self._services.restore.set_aside(self.owner, id, State(state), version=version, flag=flag)
+
+    def approve_workspace(self) -> int:
+        """Trust the notes that came with the workspace file like the user's own; return how many there were.
+
+        Raises: Invalid when the agent has no such file; Forbidden in a user's view.
+        """
+        return self._services.remember.approve_workspace(self.owner)
+
+    def similar(self, memory: str | Memory) -> Sequence[Memory]:
+        """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.
+
+        Raises: NotFound.
+        """
+        return [self._services.judge(each) for each in self._services.similar(self.owner, memory)]
 
 
 def _parse_draft(item: object) -> Draft:

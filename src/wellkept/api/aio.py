@@ -17,11 +17,15 @@ from functools import partial, update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from wellkept.api.tenant_history import AuditLog
+from wellkept.api.agent import AgentKnowledge, AgentPrompts, AgentSessions
+from wellkept.api.agent_details import AgentDetails
+from wellkept.api.agent_items import AgentItems
+from wellkept.api.agent_records import AgentReview, Part
+from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions, TenantUsers
+from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
 from wellkept.api.wellkept import AgentMemory, TenantMemory, Wellkept
-from wellkept.details.capturing import captured
 from wellkept.errors import StoreError
-from wellkept.model import BackupReport, Receipt
+from wellkept.model import BackupReport, Owner, Receipt
 from wellkept.secrets.check import Sighting
 from wellkept.store.engine import CLOSED
 from wellkept.upkeep.walk import Progress
@@ -63,76 +67,124 @@ class _Threads(ThreadPoolExecutor):
             raise StoreError(CLOSED) from error
 
 
-class AsyncAgentMemory:
+class _View:
+    """Base class of the views of a store."""
+
+    def __init__(self, view: Any, threads: ThreadPoolExecutor) -> None:
+        self._sync = view
+        self._threads = threads
+
+    def _open(self, view: Callable[[Any, ThreadPoolExecutor], T], name: str) -> T:
+        return view(getattr(self._sync, name), self._threads)
+
+
+class AsyncDetails(_View):
+    """Async version of `AgentDetails`."""
+
+    store = _in_thread(AgentDetails.store)
+    read = _in_thread(AgentDetails.read)
+    get = _in_thread(AgentDetails.get)
+    list = _in_thread(AgentDetails.list)
+    search = _in_thread(AgentDetails.search)
+    capture = _in_thread(AgentDetails.capture)
+    capture_output = _in_thread(AgentDetails.capture_output)
+    hide = _in_thread(AgentDetails.hide)
+    delete = _in_thread(AgentDetails.delete)
+
+
+class AsyncItems(_View):
+    """Async version of `AgentItems`."""
+
+    put = _in_thread(AgentItems.put)
+    put_many = _in_thread(AgentItems.put_many)
+    get = _in_thread(AgentItems.get)
+    get_many = _in_thread(AgentItems.get_many)
+    delete = _in_thread(AgentItems.delete)
+    search = _in_thread(AgentItems.search)
+    namespaces = _in_thread(AgentItems.namespaces)
+
+
+class AsyncSessions(_View):
+    """Async version of `AgentSessions`."""
+
+    start = _in_thread(AgentSessions.start)
+    list = _in_thread(AgentSessions.list)
+    get = _in_thread(AgentSessions.get)
+    messages = _in_thread(AgentSessions.messages)
+    conversation = _in_thread(AgentSessions.conversation)
+    delete = _in_thread(AgentSessions.delete)
+    log_failure = _in_thread(AgentSessions.log_failure)
+
+
+class AsyncReview(_View):
+    """Async version of `AgentReview`."""
+
+    list = _in_thread(AgentReview.list)
+    approve = _in_thread(AgentReview.approve)
+    set_aside = _in_thread(AgentReview.set_aside)
+    approve_workspace = _in_thread(AgentReview.approve_workspace)
+    similar = _in_thread(AgentReview.similar)
+
+
+class AsyncPrompts(_View):
+    """Async version of `AgentPrompts`."""
+
+    list = _in_thread(AgentPrompts.list)
+    get = _in_thread(AgentPrompts.get)
+    inject = _in_thread(AgentPrompts.inject)
+    preview = _in_thread(AgentPrompts.preview)
+    recall_block = _in_thread(AgentPrompts.recall_block)
+    render_recalled = _in_thread(AgentPrompts.render_recalled)
+    guidance = _in_thread(AgentPrompts.guidance)
+    count_tokens = _in_thread(AgentPrompts.count_tokens)
+
+
+class AsyncAgentKnowledge(_View):
+    """Async version of `AgentKnowledge`."""
+
+    search = _in_thread(AgentKnowledge.search)
+    skills = _in_thread(AgentKnowledge.skills)
+
+
+class AsyncAgentMemory(_View):
     """Async version of `AgentMemory`: the same methods, awaited."""
 
-    def __init__(self, memory: AgentMemory, threads: ThreadPoolExecutor) -> None:
-        self._sync = memory
-        self._threads = threads
-        self.owner = memory.owner
+    details = Part(AsyncDetails)
+    items = Part(AsyncItems)
+    sessions = Part(AsyncSessions)
+    review = Part(AsyncReview)
+    prompts = Part(AsyncPrompts)
+    knowledge = Part(AsyncAgentKnowledge)
 
     remember = _in_thread(AgentMemory.remember)
-    remember_many = _in_thread(AgentMemory.remember_many)
-    get = _in_thread(AgentMemory.get)
-    list = _in_thread(AgentMemory.list)
-    search = _in_thread(AgentMemory.search)
     recall = _in_thread(AgentMemory.recall)
-    recall_block = _in_thread(AgentMemory.recall_block)
-    render_recalled = _in_thread(AgentMemory.render_recalled)
-    explain = _in_thread(AgentMemory.explain)
-    update = _in_thread(AgentMemory.update)
-    history = _in_thread(AgentMemory.history)
-    forget = _in_thread(AgentMemory.forget)
-    profile = _in_thread(AgentMemory.profile)
-    similar = _in_thread(AgentMemory.similar)
-    review = _in_thread(AgentMemory.review)
-    approve = _in_thread(AgentMemory.approve)
-    restore = _in_thread(AgentMemory.restore)
-    set_aside = _in_thread(AgentMemory.set_aside)
+    context = _in_thread(AgentMemory.context)
+    log_turn = _in_thread(AgentMemory.log_turn)
     add = _in_thread(AgentMemory.add)
+    profile = _in_thread(AgentMemory.profile)
+    list = _in_thread(AgentMemory.list)
+    get = _in_thread(AgentMemory.get)
+    forget = _in_thread(AgentMemory.forget)
+    explain = _in_thread(AgentMemory.explain)
+    remember_many = _in_thread(AgentMemory.remember_many)
+    search = _in_thread(AgentMemory.search)
+    update = _in_thread(AgentMemory.update)
+    restore = _in_thread(AgentMemory.restore)
+    history = _in_thread(AgentMemory.history)
+    tools = _in_thread(AgentMemory.tools)
+    call_tool = _in_thread(AgentMemory.call_tool)
+    private_memory = _in_thread(AgentMemory.private_memory)
     undo_add = _in_thread(AgentMemory.undo_add)
-    approve_workspace = _in_thread(AgentMemory.approve_workspace)
-    put = _in_thread(AgentMemory.put)
-    put_items = _in_thread(AgentMemory.put_items)
-    get_item = _in_thread(AgentMemory.get_item)
-    get_items = _in_thread(AgentMemory.get_items)
-    delete_item = _in_thread(AgentMemory.delete_item)
-    search_items = _in_thread(AgentMemory.search_items)
-    namespaces = _in_thread(AgentMemory.namespaces)
-    store_detail = _in_thread(AgentMemory.store_detail)
-    read_detail = _in_thread(AgentMemory.read_detail)
     consolidate = _in_thread(AgentMemory.consolidate)
     proposals = _in_thread(AgentMemory.proposals)
     apply_proposal = _in_thread(AgentMemory.apply_proposal)
     reject_proposal = _in_thread(AgentMemory.reject_proposal)
     undo_proposal = _in_thread(AgentMemory.undo_proposal)
-    search_details = _in_thread(AgentMemory.search_details)
-    list_details = _in_thread(AgentMemory.list_details)
-    get_detail = _in_thread(AgentMemory.get_detail)
-    hide_detail = _in_thread(AgentMemory.hide_detail)
-    delete_detail = _in_thread(AgentMemory.delete_detail)
-    capture = _in_thread(AgentMemory.capture)
-    capture_output = _in_thread(AgentMemory.capture_output)
-    log_turn = _in_thread(AgentMemory.log_turn)
-    log_failure = _in_thread(AgentMemory.log_failure)
-    conversation = _in_thread(AgentMemory.conversation)
-    add_session = _in_thread(AgentMemory.add_session)
-    sessions = _in_thread(AgentMemory.sessions)
-    session = _in_thread(AgentMemory.session)
-    messages = _in_thread(AgentMemory.messages)
-    delete_session = _in_thread(AgentMemory.delete_session)
-    inject = _in_thread(AgentMemory.inject)
-    private_memory = _in_thread(AgentMemory.private_memory)
-    context = _in_thread(AgentMemory.context)
-    preview_context = _in_thread(AgentMemory.preview_context)
-    context_calls = _in_thread(AgentMemory.context_calls)
-    context_call = _in_thread(AgentMemory.context_call)
-    guidance = _in_thread(AgentMemory.guidance)
-    count_tokens = _in_thread(AgentMemory.count_tokens)
-    skills = _in_thread(AgentMemory.skills)
-    search_knowledge = _in_thread(AgentMemory.search_knowledge)
-    tools = _in_thread(AgentMemory.tools)
-    call_tool = _in_thread(AgentMemory.call_tool)
+
+    @property
+    def owner(self) -> Owner:
+        """Owner of the memories."""
+        return self._sync.owner  # type: ignore[no-any-return]
 
     def for_user(self, user: str, *, shared: bool = True) -> AsyncAgentMemory:
         """Return this agent's memory as one end user has it, like `AgentMemory.for_user`."""
@@ -144,22 +196,37 @@ class AsyncAgentMemory:
         found = await asyncio.get_running_loop().run_in_executor(self._threads, find)
         return AsyncAgentMemory(found, self._threads)
 
-    def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
-        """Decorate an async tool function so that its output is captured: `wellkept.captured` for this agent."""
-        return captured(self, **options) if function is None else captured(self, **options)(function)
+
+class AsyncAgents(_View):
+    """Async version of `TenantAgents`."""
+
+    add = _in_thread(TenantAgents.add)
+    get = _in_thread(TenantAgents.get)
+    list = _in_thread(TenantAgents.list)
+    update = _in_thread(TenantAgents.update)
+    delete = _in_thread(TenantAgents.delete)
+    count_memories = _in_thread(TenantAgents.count_memories)
+    count_memories_by_agent = _in_thread(TenantAgents.count_memories_by_agent)
 
 
-def _scan(memory: TenantMemory, *, progress: Progress | None = None) -> list[Sighting]:
-    """Return every stored record that appears to contain a secret."""
-    return list(memory.scan(progress=progress))
+class AsyncKnowledge(_View):
+    """Async version of `TenantKnowledge`."""
+
+    ingest = _in_thread(TenantKnowledge.ingest)
+    ingest_text = _in_thread(TenantKnowledge.ingest_text)
+    ingest_bytes = _in_thread(TenantKnowledge.ingest_bytes)
+    get = _in_thread(TenantKnowledge.get)
+    passages = _in_thread(TenantKnowledge.passages)
+    list = _in_thread(TenantKnowledge.list)
+    browse = _in_thread(TenantKnowledge.browse)
+    count_categories = _in_thread(TenantKnowledge.count_categories)
+    update = _in_thread(TenantKnowledge.update)
+    delete = _in_thread(TenantKnowledge.delete)
+    search = _in_thread(TenantKnowledge.search)
 
 
-class AsyncAuditLog:
+class AsyncAuditLog(_View):
     """Async version of `AuditLog`."""
-
-    def __init__(self, audit: AuditLog, threads: ThreadPoolExecutor) -> None:
-        self._sync = audit
-        self._threads = threads
 
     list = _in_thread(AuditLog.list)
     search = _in_thread(AuditLog.search)
@@ -169,65 +236,85 @@ class AsyncAuditLog:
     record = _in_thread(AuditLog.record)
 
 
-class AsyncTenantMemory:
+class AsyncWorkflows(_View):
+    """Async version of `TenantWorkflows`."""
+
+    create = _in_thread(TenantWorkflows.create)
+    record = _in_thread(TenantWorkflows.record)
+    get = _in_thread(TenantWorkflows.get)
+    list = _in_thread(TenantWorkflows.list)
+    steps = _in_thread(TenantWorkflows.steps)
+
+
+class AsyncTenantSessions(_View):
+    """Async version of `TenantSessions`."""
+
+    list = _in_thread(TenantSessions.list)
+    get = _in_thread(TenantSessions.get)
+
+
+class AsyncKeys(_View):
+    """Async version of `TenantKeys`."""
+
+    create = _in_thread(TenantKeys.create)
+    list = _in_thread(TenantKeys.list)
+    revoke = _in_thread(TenantKeys.revoke)
+
+
+class AsyncUsers(_View):
+    """Async version of `TenantUsers`."""
+
+    list = _in_thread(TenantUsers.list)
+
+
+def _scan(secrets: TenantSecrets, *, progress: Progress | None = None) -> list[Sighting]:
+    """Return every stored record that appears to contain a secret."""
+    return list(secrets.scan(progress=progress))
+
+
+class AsyncSecrets(_View):
+    """Async version of `TenantSecrets`."""
+
+    scan = _in_thread(_scan)
+    allow = _in_thread(TenantSecrets.allow)
+
+
+class AsyncData(_View):
+    """Async version of `TenantData`."""
+
+    export = _in_thread(TenantData.export)
+    import_ = _in_thread(TenantData.import_)
+    import_formats = _in_thread(TenantData.import_formats)
+    erase = _in_thread(TenantData.erase)
+
+
+class AsyncTenantMemory(_View):
     """Async version of `TenantMemory`: the same methods, awaited."""
 
-    def __init__(self, memory: TenantMemory, threads: ThreadPoolExecutor) -> None:
-        self._sync = memory
-        self._threads = threads
-        self.id = memory.id
+    agents = Part(AsyncAgents)
+    knowledge = Part(AsyncKnowledge)
+    audit = Part(AsyncAuditLog)
+    workflows = Part(AsyncWorkflows)
+    sessions = Part(AsyncTenantSessions)
+    keys = Part(AsyncKeys)
+    users = Part(AsyncUsers)
+    secrets = Part(AsyncSecrets)
+    data = Part(AsyncData)
+
+    @property
+    def id(self) -> str:
+        """Id of the tenant."""
+        return self._sync.id  # type: ignore[no-any-return]
 
     def agent(self, id: str) -> AsyncAgentMemory:
         """Return the memory of one agent. Raises: Invalid."""
         return AsyncAgentMemory(self._sync.agent(id), self._threads)
 
-    @property
-    def audit(self) -> AsyncAuditLog:
-        """The tenant's audit log."""
-        return AsyncAuditLog(self._sync.audit, self._threads)
-
-    add_agent = _in_thread(TenantMemory.add_agent)
-    get_agent = _in_thread(TenantMemory.get_agent)
-    list_agents = _in_thread(TenantMemory.list_agents)
-    update_agent = _in_thread(TenantMemory.update_agent)
-    delete_agent = _in_thread(TenantMemory.delete_agent)
-    count_memories = _in_thread(TenantMemory.count_memories)
-    count_memories_by_agent = _in_thread(TenantMemory.count_memories_by_agent)
+    maintain = _in_thread(TenantMemory.maintain)
+    preview_maintenance = _in_thread(TenantMemory.preview_maintenance)
     stats = _in_thread(TenantMemory.stats)
     peek_stats = _in_thread(TenantMemory.peek_stats)
-    list_users = _in_thread(TenantMemory.list_users)
-    preview_maintenance = _in_thread(TenantMemory.preview_maintenance)
     count_waiting = _in_thread(TenantMemory.count_waiting)
-    sessions = _in_thread(TenantMemory.sessions)
-    session = _in_thread(TenantMemory.session)
-    add_workflow = _in_thread(TenantMemory.add_workflow)
-    record_step = _in_thread(TenantMemory.record_step)
-    get_workflow = _in_thread(TenantMemory.get_workflow)
-    list_workflows = _in_thread(TenantMemory.list_workflows)
-    list_steps = _in_thread(TenantMemory.list_steps)
-    ingest = _in_thread(TenantMemory.ingest)
-    ingest_text = _in_thread(TenantMemory.ingest_text)
-    ingest_bytes = _in_thread(TenantMemory.ingest_bytes)
-    get_document = _in_thread(TenantMemory.get_document)
-    list_passages = _in_thread(TenantMemory.list_passages)
-    list_documents = _in_thread(TenantMemory.list_documents)
-    browse_documents = _in_thread(TenantMemory.browse_documents)
-    count_categories = _in_thread(TenantMemory.count_categories)
-    update_document = _in_thread(TenantMemory.update_document)
-    delete_document = _in_thread(TenantMemory.delete_document)
-    search_knowledge = _in_thread(TenantMemory.search_knowledge)
-    scan = _in_thread(_scan)
-    allow_secret = _in_thread(TenantMemory.allow_secret)
-    add_key = _in_thread(TenantMemory.add_key)
-    list_keys = _in_thread(TenantMemory.list_keys)
-    revoke_key = _in_thread(TenantMemory.revoke_key)
-    maintain = _in_thread(TenantMemory.maintain)
-    export = _in_thread(TenantMemory.export)
-    import_ = _in_thread(TenantMemory.import_)
-    import_formats = _in_thread(TenantMemory.import_formats)
-    erase = _in_thread(TenantMemory.erase)
-    audit_events = _in_thread(TenantMemory.audit_events)
-    verify_audit = _in_thread(TenantMemory.verify_audit)
     call_tool = _in_thread(TenantMemory.call_tool)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack
 
-from wellkept.api.agent import MAX_PAGE, PAGE, AgentMemory
+from wellkept.api.agent import MAX_PAGE, PAGE
 from wellkept.api.agent_records import find_owner
 from wellkept.arguments import CheckedMethods
 from wellkept.caller import current_caller
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from wellkept.api.build import Services
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 APPEARANCE_FIELDS = frozenset(["colour", "icon"])
 """Fields of an agent that every caller may set."""
@@ -62,6 +63,9 @@ class TenantView(CheckedMethods):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r})"
 
+    def _open(self, view: Callable[[Services, str], V], name: str) -> V:
+        return view(self._services, self.id)
+
     def _owner(self, agent: str) -> Owner:
         """Raises: Invalid; Forbidden when the caller is limited to other agents."""
         return find_owner(agent, self.id)
@@ -73,13 +77,9 @@ class TenantView(CheckedMethods):
 
 
 class TenantAgents(TenantView):
-    """Methods that manage agents."""
+    """Agents of a tenant."""
 
-    def agent(self, id: str) -> AgentMemory:
-        """Return the memory of one agent. Raises: Invalid, Forbidden."""
-        return AgentMemory(self._services, id, self.id)
-
-    def add_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
+    def add(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
         """Create an agent with the given fields: name, system_prompt, model, tools, colour, icon, is_active.
 
         Raises: Invalid, SecretRejected, Forbidden; Conflict when the id is taken.
@@ -89,11 +89,11 @@ class TenantAgents(TenantView):
         agent = Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
         return self._audit(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
 
-    def get_agent(self, id: str) -> Agent:
+    def get(self, id: str) -> Agent:
         """Return one agent and its settings. Raises: NotFound, Forbidden."""
         return self._store.get_agent(self._owner(id))
 
-    def list_agents(self, *, after: str = "", limit: int = PAGE) -> Sequence[Agent]:
+    def list(self, *, after: str = "", limit: int = PAGE) -> Sequence[Agent]:
         """List agents by id, starting after the id `after`. Raises: Invalid."""
         limit, agents = check_limit(limit, most=MAX_PAGE), current_caller().agents
         if not agents:
@@ -101,7 +101,7 @@ class TenantAgents(TenantView):
         found = (self._store.find_agent(Owner(self.id, each)) for each in sorted(agents) if each > after)
         return [agent for agent in found if agent is not None][:limit]
 
-    def update_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
+    def update(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
         """Change the given fields of an agent; do nothing if they already have these values.
 
         Raises: NotFound, Invalid, SecretRejected, Forbidden.
@@ -117,7 +117,7 @@ class TenantAgents(TenantView):
 
         return self._audit(owner.agent, "agent.update", "edited", update)
 
-    def delete_agent(self, id: str) -> None:
+    def delete(self, id: str) -> None:
         """Delete an agent and everything it owns. Raises: NotFound, Forbidden."""
         owner = self._agent_owner(id)
         check_decision(current_caller().trust)
@@ -170,37 +170,10 @@ FOR_OPERATORS = (
 )
 
 
-class TenantErasure(TenantView):
-    """Permanent erasure of a subject."""
-
-    def erase(
-        self, subject: str, *, dry_run: bool = False, compact: bool | None = None, with_agents: bool | None = None
-    ) -> Receipt:
-        """Erase everything about a subject permanently.
-
-        `subject` is `user:ID`, `agent:ID`, `session:ID`, `memory:AGENT/ID`, `tenant:ID`, or `text:WORDS` for everything
-        that mentions the words. Without a prefix, an existing id of an agent, session or memory is taken as that,
-        anything else as text. `dry_run` only lists what would be erased.
-
-        `compact=True` rewrites the database files and blocks all writers meanwhile; False leaves the files alone; None
-        overwrites free pages (SQLite) or vacuums (PostgreSQL).
-
-        `with_agents` says if agents whose ids are made from the words of a text go with all they have. By default they
-        go for a name of several words; a single word is refused if it would delete an agent.
-
-        Raises: Invalid; NotFound when there is no such agent, session or memory; Conflict; Forbidden.
-        """
-        current_caller().check_whole_tenant()
-        check_decision(current_caller().trust)
-        if compact and current_caller().scope not in (None, KeyScope.OPERATOR):
-            raise Forbidden(FOR_OPERATORS)
-        return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact, with_agents=with_agents)
-
-
 class TenantKeys(TenantView):
-    """Methods that manage API keys."""
+    """API keys of a tenant."""
 
-    def add_key(
+    def create(
         self,
         scope: str = KeyScope.READ,
         *,
@@ -223,7 +196,7 @@ class TenantKeys(TenantView):
             self.id, scope, name=name, expires_at=expires_at, agents=agents, trust=trust, user=user
         )
 
-    def list_keys(self, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
+    def list(self, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
         """List keys, oldest first, including revoked and expired ones.
 
         `after` (`(created_at, id)`) and `limit` page through them; by default all are returned.
@@ -234,16 +207,16 @@ class TenantKeys(TenantView):
         most = None if limit is None else check_limit(limit, most=MAX_PAGE)
         return self._services.keys.list(self.id, after=after, limit=most)
 
-    def revoke_key(self, id: str) -> None:
+    def revoke(self, id: str) -> None:
         """Revoke a key at once. It stays in the list. Raises: NotFound, Forbidden."""
         current_caller().check_whole_tenant()
         self._services.keys.revoke(self.id, id)
 
 
-class TenantTranscripts(TenantView):
-    """Methods that read conversations of all agents."""
+class TenantSessions(TenantView):
+    """Conversations of all agents of a tenant."""
 
-    def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+    def list(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations of all agents, most recently used first.
 
         `where` filters by user, created_at, updated_at and metadata (docs/filters.md). `before` (`place_of` a session)
@@ -259,7 +232,7 @@ class TenantTranscripts(TenantView):
         found = [each for agent in caller.agents for each in listed(self._owner(agent))]
         return sorted(found, key=place_of, reverse=True)[:limit]
 
-    def session(self, id: str) -> Session:
+    def get(self, id: str) -> Session:
         """Return a conversation of any agent. Raises: NotFound."""
         session, caller = self._store.find_tenant_session(self.id, id), current_caller()
         is_readable = session is not None and caller.is_allowed(session.owner.agent)
@@ -268,10 +241,10 @@ class TenantTranscripts(TenantView):
         return session
 
 
-class TenantUpkeep(TenantView):
-    """Maintenance of one tenant."""
+class TenantUsers(TenantView):
+    """End users of a tenant."""
 
-    def list_users(self, *, after: str = "", limit: int = PAGE) -> Sequence[UserCount]:
+    def list(self, *, after: str = "", limit: int = PAGE) -> Sequence[UserCount]:
         """List end users by id, starting after the id `after`, with the number of their memories and sessions.
 
         Raises: Invalid; Forbidden when the caller is limited to a user.
@@ -280,6 +253,10 @@ class TenantUpkeep(TenantView):
         caller.check_all_users()
         limit = check_limit(limit, most=MAX_PAGE)
         return self._store.count_users(self.id, agents=caller.agents, after=after, limit=limit)
+
+
+class TenantUpkeep(TenantView):
+    """Maintenance of one tenant."""
 
     def stats(self, *, days: int = DAYS) -> TenantStats:
         """Count memories by kind, events by action, recalls and prompts of each of the last `days`, and what waits for
@@ -330,8 +307,8 @@ class TenantUpkeep(TenantView):
         return self._services.maintain(self.id, progress=progress)
 
 
-class TenantTransfer(TenantView):
-    """Export and import of a tenant."""
+class TenantData(TenantView):
+    """Export, import and permanent erasure of a tenant's data."""
 
     def export(
         self, path: str | Path | IO[bytes], *, progress: Progress | None = None, user: str | None = None
@@ -395,3 +372,26 @@ class TenantTransfer(TenantView):
     def import_formats(self) -> tuple[str, ...]:
         """Return the values `format` accepts."""
         return self._services.import_.formats
+
+    def erase(
+        self, subject: str, *, dry_run: bool = False, compact: bool | None = None, with_agents: bool | None = None
+    ) -> Receipt:
+        """Erase everything about a subject permanently.
+
+        `subject` is `user:ID`, `agent:ID`, `session:ID`, `memory:AGENT/ID`, `tenant:ID`, or `text:WORDS` for everything
+        that mentions the words. Without a prefix, an existing id of an agent, session or memory is taken as that,
+        anything else as text. `dry_run` only lists what would be erased.
+
+        `compact=True` rewrites the database files and blocks all writers meanwhile; False leaves the files alone; None
+        overwrites free pages (SQLite) or vacuums (PostgreSQL).
+
+        `with_agents` says if agents whose ids are made from the words of a text go with all they have. By default they
+        go for a name of several words; a single word is refused if it would delete an agent.
+
+        Raises: Invalid; NotFound when there is no such agent, session or memory; Conflict; Forbidden.
+        """
+        current_caller().check_whole_tenant()
+        check_decision(current_caller().trust)
+        if compact and current_caller().scope not in (None, KeyScope.OPERATOR):
+            raise Forbidden(FOR_OPERATORS)
+        return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact, with_agents=with_agents)

@@ -11,7 +11,6 @@ from typing import Any, Unpack
 
 from wellkept.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
 from wellkept.api.tenant import TenantView
-from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.history.rules_history import COMPLETED, OWN_AREAS
@@ -34,13 +33,11 @@ from wellkept.model import (
     DocumentSize,
     HeadCheck,
     Hit,
-    Json,
     Workflow,
     WorkflowStep,
 )
 from wellkept.recall.recall import check_limit
 from wellkept.secrets.check import REJECTED, Sighting
-from wellkept.tools import catalog
 from wellkept.upkeep.walk import Progress
 
 MAX_MESSAGE_CHARS = 2_000
@@ -50,7 +47,7 @@ _ACTION = re.compile(r"[a-z][a-z0-9_]*(?:[.][a-z0-9_]+){1,4}")
 
 
 class AuditLog(TenantView):
-    """Audit log of one tenant."""
+    """Audit log of a tenant."""
 
     def list(self, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
         """List events, newest first.
@@ -159,8 +156,8 @@ def _parse_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     return parsed
 
 
-class TenantHistory(TenantView):
-    """Secret scanning, the audit log and tools without an agent."""
+class TenantSecrets(TenantView):
+    """Texts of a tenant that look like secrets."""
 
     def scan(self, *, progress: Progress | None = None) -> Iterator[Sighting]:
         """Yield every stored record, of any shelf, that appears to contain a secret.
@@ -172,7 +169,7 @@ class TenantHistory(TenantView):
         current_caller().check_whole_tenant()
         return self._services.scan(self.id, progress=progress)
 
-    def allow_secret(self, text: str) -> int:
+    def allow(self, text: str) -> int:
         """Allow what looks like a secret in `text`; only its hash is stored. Return the number of pieces allowed.
 
         Raises: Invalid when nothing looks like a secret; Forbidden.
@@ -185,30 +182,16 @@ class TenantHistory(TenantView):
         self._store.add_event(event)
         return allowed
 
-    def audit_events(
-        self, query: str = "", *, before: int | None = None, limit: int = SEARCH_LIMIT
-    ) -> Sequence[AuditEvent]:
-        """List audit events that contain `query`, newest first. Raises: Invalid."""
-        return AuditLog(self._services, self.id).search(query, before=before, limit=limit)
-
-    def verify_audit(self) -> AuditReport:
-        """Verify the audit log: report changed and missing events. Raises: Forbidden."""
-        return AuditLog(self._services, self.id).verify()
-
-    def call_tool(self, name: RawText, arguments: Mapping[str, Any]) -> Json:
-        """Run a tool without an agent; tools that need one answer with a refusal."""
-        return catalog.call(None, name, arguments)
-
 
 class TenantWorkflows(TenantView):
-    """Methods for workflows and their steps, which agents find by recall."""
+    """Workflows of a tenant and their steps, which agents find by recall."""
 
-    def add_workflow(self, name: str) -> Workflow:
+    def create(self, name: str) -> Workflow:
         """Start a workflow; its id is derived from its name. Raises: Invalid, SecretRejected, Forbidden."""
         current_caller().check_all_users()
         return self._services.workflows.begin(self.id, name)
 
-    def record_step(
+    def record(
         self,
         *,
         workflow: str,
@@ -232,18 +215,18 @@ class TenantWorkflows(TenantView):
             self.id, workflow=workflow, step=step, output=output, agent=agent, status=status, is_new=is_new
         )
 
-    def get_workflow(self, id: str) -> Workflow:
+    def get(self, id: str) -> Workflow:
         """Return one workflow. Raises: NotFound, Forbidden."""
         current_caller().check_all_users()
         return self._store.get_workflow(self.id, id)
 
-    def list_workflows(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
+    def list(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
         """List workflows by id, starting after the id `after`. Raises: Invalid, Forbidden."""
         current_caller().check_all_users()
         limit = check_limit(limit, most=MAX_PAGE)
         return self._store.list_workflows(self.id, after=after, limit=limit)
 
-    def list_steps(self, workflow: str, *, after: int = 0, limit: int = PAGE) -> Sequence[WorkflowStep]:
+    def steps(self, workflow: str, *, after: int = 0, limit: int = PAGE) -> Sequence[WorkflowStep]:
         """List the steps of a workflow (by id) in order, starting after the position `after`.
 
         Raises: NotFound, Invalid.
@@ -261,7 +244,7 @@ class TenantWorkflows(TenantView):
 
 
 class TenantKnowledge(TenantView):
-    """Methods for documents."""
+    """Documents of a tenant."""
 
     def ingest(
         self,
@@ -310,15 +293,15 @@ class TenantKnowledge(TenantView):
         stored = self._services.ingest.content(self.id, content, wishes, name=base, source=base)
         return IngestReport(documents=(stored,))
 
-    def get_document(self, id: str) -> Document:
+    def get(self, id: str) -> Document:
         """Return one document. Raises: NotFound."""
         return self._store.get_document(self.id, id)
 
-    def list_passages(self, id: str) -> Sequence[Chunk]:
+    def passages(self, id: str) -> Sequence[Chunk]:
         """List the passages of a document in order. Raises: NotFound."""
         return self._store.list_chunks(self.id, self._store.get_document(self.id, id).id)
 
-    def list_documents(
+    def list(
         self, *, category: str = "", where: Where = None, after: str = "", limit: int = PAGE
     ) -> Sequence[Document]:
         """List documents by id, starting after the id `after`, optionally of one category.
@@ -335,7 +318,7 @@ class TenantKnowledge(TenantView):
             limit=check_limit(limit, most=MAX_PAGE),
         )
 
-    def browse_documents(
+    def browse(
         self, *, category: str = "", after: tuple[str, str] = ("", ""), limit: int = PAGE
     ) -> Sequence[DocumentSize]:
         """List documents with their sizes by title, ignoring case, optionally of one category.
@@ -355,7 +338,7 @@ class TenantKnowledge(TenantView):
         """Count the documents of each category; an empty one stands for none."""
         return self._store.count_categories(self.id)
 
-    def update_document(
+    def update(
         self,
         id: str,
         *,
@@ -373,11 +356,11 @@ class TenantKnowledge(TenantView):
         changes = filing.DocumentOptions(title=title, category=category, is_published=is_published, metadata=metadata)
         return self._services.ingest.update(self.id, id, changes)
 
-    def delete_document(self, id: str) -> None:
+    def delete(self, id: str) -> None:
         """Delete a document and its passages permanently. Raises: NotFound."""
         self._services.ingest.delete(self.id, id)
 
-    def search_knowledge(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
+    def search(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
         """Search published documents for passages and return the best `limit` (5).
 
         Empty `categories` means all; `where` filters the documents as in `list_documents`; `min_relevance` replaces the

@@ -17,29 +17,31 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from wellkept import store
 from wellkept.access.logins import Logins
 from wellkept.api.agent import AgentMemory
+from wellkept.api.agent_records import Part, find_owner
 from wellkept.api.tenant import (
     TenantAgents,
-    TenantErasure,
+    TenantData,
     TenantKeys,
-    TenantTranscripts,
-    TenantTransfer,
+    TenantSessions,
     TenantUpkeep,
+    TenantUsers,
 )
-from wellkept.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
-from wellkept.arguments import CheckedMethods, checked
+from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
+from wellkept.arguments import CheckedMethods, RawText, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.extension import Clock, Embedder, TokenCounter
 from wellkept.knowledge.files import Files
 from wellkept.knowledge.skills import SkillFolders, Skills
 from wellkept.language.names import check_tenant
-from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Receipt, RefusedText, Skill
+from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Json, Receipt, RefusedText, Skill
 from wellkept.providers.archives import Archives
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 from wellkept.providers.models import GivenModel, open_models
 from wellkept.providers.tokenizers import open_tokenizer
 from wellkept.settings import Settings, masked
 from wellkept.settings.former import warn_of_former_store
+from wellkept.tools import catalog
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.maintain import MaintenanceReport
 from wellkept.upkeep.rules_erasure import is_as_issued
@@ -54,23 +56,26 @@ BACKUP_COMPRESSION = ".zst"
 MEGABYTE = 1024 * 1024
 
 
-class TenantMemory(
-    TenantAgents,
-    TenantTranscripts,
-    TenantWorkflows,
-    TenantHistory,
-    TenantKnowledge,
-    TenantKeys,
-    TenantTransfer,
-    TenantUpkeep,
-    TenantErasure,
-):
+class TenantMemory(TenantUpkeep):
     """Memory shared by a tenant's agents, and the agents themselves."""
 
-    @property
-    def audit(self) -> AuditLog:
-        """The tenant's audit log."""
-        return AuditLog(self._services, self.id)
+    agents = Part(TenantAgents)
+    knowledge = Part(TenantKnowledge)
+    audit = Part(AuditLog)
+    workflows = Part(TenantWorkflows)
+    sessions = Part(TenantSessions)
+    keys = Part(TenantKeys)
+    users = Part(TenantUsers)
+    secrets = Part(TenantSecrets)
+    data = Part(TenantData)
+
+    def agent(self, id: str) -> AgentMemory:
+        """Return the memory of one agent. Raises: Invalid, Forbidden."""
+        return AgentMemory(self._services, find_owner(id, self.id))
+
+    def call_tool(self, name: RawText, arguments: Mapping[str, Any]) -> Json:
+        """Run a tool without an agent; tools that need one answer with a refusal."""
+        return catalog.call(None, name, arguments)
 
 
 class Wellkept(CheckedMethods):
@@ -139,7 +144,7 @@ class Wellkept(CheckedMethods):
 
         Raises: Invalid, Forbidden.
         """
-        return AgentMemory(self._services, id or self.settings.agent, tenant or self.settings.tenant)
+        return AgentMemory(self._services, find_owner(id or self.settings.agent, tenant or self.settings.tenant))
 
     def tenant(self, id: str | None = None) -> TenantMemory:
         """Return the memory shared by a tenant's agents; `id` defaults to that of the settings. Raises: Invalid."""

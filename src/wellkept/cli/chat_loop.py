@@ -160,7 +160,7 @@ def _load_readline(chat: Chat) -> ModuleType | None:
     readline.clear_history()
     if chat.session_id is not None:
         with suppress(NotFound):
-            for message in chat.run.memory.messages(chat.session_id, limit=MAX_HISTORY):
+            for message in chat.run.memory.sessions.messages(chat.session_id, limit=MAX_HISTORY):
                 if message.role.value == "user" and "\n" not in message.content:
                     readline.add_history(safe(message.content))
     return readline
@@ -243,13 +243,13 @@ def _why(chat: Chat, id: str) -> None:
 
 
 def _context(chat: Chat, _: str) -> None:
-    chat.run.show(render_call(chat.run.memory.context_call(_last_answer(chat).call_id)))
+    chat.run.show(render_call(chat.run.memory.prompts.get(_last_answer(chat).call_id)))
 
 
 def _remember(chat: Chat, text: str) -> None:
     memory = chat.run.memory.remember(text, session_id=chat.session_id)
     chat.run.show(
-        render_remembered(read_states(chat.run, [memory])[0], find_lookalikes(chat.run.memory.similar, memory))
+        render_remembered(read_states(chat.run, [memory])[0], find_lookalikes(chat.run.memory.review.similar, memory))
     )
 
 

@@ -29,7 +29,7 @@ Offers = list[tuple[str, str]]
 
 def complete_agent(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the tenant's agents."""
-    return _complete(ctx, incomplete, lambda store: ((each.id, each.name) for each in store.tenant().list_agents()))
+    return _complete(ctx, incomplete, lambda store: ((each.id, each.name) for each in store.tenant().agents.list()))
 
 
 def complete_memory(ctx: click.Context, incomplete: str) -> Offers:
@@ -42,20 +42,22 @@ def complete_memory(ctx: click.Context, incomplete: str) -> Offers:
 def complete_session(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the agent's latest conversations."""
     return _complete(
-        ctx, incomplete, lambda store: ((each.id, each.summary) for each in store.agent().sessions(limit=MAX_OFFERS))
+        ctx,
+        incomplete,
+        lambda store: ((each.id, each.summary) for each in store.agent().sessions.list(limit=MAX_OFFERS)),
     )
 
 
 def complete_detail(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the agent's newest details."""
     return _complete(
-        ctx, incomplete, lambda store: ((each.key, each.description) for each in store.agent().search_details(""))
+        ctx, incomplete, lambda store: ((each.key, each.description) for each in store.agent().details.search(""))
     )
 
 
 def complete_document(ctx: click.Context, incomplete: str) -> Offers:
     """Offer the tenant's documents."""
-    return _complete(ctx, incomplete, lambda store: ((each.id, each.title) for each in store.tenant().list_documents()))
+    return _complete(ctx, incomplete, lambda store: ((each.id, each.title) for each in store.tenant().knowledge.list()))
 
 
 def _complete(ctx: click.Context, incomplete: str, find: Callable[[Wellkept], Iterable[tuple[str, str]]]) -> Offers:

@@ -94,18 +94,18 @@ def _recall(call: HookCall) -> Json:
     prompt = call.event["prompt"]
     if not isinstance(prompt, str) or not prompt.strip():
         return {}
-    return call.add_context(call.memory.inject(clean_text(prompt)) or "")
+    return call.add_context(call.memory.prompts.inject(clean_text(prompt)) or "")
 
 
 def _recall_newest(call: HookCall) -> Json:
-    return call.add_context(call.memory.inject("", mode=InjectMode.RECENT_ONLY) or "")
+    return call.add_context(call.memory.prompts.inject("", mode=InjectMode.RECENT_ONLY) or "")
 
 
 def _capture(call: HookCall) -> Json:
     output = _read_output(call.event)
     given = call.event.get("tool_input")
     source = str(given.get("command", "") if isinstance(given, dict) else "")[:200]
-    captured = call.memory.capture_output(output, source=source, session_id=call.session)
+    captured = call.memory.details.capture_output(output, source=source, session_id=call.session)
     if not captured.is_captured:
         return {}
     # Cursor lets nobody replace the output of a command.

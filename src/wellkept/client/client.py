@@ -8,13 +8,15 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from wellkept.access.rules_keys import parse_key
-from wellkept.api.tenant_history import AuditLog
+from wellkept.api.agent_records import Part
+from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions
+from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
 from wellkept.api.wellkept import TenantMemory, Wellkept
 from wellkept.arguments import checked
 from wellkept.client.agent import SESSIONS, AgentClient, AsyncAgentClient
 from wellkept.client.connection import AsyncConnection, HttpRequest, PlainConnection, Plan, ServerAddress
 from wellkept.client.decoding import decode_hits, decode_ingested, decode_issued, field, many, one
-from wellkept.client.verbs import AsyncView, ClientView, PlainView, Verb, call, format_value, pages, send
+from wellkept.client.verbs import C, ClientView, Verb, call, format_value, pages, send
 from wellkept.errors import Forbidden, Invalid
 from wellkept.knowledge.files import Files
 from wellkept.knowledge.ingest import IngestReport
@@ -50,12 +52,12 @@ _ingest_text = call(f"POST {DOCUMENTS}", decode_ingested)
 _list_events = pages("GET /api/audit", AuditEvent, "audit", names={"query": "q"})
 
 
-def _head(view: ClientView, given: Json) -> Plan[AuditHead]:
+def _head(view: ClientView[Any], given: Json) -> Plan[AuditHead]:
     events = yield from _list_events(view, {"limit": 1})
     return AuditHead(id=events[0].id, hash=events[0].hash) if events else AuditHead()
 
 
-def _ingest_bytes(view: ClientView, given: Json) -> Plan[IngestReport]:
+def _ingest_bytes(view: ClientView[Any], given: Json) -> Plan[IngestReport]:
     name = given["name"].replace("\\", "/").rpartition("/")[2]
     fields = {key: value for key, value in given.items() if key not in ("name", "content") and value is not None}
     form = HttpRequest(
@@ -68,7 +70,7 @@ def _ingest_bytes(view: ClientView, given: Json) -> Plan[IngestReport]:
     return decode_ingested((yield from view._connection.address.exchange(form)), view.owner)
 
 
-def _ingest(view: ClientView, given: Json) -> Plan[IngestReport]:
+def _ingest(view: ClientView[Any], given: Json) -> Plan[IngestReport]:
     files = Files()
     source = given.pop("path_or_text")
     path = files.locate(source)
@@ -80,12 +82,12 @@ def _ingest(view: ClientView, given: Json) -> Plan[IngestReport]:
     return (yield from _ingest_bytes(view, {"content": files.load(path), "name": path.name, **options}))
 
 
-def _count_memories(view: ClientView, given: Json) -> Plan[Mapping[Kind, int]]:
+def _count_memories(view: ClientView[Any], given: Json) -> Plan[Mapping[Kind, int]]:
     agent = yield from send(view, "GET /api/agents/{id}", given)
     return {Kind(kind): count for kind, count in agent["memories_count"].items()}
 
 
-def _list_passages(view: ClientView, given: Json) -> Plan[Any]:
+def _list_passages(view: ClientView[Any], given: Json) -> Plan[Any]:
     document = yield from send(view, f"GET {DOCUMENTS}/{{id}}", given)
     passages = [{**each, "document_id": document["id"]} for each in document["passages"]]
     return many(Chunk)({"items": passages}, view.owner)
@@ -96,14 +98,16 @@ _send_step = call(
 )
 
 
-def _record_step(view: ClientView, given: Json) -> Plan[WorkflowStep]:
+def _record_step(view: ClientView[Any], given: Json) -> Plan[WorkflowStep]:
     if "/" in str(given["workflow"]):
-        raise Invalid("A name with a slash cannot be sent; create the workflow with `add_workflow`, and use its id.")
+        raise Invalid("A name with a slash cannot be sent; use the id that `workflows.create` returns.")
     return (yield from _send_step(view, given))  # type: ignore[no-any-return]
 
 
-class AuditVerbs(ClientView):
-    """Verbs of the audit log."""
+class ClientAudit(ClientView[C]):
+    """Audit log of a tenant on a server."""
+
+    _embedded = (AuditLog,)
 
     list = Verb(AuditLog.list, _list_events)
     search = Verb(AuditLog.search, _list_events)
@@ -112,54 +116,102 @@ class AuditVerbs(ClientView):
     record = Verb(AuditLog.record, call("POST /api/audit", one(AuditEvent), names={"agent": "agent_id"}))
 
 
-class AuditClient(AuditVerbs, PlainView):
-    """Audit log of a tenant on a server, with the verbs of `AuditLog`."""
+class ClientAgents(ClientView[C]):
+    """Agents of a tenant on a server."""
+
+    _embedded = (TenantAgents,)
+
+    add = Verb(TenantAgents.add, call("POST /api/agents", one(Agent)))
+    get = Verb(TenantAgents.get, call("GET /api/agents/{id}", one(Agent)))
+    list = Verb(TenantAgents.list, pages("GET /api/agents", Agent, "agents", start="after"))
+    update = Verb(TenantAgents.update, call("PATCH /api/agents/{id}", one(Agent)))
+    delete = Verb(TenantAgents.delete, call("DELETE /api/agents/{id}"))
+    count_memories = Verb(TenantAgents.count_memories, _count_memories)
 
 
-class AsyncAuditClient(AuditVerbs, AsyncView):
-    """Async version of `AuditClient`."""
+class ClientKnowledge(ClientView[C]):
+    """Documents of a tenant on a server."""
+
+    _embedded = (TenantKnowledge,)
+
+    ingest = Verb(TenantKnowledge.ingest, _ingest)
+    ingest_text = Verb(TenantKnowledge.ingest_text, _ingest_text)
+    ingest_bytes = Verb(TenantKnowledge.ingest_bytes, _ingest_bytes)
+    get = Verb(TenantKnowledge.get, call(f"GET {DOCUMENTS}/{{id}}", one(Document)))
+    passages = Verb(TenantKnowledge.passages, _list_passages)
+    list = Verb(TenantKnowledge.list, pages(f"GET {DOCUMENTS}", Document, "documents", start="after"))
+    update = Verb(TenantKnowledge.update, call(f"PATCH {DOCUMENTS}/{{id}}", one(Document)))
+    delete = Verb(TenantKnowledge.delete, call(f"DELETE {DOCUMENTS}/{{id}}"))
+    search = Verb(
+        TenantKnowledge.search,
+        call("POST /api/kb/search", decode_hits, also={"records": True}, is_repeatable=True),
+    )
 
 
-class TenantVerbs(ClientView):
+class ClientWorkflows(ClientView[C]):
+    """Workflows of a tenant on a server."""
+
+    _embedded = (TenantWorkflows,)
+
+    create = Verb(TenantWorkflows.create, call(f"POST {WORKFLOWS}", one(Workflow)))
+    record = Verb(TenantWorkflows.record, _record_step)
+    get = Verb(TenantWorkflows.get, call(f"GET {WORKFLOWS}/{{id}}", one(Workflow)))
+    list = Verb(TenantWorkflows.list, pages(f"GET {WORKFLOWS}", Workflow, "workflows", start="after"))
+    steps = Verb(
+        TenantWorkflows.steps, pages(f"GET {WORKFLOWS}/{{workflow}}/steps", WorkflowStep, "steps", start="after")
+    )
+
+
+class ClientTenantSessions(ClientView[C]):
+    """Conversations of all agents of a tenant on a server."""
+
+    _embedded = (TenantSessions,)
+
+    list = Verb(TenantSessions.list, pages(f"GET {SESSIONS}", Session, "sessions"))
+    get = Verb(TenantSessions.get, call(f"GET {SESSIONS}/{{id}}", one(Session)))
+
+
+class ClientKeys(ClientView[C]):
+    """API keys of a tenant on a server."""
+
+    _embedded = (TenantKeys,)
+
+    create = Verb(TenantKeys.create, call("POST /api/keys", decode_issued, also={"scope": "read"}))
+    list = Verb(TenantKeys.list, pages("GET /api/keys", ApiKey, "keys", start="after"))
+    revoke = Verb(TenantKeys.revoke, call("DELETE /api/keys/{id}"))
+
+
+class ClientSecrets(ClientView[C]):
+    """Texts of a tenant on a server that look like secrets."""
+
+    _embedded = (TenantSecrets,)
+
+    scan = Verb(TenantSecrets.scan, call("POST /api/secrets/scan", many(Sighting), is_repeatable=True))
+    allow = Verb(TenantSecrets.allow, call("POST /api/secrets/allow", field("allowed")))
+
+
+class ClientData(ClientView[C]):
+    """Permanent erasure of a tenant's data on a server."""
+
+    _embedded = (TenantData,)
+
+    erase = Verb(TenantData.erase, call("POST /api/erase", one(Receipt)))
+
+
+class TenantVerbs(ClientView[C]):
     """Verbs of a tenant and of a store, by the routes that serve them."""
 
     _embedded = (Wellkept, TenantMemory)
 
-    add_agent = Verb(TenantMemory.add_agent, call("POST /api/agents", one(Agent)))
-    get_agent = Verb(TenantMemory.get_agent, call("GET /api/agents/{id}", one(Agent)))
-    list_agents = Verb(TenantMemory.list_agents, pages("GET /api/agents", Agent, "agents", start="after"))
-    update_agent = Verb(TenantMemory.update_agent, call("PATCH /api/agents/{id}", one(Agent)))
-    delete_agent = Verb(TenantMemory.delete_agent, call("DELETE /api/agents/{id}"))
-    count_memories = Verb(TenantMemory.count_memories, _count_memories)
-    sessions = Verb(TenantMemory.sessions, pages(f"GET {SESSIONS}", Session, "sessions"))
-    session = Verb(TenantMemory.session, call(f"GET {SESSIONS}/{{id}}", one(Session)))
-    add_workflow = Verb(TenantMemory.add_workflow, call(f"POST {WORKFLOWS}", one(Workflow)))
-    record_step = Verb(TenantMemory.record_step, _record_step)
-    get_workflow = Verb(TenantMemory.get_workflow, call(f"GET {WORKFLOWS}/{{id}}", one(Workflow)))
-    list_workflows = Verb(TenantMemory.list_workflows, pages(f"GET {WORKFLOWS}", Workflow, "workflows", start="after"))
-    list_steps = Verb(
-        TenantMemory.list_steps, pages(f"GET {WORKFLOWS}/{{workflow}}/steps", WorkflowStep, "steps", start="after")
-    )
-    ingest = Verb(TenantMemory.ingest, _ingest)
-    ingest_text = Verb(TenantMemory.ingest_text, _ingest_text)
-    ingest_bytes = Verb(TenantMemory.ingest_bytes, _ingest_bytes)
-    get_document = Verb(TenantMemory.get_document, call(f"GET {DOCUMENTS}/{{id}}", one(Document)))
-    list_passages = Verb(TenantMemory.list_passages, _list_passages)
-    list_documents = Verb(TenantMemory.list_documents, pages(f"GET {DOCUMENTS}", Document, "documents", start="after"))
-    update_document = Verb(TenantMemory.update_document, call(f"PATCH {DOCUMENTS}/{{id}}", one(Document)))
-    delete_document = Verb(TenantMemory.delete_document, call(f"DELETE {DOCUMENTS}/{{id}}"))
-    search_knowledge = Verb(
-        TenantMemory.search_knowledge,
-        call("POST /api/kb/search", decode_hits, also={"records": True}, is_repeatable=True),
-    )
-    scan = Verb(TenantMemory.scan, call("POST /api/secrets/scan", many(Sighting), is_repeatable=True))
-    allow_secret = Verb(TenantMemory.allow_secret, call("POST /api/secrets/allow", field("allowed")))
-    add_key = Verb(TenantMemory.add_key, call("POST /api/keys", decode_issued, also={"scope": "read"}))
-    list_keys = Verb(TenantMemory.list_keys, pages("GET /api/keys", ApiKey, "keys", start="after"))
-    revoke_key = Verb(TenantMemory.revoke_key, call("DELETE /api/keys/{id}"))
-    erase = Verb(TenantMemory.erase, call("POST /api/erase", one(Receipt)))
-    audit_events = Verb(TenantMemory.audit_events, _list_events)
-    verify_audit = Verb(TenantMemory.verify_audit, call("GET /api/audit/verify", one(AuditReport)))
+    agents: Part[ClientAgents[C]] = Part(ClientAgents)
+    knowledge: Part[ClientKnowledge[C]] = Part(ClientKnowledge)
+    audit: Part[ClientAudit[C]] = Part(ClientAudit)
+    workflows: Part[ClientWorkflows[C]] = Part(ClientWorkflows)
+    sessions: Part[ClientTenantSessions[C]] = Part(ClientTenantSessions)
+    keys: Part[ClientKeys[C]] = Part(ClientKeys)
+    secrets: Part[ClientSecrets[C]] = Part(ClientSecrets)
+    data: Part[ClientData[C]] = Part(ClientData)
+
     maintain = Verb(Wellkept.maintain, call("POST /api/maintenance", one(MaintenanceReport), is_repeatable=True))
     skills = Verb(Wellkept.skills, call("GET /api/skills", many(Skill)))
     skill_problems = Verb(Wellkept.skill_problems, call("GET /api/skills", field("problems")))
@@ -202,7 +254,7 @@ class TenantVerbs(ClientView):
         return f"{type(self).__name__}({self._connection.address.url!r})"
 
 
-class Client(TenantVerbs, PlainView):
+class Client(TenantVerbs[PlainConnection]):
     """A wellkept server, with the verbs of `Wellkept` and of the tenant of its key.
 
     Open it once, share it between threads, and close it at the end (or use `with`).
@@ -213,11 +265,6 @@ class Client(TenantVerbs, PlainView):
     def agent(self, id: str | None = None) -> AgentClient:
         """Return the memory of one agent; `id` defaults to that of the settings. Raises: Invalid."""
         return AgentClient(self._connection, self._agent_owner(id), self._headers)
-
-    @property
-    def audit(self) -> AuditClient:
-        """The tenant's audit log."""
-        return AuditClient(self._connection, self.owner, self._headers)
 
     def close(self) -> None:
         """Close all connections. Further calls raise StoreError."""
@@ -232,7 +279,7 @@ class Client(TenantVerbs, PlainView):
         self.close()
 
 
-class AsyncClient(TenantVerbs, AsyncView):
+class AsyncClient(TenantVerbs[AsyncConnection]):
     """Async version of `Client`: the same verbs, awaited."""
 
     _connect = AsyncConnection
@@ -240,11 +287,6 @@ class AsyncClient(TenantVerbs, AsyncView):
     def agent(self, id: str | None = None) -> AsyncAgentClient:
         """Return the memory of one agent; `id` defaults to that of the settings. Raises: Invalid."""
         return AsyncAgentClient(self._connection, self._agent_owner(id), self._headers)
-
-    @property
-    def audit(self) -> AsyncAuditClient:
-        """The tenant's audit log."""
-        return AsyncAuditClient(self._connection, self.owner, self._headers)
 
     async def close(self) -> None:
         """Close all connections. Further calls raise StoreError."""

@@ -1,7 +1,7 @@
 """Verbs of a client, made from the library's own methods and the routes that serve them.
 
 `Verb(AgentMemory.get, call("GET /api/agents/{agent}/memories/{id}", one(Memory)))` has the signature and the docstring
-of the method. In a class of plain views it is a method, in one of async views a coroutine method.
+of the method. On a plain connection it is a method, on an async one a coroutine method.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from wellkept.recall.recall import check_limit
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C", bound=Connection)
 Decode = Callable[[Json, Owner], Any]
-MakePlan = Callable[["ClientView", Json], Plan[Any]]
+MakePlan = Callable[["ClientView[Any]", Json], Plan[Any]]
 
 PLACE = re.compile(r"{(\w+)}")
 MAX_PATH_CHARS = 60_000
@@ -37,19 +38,22 @@ SAFE_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/\\]+")
 """Values that stay one segment of a path: `..` would lead to another route."""
 
 
-class ClientView(CheckedMethods):
+class ClientView(CheckedMethods, Generic[C]):
     """Base class of what a client offers: its owner, and the headers of its requests."""
 
     _embedded: ClassVar[tuple[type, ...]] = ()
     """Classes of the library with the same verbs, some of which a server does not offer."""
 
-    def __init__(self, connection: Connection, owner: Owner, headers: Mapping[str, str | bytes] | None = None) -> None:
+    def __init__(self, connection: C, owner: Owner, headers: Mapping[str, str | bytes] | None = None) -> None:
         self.owner = owner
         self._connection = connection
         self._headers = dict(headers or {})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._connection.address.url!r}, agent={self.owner.agent!r})"
+
+    def _open(self, view: Callable[..., T], name: str) -> T:
+        return view(self._connection, self.owner, self._headers)
 
     # Type checkers know the verbs there are.
     if not TYPE_CHECKING:
@@ -61,18 +65,6 @@ class ClientView(CheckedMethods):
             raise AttributeError(f"{sentence}.", name=name, obj=self)
 
 
-class PlainView(ClientView):
-    """Base class of views whose verbs are methods."""
-
-    _connection: PlainConnection
-
-
-class AsyncView(ClientView):
-    """Base class of views whose verbs are coroutine methods."""
-
-    _connection: AsyncConnection
-
-
 class Verb(Generic[P, T]):
     """One verb of a client, with the signature of the method that it calls on a server."""
 
@@ -81,7 +73,7 @@ class Verb(Generic[P, T]):
         (me, *_), limit = signature.parameters, signature.parameters.get("limit")
         rest = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), "")
 
-        def start(view: ClientView, args: Any, kwargs: Any) -> Plan[Any]:
+        def start(view: ClientView[Any], args: Any, kwargs: Any) -> Plan[Any]:
             refuse_former(kwargs)
             given = dict(signature.bind(view, *args, **kwargs).arguments)
             del given[me]
@@ -97,10 +89,10 @@ class Verb(Generic[P, T]):
                 given.setdefault("limit", limit.default)
             return make_plan(view, given)
 
-        def plain(view: PlainView, /, *args: Any, **kwargs: Any) -> Any:
+        def plain(view: ClientView[PlainConnection], /, *args: Any, **kwargs: Any) -> Any:
             return view._connection.run(start(view, args, kwargs))
 
-        async def awaited(view: AsyncView, /, *args: Any, **kwargs: Any) -> Any:
+        async def awaited(view: ClientView[AsyncConnection], /, *args: Any, **kwargs: Any) -> Any:
             return await view._connection.run(start(view, args, kwargs))
 
         # help() and inspect.signature() show the arguments of the library's method.
@@ -108,21 +100,28 @@ class Verb(Generic[P, T]):
         self._awaited: Any = update_wrapper(awaited, method)
 
     @overload
-    def __get__(self, view: PlainView, owner: Any = None) -> Callable[P, T]: ...
+    def __get__(self, view: ClientView[PlainConnection], owner: Any = None) -> Callable[P, T]: ...
 
     @overload
-    def __get__(self, view: AsyncView, owner: Any = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, view: ClientView[AsyncConnection], owner: Any = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
     @overload
     def __get__(self, view: None, owner: Any = None) -> Any: ...
 
     def __get__(self, view: Any, owner: Any = None) -> Any:
-        function = self._awaited if issubclass(owner, AsyncView) else self._plain
-        return function.__get__(view, owner)
+        if view is None:
+            return self._plain
+        is_awaited = isinstance(view._connection, AsyncConnection)
+        return (self._awaited if is_awaited else self._plain).__get__(view, owner)
 
 
 def send(
-    view: ClientView, route: str, given: Json, *, names: Mapping[str, str] | None = None, is_repeatable: bool = False
+    view: ClientView[Any],
+    route: str,
+    given: Json,
+    *,
+    names: Mapping[str, str] | None = None,
+    is_repeatable: bool = False,
 ) -> Plan[Any]:
     """Call a route and return its JSON.
 
@@ -192,7 +191,7 @@ def call(
     store the answer.
     """
 
-    def plan(view: ClientView, given: Json) -> Plan[Any]:
+    def plan(view: ClientView[Any], given: Json) -> Plan[Any]:
         given = _complete(view, given, also)
         answer = yield from send(view, route, given, names=names, is_repeatable=is_repeatable)
         return None if decode is None or answer is None else decode(answer, view.owner)
@@ -200,7 +199,7 @@ def call(
     return plan
 
 
-def _complete(view: ClientView, given: Json, also: Json | None) -> Json:
+def _complete(view: ClientView[Any], given: Json, also: Json | None) -> Json:
     """Return the arguments with the defaults of a route, of which `{agent}` means the agent of the view."""
     agent = view.owner.agent
     whole: Json = {name: agent if value == "{agent}" else value for name, value in (also or {}).items()}
@@ -220,7 +219,7 @@ def pages(
     `listing` is the server's name for its cursors, `start` the argument that continues a listing.
     """
 
-    def plan(view: ClientView, given: Json) -> Plan[Any]:
+    def plan(view: ClientView[Any], given: Json) -> Plan[Any]:
         items: list[Any] = []
         limit, after = given.pop("limit"), given.pop(start, None)
         wanted = MAX_PAGE if limit is None else check_limit(limit, most=MAX_PAGE)
@@ -239,7 +238,7 @@ def pages(
 def local(function: Callable[..., Any]) -> MakePlan:
     """Return a plan that calls a function of this process and sends nothing."""
 
-    def plan(view: ClientView, given: Json) -> Plan[Any]:
+    def plan(view: ClientView[Any], given: Json) -> Plan[Any]:
         yield from ()
         return function(**given)
 

@@ -86,7 +86,7 @@ def _wrap(function: F, memory: Any, choose: Callable[[Sequence[Any]], _Capturer 
 
         return awaited  # type: ignore[return-value]
 
-    if hasattr(memory, "capture") and inspect.iscoroutinefunction(memory.capture):
+    if hasattr(memory, "details") and inspect.iscoroutinefunction(memory.details.capture):
         raise Invalid("A plain function cannot await an async memory; make the tool async, or use Wellkept.")
 
     @wraps(function)
@@ -107,7 +107,7 @@ class _Capturer:
     session_id: str | None
 
     def __call__(self, answer: Any) -> Any:
-        capture, kept = self._find_memory().capture, {}
+        capture, kept = self._find_memory().details.capture, {}
         for text in _extract_texts(answer):
             try:
                 kept[text] = capture(text, source=self.source, type=self.type, session_id=self.session_id)
@@ -116,7 +116,7 @@ class _Capturer:
         return _replace_texts(answer, kept)
 
     async def call_async(self, answer: Any) -> Any:
-        capture, kept = self._find_memory().capture, {}
+        capture, kept = self._find_memory().details.capture, {}
         if not inspect.iscoroutinefunction(capture):
             return await import_module("asyncio").to_thread(self, answer)
         for text in _extract_texts(answer):
@@ -127,7 +127,7 @@ class _Capturer:
         return _replace_texts(answer, kept)
 
     def _find_memory(self) -> Any:
-        return self.memory if hasattr(self.memory, "capture") else self.memory()
+        return self.memory if hasattr(self.memory, "details") else self.memory()
 
 
 def _extract_texts(answer: Any) -> list[str]:

@@ -169,7 +169,7 @@ class Replay:
         drafted: list[str] = []
         for memory in batch:
             if memory.title is not None:
-                report = self._store.tenant().ingest_text(memory.text, title=memory.title)
+                report = self._store.tenant().knowledge.ingest_text(memory.text, title=memory.title)
                 self._name(report.documents[0].document.id, memory.id)
                 continue
             for draft in self._build_drafts(memory):
@@ -204,7 +204,7 @@ class Replay:
 
     def _ask(self, question: LabelledQuestion) -> Answer:
         is_knowledge = any(memory.title is not None for memory in self._set.memories)
-        recall = self._agent.search_knowledge if is_knowledge else self._agent.recall
+        recall = self._agent.knowledge.search if is_knowledge else self._agent.recall
         started = perf_counter()
         hits = recall(question.text, limit=DEPTH)
         seconds = perf_counter() - started

@@ -112,11 +112,11 @@ class WellkeptMemoryService(BaseMemoryService):
         view = self._find_view(app_name, user_id)
         # A bare question answers nothing, but would match the next question best.
         new = {key: value for key, value in values.items() if not BARE_QUESTION.fullmatch(value["text"].strip())}
-        stored = view.get_items([(namespace, key) for key in new], refresh=False)
+        stored = view.items.get_many([(namespace, key) for key in new], refresh=False)
         for (key, value), known in zip(new.items(), stored, strict=True):
             if known is None:
                 try:
-                    view.put(namespace, key, {**value, "place": [*namespace, key]}, index=["text"])
+                    view.items.put(namespace, key, {**value, "place": [*namespace, key]}, index=["text"])
                 except Invalid as refused:
                     # One event with a secret must not keep the others out.
                     log.warning("wellkept did not store an event of %s: %s", app_name, refused)
@@ -125,7 +125,7 @@ class WellkeptMemoryService(BaseMemoryService):
         place = _find_value(view.get(memory_id)).get("place")
         view.forget(memory_id)
         if place:
-            view.put(place[:-1], place[-1], DELETED, index=False)
+            view.items.put(place[:-1], place[-1], DELETED, index=False)
 
 
 def _describe(content: Content | None, author: str | None, time: str | None, metadata: Any) -> Json:

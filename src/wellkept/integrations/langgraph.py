@@ -104,7 +104,9 @@ class WellkeptStore(BaseStore):
                 case _:
                     raise Invalid(f"A store has no operation {type(op).__name__}.")
         for refresh, places in gets.items():
-            found = self.memory.get_items([(ops[each].namespace, ops[each].key) for each in places], refresh=refresh)
+            found = self.memory.items.get_many(
+                [(ops[each].namespace, ops[each].key) for each in places], refresh=refresh
+            )
             for place, item in zip(places, found, strict=True):
                 results[place] = None if item is None else Item(**_describe(item))
         self._put(writes.values())
@@ -128,12 +130,12 @@ class WellkeptStore(BaseStore):
             }
             for op in ops
         ]
-        put_items = getattr(self.memory, "put_items", None)
+        put_items = getattr(self.memory.items, "put_many", None)
         if put_items is not None and drafts:
             put_items(drafts)
         elif put_items is None:
             for draft in drafts:
-                self.memory.put(**draft)
+                self.memory.items.put(**draft)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         filter, end = op.filter or {}, op.offset + op.limit
@@ -145,7 +147,7 @@ class WellkeptStore(BaseStore):
             found = list(islice(passing, op.offset, end))
             if op.refresh_ttl and any(item.expires_at for item in found):
                 # Only what is returned lives longer, not all that was compared.
-                self.memory.get_items([(item.namespace, item.key) for item in found])
+                self.memory.items.get_many([(item.namespace, item.key) for item in found])
         return [SearchItem(**_describe(item), score=item.score) for item in found]
 
     def _iter_items(self, op: SearchOp, where: Json | None, offset: int, *, refresh: bool) -> Iterator[StoredItem]:
@@ -153,7 +155,7 @@ class WellkeptStore(BaseStore):
         while True:
             if where is not None and offset > MAX_OFFSET:
                 raise Invalid(TOO_MANY)
-            page = self.memory.search_items(
+            page = self.memory.items.search(
                 op.namespace_prefix, query=op.query, where=where or None, limit=limit, offset=offset, refresh=refresh
             )
             yield from page
@@ -170,7 +172,7 @@ class WellkeptStore(BaseStore):
         found: list[tuple[str, ...]] = []
         while prefix is not None and suffix is not None and len(found) < op.limit:
             limit = min(op.limit - len(found), MAX_PAGE)
-            page = self.memory.namespaces(
+            page = self.memory.items.namespaces(
                 prefix, suffix=suffix[::-1], max_depth=op.max_depth, limit=limit, offset=op.offset + len(found)
             )
             found += page

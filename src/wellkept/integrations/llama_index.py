@@ -34,7 +34,7 @@ class WellkeptMemoryBlock(BaseMemoryBlock[str]):
         query = clean_text(next((text for text in said if text.strip()), ""))
         if not query.strip():
             return ""
-        return await call_verb(self.memory, "recall_block", query, limit=self.limit) or ""
+        return await call_verb(self.memory, "prompts.recall_block", query, limit=self.limit) or ""
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         await run_plan_async(self.memory, _log(messages))

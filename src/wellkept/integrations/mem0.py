@@ -237,7 +237,7 @@ class Mem0Memory:
 
     def _iter_agents(self) -> Iterator[str]:
         after = ""
-        while page := self._store.tenant().list_agents(after=after):
+        while page := self._store.tenant().agents.list(after=after):
             yield from (agent.id for agent in page)
             after = page[-1].id
 

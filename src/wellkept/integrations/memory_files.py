@@ -206,11 +206,11 @@ class MemoryFiles:
         size = len(text.encode("utf-8", "replace"))
         value: Json = {"text": text, "size": size}
         if is_long(value):
-            detail = yield from ask("store_detail", text, description=place.names[-1], type="memory_file")
+            detail = yield from ask("details.store", text, description=place.names[-1], type="memory_file")
             value = {"text": text[:EXCERPT_CHARS], "size": size, DETAIL: detail.key}
         namespace, key = self._locate(place.names)
         try:
-            yield from ask("put", namespace, key, value, index=["text"], version=version, origin=Origin.AGENT)
+            yield from ask("items.put", namespace, key, value, index=["text"], version=version, origin=Origin.AGENT)
         except WellkeptError:
             yield from drop_texts([value.get(DETAIL)])
             raise

@@ -125,7 +125,7 @@ class WellkeptSession:
             except NotFound:
                 continue
             # False if someone else has just popped it.
-            if (yield from ask("delete_item", self._namespace, stored.key)):
+            if (yield from ask("items.delete", self._namespace, stored.key)):
                 yield from drop_texts([stored.value.get(DETAIL)])
                 if self._said and _find_text(item, "user") == self._said[-1]:
                     self._said.pop()
@@ -142,7 +142,7 @@ class WellkeptSession:
             return value
         source = {"source": f"{NAMESPACE}: {self.session_id}"}
         detail = yield from ask(
-            "store_detail", text, description="item of a session", type="session_item", metadata=source
+            "details.store", text, description="item of a session", type="session_item", metadata=source
         )
         return {DETAIL: detail.key}
 
@@ -233,7 +233,7 @@ def make_recall_filter(
         if not places:
             return given
         said = given.input[places[-1]]
-        block = await call_verb(memory, "recall_block", clean_text(_find_text(said, "user")), limit=limit)
+        block = await call_verb(memory, "prompts.recall_block", clean_text(_find_text(said, "user")), limit=limit)
         if block is None:
             return given
         content = said["content"] if isinstance(said["content"], list) else [_make_part(said["content"])]

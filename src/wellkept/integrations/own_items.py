@@ -34,7 +34,7 @@ def read_text(key: str) -> Plan[str]:
     """Read a detail as a whole. Raises: NotFound."""
     parts, offset = list[str](), 0
     while offset is not None:
-        page = yield from ask("read_detail", key, offset=offset, limit=READ_CHARS)
+        page = yield from ask("details.read", key, offset=offset, limit=READ_CHARS)
         parts.append(page.content)
         offset = page.next_offset
     return "".join(parts)
@@ -44,7 +44,7 @@ def drop_texts(keys: Iterable[str | None]) -> Plan[None]:
     """Delete details, if they are there."""
     for key in filter(None, keys):
         with suppress(NotFound):
-            yield from ask("delete_detail", key)
+            yield from ask("details.delete", key)
 
 
 class OwnItems:
@@ -53,11 +53,11 @@ class OwnItems:
     def __init__(self, memory: AnyMemory) -> None:
         self._user = memory.owner.user or None
         # A server writes one item at a time, and its key may be limited to a user that the client does not know.
-        self._is_local = hasattr(memory, "put_items")
+        self._is_local = hasattr(memory.items, "put_many")
 
     def get(self, namespace: Sequence[str], key: str) -> Plan[Item | None]:
         """Return one item, if there is one."""
-        item: Item | None = yield from ask("get_item", namespace, key)
+        item: Item | None = yield from ask("items.get", namespace, key)
         return item if item is not None and self._has(item) else None
 
     def search(
@@ -66,7 +66,7 @@ class OwnItems:
         """Return the best items for a query that meet all conditions."""
         conditions = {"and": self._conditions(where)}
         found: Sequence[Item] = yield from ask(
-            "search_items", namespace, query=query, where=conditions, limit=min(limit, PAGE), refresh=False
+            "items.search", namespace, query=query, where=conditions, limit=min(limit, PAGE), refresh=False
         )
         return found
 
@@ -79,7 +79,7 @@ class OwnItems:
         while limit is None or len(found) < limit:
             most = PAGE if limit is None else min(limit - len(found), PAGE)
             conditions = {"and": self._conditions([*where, *earlier])}
-            page = yield from ask("search_items", namespace, where=conditions, limit=most, offset=offset, refresh=False)
+            page = yield from ask("items.search", namespace, where=conditions, limit=most, offset=offset, refresh=False)
             found |= {each.id: each for each in page}
             if len(page) < most:
                 break
@@ -92,10 +92,10 @@ class OwnItems:
     def put(self, drafts: Sequence[Json]) -> Plan[None]:
         """Write drafts in one transaction, all or none; on a server one after the other."""
         if self._is_local:
-            yield from ask("put_items", drafts)
+            yield from ask("items.put_many", drafts)
             return
         for draft in drafts:
-            yield from ask("put", **draft)
+            yield from ask("items.put", **draft)
 
     def delete(self, items: Iterable[Item]) -> Plan[None]:
         """Delete items and their details."""

@@ -10,6 +10,7 @@ import inspect
 import json
 import logging
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from wellkept.errors import Conflict, Forbidden, Invalid, WellkeptError
@@ -91,15 +92,16 @@ async def call_verb(memory: AnyMemory, verb: str, /, *args: Any, **kwargs: Any) 
 
 def is_async(memory: AnyMemory) -> bool:
     """Return True if the verbs of a memory are coroutine methods."""
-    return inspect.iscoroutinefunction(memory.put)
+    return inspect.iscoroutinefunction(memory.remember)
 
 
 def _find_verb(memory: object, verb: str) -> Callable[..., Any]:
     """Raises: Invalid."""
-    method: Callable[..., Any] | None = getattr(memory, verb, None)
-    if method is None:
-        raise Invalid(f"{type(memory).__name__} has no {verb}; use the agent of Wellkept, AsyncWellkept or Client.")
-    return method
+    try:
+        return attrgetter(verb)(memory)  # type: ignore[no-any-return]
+    except AttributeError:
+        known = "use the agent of Wellkept, AsyncWellkept or Client"
+        raise Invalid(f"{type(memory).__name__} has no {verb}; {known}.") from None
 
 
 def log_turn(

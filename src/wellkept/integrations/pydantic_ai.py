@@ -58,7 +58,7 @@ class WellkeptCapability(AbstractCapability[Any]):
         """Recall what is known about the prompt."""
         prompt = clean_text(_find_text(ctx.prompt))
         if prompt.strip() and self.recall_limit and not callable(self.memory):
-            self._recalled = await call_verb(self.memory, "recall_block", prompt, limit=self.recall_limit)
+            self._recalled = await call_verb(self.memory, "prompts.recall_block", prompt, limit=self.recall_limit)
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext

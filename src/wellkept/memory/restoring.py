@@ -104,15 +104,15 @@ class RestoreMemories:
             before = memory_seq(page[-1].id)
         return restored
 
-    def set_aside(self, owner: Owner, id: str, state: State, *, version: int, flag: str) -> Memory:
+    def set_aside(self, owner: Owner, id: str, state: State, *, version: int | None, flag: str) -> Memory:
         """Undo an approval or a restoration: hold a live memory for review with this `flag`, or archive it.
 
-        Raises: NotFound; Conflict when it is at another version; Forbidden.
+        Raises: NotFound; Conflict when it is not at `version`; Forbidden.
         """
         memory, now, highest = self._store.get_memory(owner, id), self._now(), current_caller().trust
         check_own(owner, memory.user)
         trust.check_change(memory.origin, highest)
-        if memory.version != version:
+        if version not in (None, memory.version):
             raise Conflict(f"Memory {id} was changed since; it is at version {memory.version}.")
         if state is State.HELD:
             trust.check_decision(highest)

@@ -36,7 +36,7 @@ def create_first_key(wellkept: Wellkept, *, is_loopback: bool) -> tuple[str, Pat
             "There is no key yet, and other machines could reach this server. Create one first: "
             "wellkept admin keys create --scope operator"
         )
-    key = wellkept.tenant().add_key(KeyScope.OPERATOR, name=NAME).key
+    key = wellkept.tenant().keys.create(KeyScope.OPERATOR, name=NAME).key
     path = key_file(wellkept.settings.store_url)
     if path is not None:
         _keep(path, key)

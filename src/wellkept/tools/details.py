@@ -26,7 +26,7 @@ OPTIONAL = ("next_offset", "first_line", "last_line", "matches")
 def store_memory(
     memory: AgentMemory, content: str, description: str = "", type: str = "text", thread_id: str = ""
 ) -> Json:
-    detail = memory.store_detail(content, description=description, type=type, session_id=thread_id or None)
+    detail = memory.details.store(content, description=description, type=type, session_id=thread_id or None)
     return {"ok": True, "memory_key": detail.key, "reference": reference(detail.key, detail.description)}
 
 
@@ -41,7 +41,7 @@ def retrieve_memory(
     try:
         # Some models send an empty text for what they do not ask for.
         asked = {name: value for name, value in part.items() if value != ""}
-        page = memory.read_detail(match[1] if match else key, limit=max(1, min(limit, MAX_CHARS)), **asked)
+        page = memory.details.read(match[1] if match else key, limit=max(1, min(limit, MAX_CHARS)), **asked)
     except NotFound:
         return {"ok": False, "error": NOT_FOUND}
     answer: Json = {"memory_key": page.key, "content": page.content, "offset": page.offset, "total": page.total}
@@ -50,7 +50,7 @@ def retrieve_memory(
 
 
 def search_memory(memory: AgentMemory, query: str = "", thread_id: str = "") -> Json:
-    found = memory.search_details(query, session_id=thread_id or None, limit=SEARCH_LIMIT)
+    found = memory.details.search(query, session_id=thread_id or None, limit=SEARCH_LIMIT)
     return {"count": len(found), "memories": [_render(detail) for detail in found]}
 
 

@@ -27,29 +27,29 @@ def item_put(
     ttl: float | None = None,
     version: int | None = None,
 ) -> Json:
-    stored = memory.put(namespace, key, value, index=index, ttl=ttl, version=version, origin="agent")
+    stored = memory.items.put(namespace, key, value, index=index, ttl=ttl, version=version, origin="agent")
     assert stored is not None  # only None deletes
     return {"ok": True, "version": stored.version}
 
 
 def item_get(memory: AgentMemory, namespace: str, key: str) -> Json:
-    item = memory.get_item(namespace, key)
+    item = memory.items.get(namespace, key)
     return {"ok": False, "error": MISSING} if item is None else _render(item, MAX_CHARS)
 
 
 def item_search(memory: AgentMemory, namespace: str = "", query: str = "", where: str = "", limit: int = FOUND) -> Json:
     if not 1 <= limit <= MOST:
         raise Invalid(f"The limit is a whole number from 1 to {MOST}.")
-    found = memory.search_items(namespace, query=query or None, where=where, limit=limit)
+    found = memory.items.search(namespace, query=query or None, where=where, limit=limit)
     return {"count": len(found), "items": [_render(each, MAX_CHARS // len(found)) for each in found]}
 
 
 def item_delete(memory: AgentMemory, namespace: str, key: str) -> Json:
-    return {"ok": True} if memory.delete_item(namespace, key) else {"ok": False, "error": MISSING}
+    return {"ok": True} if memory.items.delete(namespace, key) else {"ok": False, "error": MISSING}
 
 
 def item_namespaces(memory: AgentMemory, prefix: str = "") -> Json:
-    found = memory.namespaces(prefix)
+    found = memory.items.namespaces(prefix)
     return {"count": len(found), "namespaces": [escape_data(join_names(names)) for names in found]}
 
 

@@ -38,7 +38,7 @@ def memory_store(
         text, tags=tags, scope=scope, origin="agent", supersedes=supersedes or None, metadata=metadata
     )
     stored: Json = {"ok": True, "id": note.id}
-    similar = find_lookalikes(memory.similar, note)
+    similar = find_lookalikes(memory.review.similar, note)
     if similar:
         stored |= {"similar": [{"id": each.id, **render_text(each.text, each)} for each in similar], "hint": HINT}
     return stored

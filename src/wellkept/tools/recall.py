@@ -83,7 +83,7 @@ def search_knowledge(
     where: str = "",
 ) -> Json:
     limit = max(1, min(limit, MAX_LIMIT))
-    hits = memory.search_knowledge(query, categories=categories, limit=limit, min_relevance=min_relevance, where=where)
+    hits = memory.knowledge.search(query, categories=categories, limit=limit, min_relevance=min_relevance, where=where)
     answer: Json = {"count": len(hits), "results": bound_results([_render_passage(hit) for hit in hits])}
     return {"note": WEAK, **answer} if hits and all(hit.weak for hit in hits) else answer
 

@@ -30,7 +30,7 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wellkept
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else f"sqlite:///{tmp_path}/memory.db"
     with Wellkept(url) as store:
         if request.param == "client":
-            key = store.tenant().add_key("write").key
+            key = store.tenant().keys.create("write").key
             with serving(store, no_auth=False) as address, Client(address, key) as client:
                 yield WellkeptMemoryService(client)
         else:

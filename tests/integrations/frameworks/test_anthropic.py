@@ -97,7 +97,7 @@ def test_every_command_works_in_a_turn(view: Any, library: Any, awaited: bool) -
     assert results[8][1].endswith("0B\t/memories")
     assert claude.requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
     assert claude.requests[0]["context_management"]["edits"][0]["exclude_tools"] == ["memory"]
-    assert not library.search_items(("memories",))
+    assert not library.items.search(("memories",))
 
 
 def test_all_memory_is_cleared_and_a_missing_file_is_a_tool_error(view: Any, library: Any) -> None:
@@ -134,7 +134,7 @@ def test_a_replacement_without_a_new_text_removes_the_old_one(library: Any) -> N
     tool = WellkeptMemoryTool(library)
     tool.call(COMMANDS[0])
     tool.call({"command": "str_replace", "path": "/memories/a.md", "old_str": "two\n"})
-    assert [item.value["text"] for item in library.search_items(("memories",))] == ["one\n"]
+    assert [item.value["text"] for item in library.items.search(("memories",))] == ["one\n"]
 
 
 def test_wellkepts_own_tools_run_beside_it(view: Any, library: Any) -> None:

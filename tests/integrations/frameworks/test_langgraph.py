@@ -238,14 +238,14 @@ def test_async(store: WellkeptStore) -> None:
 def test_each_user_has_items_of_his_own(wellkept: Wellkept) -> None:
     atlas = wellkept.agent("users")
     lena, kim = (WellkeptStore(atlas.for_user(user)) for user in ("lena", "kim"))
-    lena.put(("d",), "k", {"n": 1})
+    lena.items.put(("d",), "k", {"n": 1})
 
     assert kim.get(("d",), "k") is None
     assert lena.get(("d",), "k").value == {"n": 1}
 
 
 def test_a_client_has_the_same_store(wellkept: Wellkept) -> None:
-    key = wellkept.tenant().add_key("write").key
+    key = wellkept.tenant().keys.create("write").key
     with serving(wellkept, no_auth=False) as address, Client(address, key) as client:
         store = WellkeptStore(client.agent("client"))
         store.batch([PutOp(("d",), str(n), {"n": n, "text": f"fact {n}"}) for n in range(5)])
@@ -335,7 +335,7 @@ def test_middleware_recalls_before_and_remembers_after(wellkept: Wellkept, is_as
     assert first.content.startswith("You are a nurse.")
     assert "allergic to penicillin" in first.content
     assert "I live in Oslo" in second.content
-    assert [message.content for message in atlas.messages(f"{atlas.owner.agent}-1")] == [
+    assert [message.content for message in atlas.sessions.messages(f"{atlas.owner.agent}-1")] == [
         "Which antibiotic am I allergic to? I live in Oslo now.",
         "Not penicillin.",
     ]
@@ -359,7 +359,7 @@ def test_a_turn_that_is_refused_does_not_cost_the_answer(wellkept: Wellkept, cap
     config: Any = {"configurable": {"thread_id": "taken", "user_id": "kim"}}
     assert agent.invoke({"messages": [HumanMessage("Hi")]}, config)["messages"][-1].text == "Fine."
     assert "was not remembered" in caplog.text
-    assert len(atlas.messages("taken")) == 2
+    assert len(atlas.sessions.messages("taken")) == 2
 
 
 def test_the_example_of_the_page(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_what_leaves_the_history_is_remembered_and_recalled_elsewhere(view: Any,
 
     prompt = asyncio.run(run())
 
-    said = library.for_user("anna").messages(names[0])[0].content
+    said = library.for_user("anna").sessions.messages(names[0])[0].content
     assert said == "I live in Oslo. The wifi password is [secret removed: password]"
     assert "I live in Oslo." in prompt[0].content
 

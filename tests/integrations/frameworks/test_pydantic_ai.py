@@ -62,7 +62,10 @@ def test_a_run_recalls_stores_and_remembers_for_its_user(view: Any, library: Any
     assert "moved" not in str(histories[0][0].parts)
     assert "memory_store" in (model.infos[0].instructions or "")
     assert {(each.text, each.user) for each in library.list(kind="note")} == {("Lives in Oslo", "anna")}
-    assert [each.content for each in library.for_user("anna").messages(session)] == ["I moved to Oslo", "Noted."]
+    assert [each.content for each in library.for_user("anna").sessions.messages(session)] == [
+        "I moved to Oslo",
+        "Noted.",
+    ]
 
 
 def test_everything_can_be_switched_off(view: Any, library: Any) -> None:

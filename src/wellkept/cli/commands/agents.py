@@ -28,8 +28,8 @@ def list_agents(
     """List the tenant's agents and how many memories each has.
 
     Example: wellkept admin agents list --tenant acme"""
-    found = run.tenant.list_agents(after=after, limit=limit)
-    counts = run.tenant.count_memories_by_agent([agent.id for agent in found])
+    found = run.tenant.agents.list(after=after, limit=limit)
+    counts = run.tenant.agents.count_memories_by_agent([agent.id for agent in found])
 
     def count_of(kind: Kind) -> Column:
         value = lambda agent: counts[agent.id][kind]  # noqa: E731
@@ -54,7 +54,7 @@ def show(run: Run, id: AgentId) -> None:
     """Show an agent: its prompt, model, tools and appearance, and how many memories it has.
 
     Example: wellkept admin agents show atlas"""
-    run.show(_render_agent(run.tenant.get_agent(id), run.tenant.count_memories(id)))
+    run.show(_render_agent(run.tenant.agents.get(id), run.tenant.agents.count_memories(id)))
 
 
 def edit(
@@ -88,20 +88,20 @@ def edit(
         raise click.BadParameter(
             "Say what to change: --name, --prompt, --model, --tools, --colour, --icon, --active or --inactive."
         )
-    edited = run.tenant.update_agent(id, **fields)
-    run.show(_render_agent(edited, run.tenant.count_memories(id)))
+    edited = run.tenant.agents.update(id, **fields)
+    run.show(_render_agent(edited, run.tenant.agents.count_memories(id)))
 
 
 def remove(run: Run, id: AgentId, yes: Yes = False) -> None:
     """Remove an agent and everything it owns for good.
 
     Example: wellkept admin agents remove atlas --yes"""
-    agent = run.tenant.get_agent(id)
+    agent = run.tenant.agents.get(id)
     if not yes:
-        memories = count(sum(run.tenant.count_memories(id).values()), "memory")
+        memories = count(sum(run.tenant.agents.count_memories(id).values()), "memory")
         question = f"Remove {agent.id}, its {memories} and all else it owns for good?"
         confirm_or_refuse(run, question, refusal="Nothing was removed")
-    run.tenant.delete_agent(id)
+    run.tenant.agents.delete(id)
     run.show(confirm("Removed", agent.id))
 
 

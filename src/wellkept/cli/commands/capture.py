@@ -67,7 +67,7 @@ def capture(
             _run(run, command, file, source=source or shlex.join(command), type=type, session=session, quiet=quiet)
             return
         _read_input(file)
-        captured = run.memory.capture_output(file, source=source, status=status, type=type, session_id=session)
+        captured = run.memory.details.capture_output(file, source=source, status=status, type=type, session_id=session)
         _show(run, captured, file, {"source": source, "status": status, "exit_code": None, "duration": None})
 
 
@@ -80,7 +80,7 @@ def _run(
         click.secho(safe(f"{ended.problem}."), fg="red", err=True)
         raise click.exceptions.Exit(ended.code or REFUSED)
     try:
-        captured = run.memory.capture_output(
+        captured = run.memory.details.capture_output(
             file,
             source=source,
             status=ended.status,

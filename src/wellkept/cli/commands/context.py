@@ -68,7 +68,7 @@ def context(
     Example: wellkept context 'which indentation?' --session s-1"""
     text = read_text(message)
     if notes:
-        block = run.memory.inject(text)
+        block = run.memory.prompts.inject(text)
         lines, said = ([block], [block]) if block else remarks(["No notes."])
         run.show(Output(json={"text": block}, lines=lines, blocks=said))
         return
@@ -97,9 +97,9 @@ def prompts(
 
     Example: wellkept session prompts --session s-1"""
     if id is not None:
-        run.show(render_call(run.memory.context_call(id)))
+        run.show(render_call(run.memory.prompts.get(id)))
         return
-    found = run.memory.context_calls(session_id=session, limit=limit)
+    found = run.memory.prompts.list(session_id=session, limit=limit)
     run.show(list_records(CALL_COLUMNS, found, if_empty="No prompts were built for this agent yet."))
 
 
@@ -115,7 +115,7 @@ def _render_messages(run: Run, made: WorkingMemory, session: str, advice: Sequen
     total = f"{made.tokens:,} of {made.budget:,} tokens"
     if run.printer.width:
         # Nothing is logged for an agent without a record in the store.
-        logged = run.memory.context_calls(session_id=session, limit=1)
+        logged = run.memory.prompts.list(session_id=session, limit=1)
         if logged and logged[0].id == made.id:
             total += f"; {run.next_command('session', 'prompts', made.id)}"
     return Output(json=json_record(made), lines=[*lines, *notes], blocks=[*blocks, *said, Styled(total, "dim")])

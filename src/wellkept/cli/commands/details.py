@@ -35,7 +35,7 @@ def store(
     if file == STANDARD_INPUT and sys.stdin is None:
         raise Invalid("There is no standard input to read.")
     is_piped = file == STANDARD_INPUT
-    stored = run.memory.store_detail(
+    stored = run.memory.details.store(
         sys.stdin.buffer if is_piped else Path(file),
         description=description or ("" if is_piped else Path(file).name),
         type=type,
@@ -56,7 +56,7 @@ def list_details(
     """List the big texts an agent has stored.
 
     Example: wellkept memory details list build"""
-    found = run.memory.search_details(query, session_id=session, limit=limit)
+    found = run.memory.details.search(query, session_id=session, limit=limit)
     run.show(list_records(COLUMNS, found, json=_json, if_empty="There is nothing here."))
 
 
@@ -81,7 +81,7 @@ def show(
     """Show a part of a big text; standard error says how much remains.
 
     Example: wellkept memory details show build-log-x7k2m9qp --grep error"""
-    page = run.memory.read_detail(key, offset=offset, context=context, **part)
+    page = run.memory.details.read(key, offset=offset, context=context, **part)
     # A file or another program gets it unchanged.
     text, remaining = page.content.removesuffix("\n"), one_line(page.remaining)
     run.show(
@@ -97,7 +97,7 @@ def hide(run: Run, key: Key, undo: Annotated[bool, Option("--undo", help="Show i
     """Hide a big text, so that it cannot be found or read.
 
     Example: wellkept memory details hide build-log-x7k2m9qp"""
-    detail = run.memory.hide_detail(key, is_hidden=not undo)
+    detail = run.memory.details.hide(key, is_hidden=not undo)
     run.show(confirm("Shown again" if undo else "Hidden", detail.key, "memory_key"))
 
 
@@ -105,7 +105,7 @@ def delete(run: Run, key: Key) -> None:
     """Delete a big text for good.
 
     Example: wellkept memory details delete build-log-x7k2m9qp"""
-    run.memory.delete_detail(key)
+    run.memory.details.delete(key)
     run.show(confirm("Deleted", key, "memory_key"))
 
 

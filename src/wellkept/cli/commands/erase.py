@@ -56,7 +56,7 @@ def erase(
         compact = None
     elif not yes:
         with_agents = confirm_erasure(run, subject, with_agents)
-    run.show(render_receipt(run.tenant.erase(subject, dry_run=dry_run, compact=compact, with_agents=with_agents)))
+    run.show(render_receipt(run.tenant.data.erase(subject, dry_run=dry_run, compact=compact, with_agents=with_agents)))
 
 
 def _verify(run: Run, path: Path) -> Output:
@@ -77,7 +77,7 @@ def confirm_erasure(run: Run, subject: str, with_agents: bool | None = None) -> 
     """
     if not run.has_terminal:
         raise Invalid(NOT_ASKED)
-    shown = run.tenant.erase(subject, dry_run=True, with_agents=with_agents)
+    shown = run.tenant.data.erase(subject, dry_run=True, with_agents=with_agents)
     run.show(render_receipt(shown))
     if not click.confirm("Erase this for good?", err=True):
         raise Invalid("Nothing was erased.")

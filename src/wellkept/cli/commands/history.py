@@ -37,7 +37,7 @@ def record_step(
     """Record a step of a workflow and its result; --agent says who did it.
 
     Example: wellkept admin workflows record 'Refund run' 'check receipt' 'Receipt found' --agent billing"""
-    recorded = run.tenant.record_step(
+    recorded = run.tenant.workflows.record(
         workflow=workflow, step=name, output=read_text(output), status=status, agent=_get_agent(run)
     )
     run.show(list_records(STEP_COLUMNS, [recorded], json=_step_json))
@@ -51,7 +51,7 @@ def list_workflows(
     """List the tenant's workflows.
 
     Example: wellkept admin workflows list"""
-    found = run.tenant.list_workflows(after=after, limit=limit)
+    found = run.tenant.workflows.list(after=after, limit=limit)
     page = ("--after", lambda each: each.id)
     run.show(list_records(WORKFLOW_COLUMNS, found, limit=limit, page=page, if_empty="No workflows yet."))
 
@@ -65,7 +65,7 @@ def show(
     """List the steps of a workflow.
 
     Example: wellkept admin workflows show refund-run"""
-    steps = run.tenant.list_steps(id, after=after, limit=limit)
+    steps = run.tenant.workflows.steps(id, after=after, limit=limit)
     page = ("--after", lambda each: str(each.position))
     run.show(
         list_records(STEP_COLUMNS, steps, json=_step_json, limit=limit, page=page, if_empty="It has no steps yet.")

@@ -39,7 +39,7 @@ def put(
     run.flags |= {"secrets": secrets}
     if index and no_index:
         raise click.BadParameter("--index and --no-index exclude each other.")
-    item = run.memory.put(
+    item = run.memory.items.put(
         namespace,
         key,
         _parse(read_text(value)),
@@ -56,7 +56,7 @@ def get(run: Run, namespace: Namespace, key: Key) -> None:
     """Print the value of an item as JSON.
 
     Example: wellkept memory items get users/7 profile"""
-    item = run.memory.get_item(namespace, key)
+    item = run.memory.items.get(namespace, key)
     if item is None:
         raise NotFound("There is no item with this key; wellkept memory items search lists what is in a namespace.")
     whole = json.dumps(item.value, ensure_ascii=False, indent=2)
@@ -74,7 +74,7 @@ def search(
     """Search the items of a namespace and of all below it.
 
     Example: wellkept memory items search users --where 'value.age >= 18'"""
-    found = run.memory.search_items(namespace, query=query, where=where, limit=limit, offset=offset)
+    found = run.memory.items.search(namespace, query=query, where=where, limit=limit, offset=offset)
     none = "There are no items here; wellkept memory items namespaces lists where there are."
     run.show(list_records(ITEM_COLUMNS, found, if_empty=none))
 
@@ -83,7 +83,7 @@ def delete(run: Run, namespace: Namespace, key: Key, version: Version = None) ->
     """Delete an item and its history for good.
 
     Example: wellkept memory items delete users/7 profile"""
-    if not run.memory.delete_item(namespace, key, version=version):
+    if not run.memory.items.delete(namespace, key, version=version):
         raise NotFound("There is no item with this key.")
     run.show(confirm("Deleted", f"{namespace}/{key}"))
 
@@ -99,7 +99,7 @@ def namespaces(
     """List the namespaces that have items.
 
     Example: wellkept memory items namespaces users"""
-    found = run.memory.namespaces(prefix, suffix=suffix, max_depth=max_depth, limit=limit, offset=offset)
+    found = run.memory.items.namespaces(prefix, suffix=suffix, max_depth=max_depth, limit=limit, offset=offset)
     columns = (Column("Namespace", join_names),)
     run.show(list_records(columns, found, if_empty="There are no items."))
 

@@ -72,12 +72,12 @@ def ingest(
         "metadata": parse_metadata(metadata),
         "secrets": None if secrets is None else secrets.value,
     }
-    read = partial(run.tenant.ingest, include=include or (), exclude=exclude or (), prune=prune, **fields)
+    read = partial(run.tenant.knowledge.ingest, include=include or (), exclude=exclude or (), prune=prune, **fields)
     for path in paths:
         with run.progress("Ingesting") as bar:
             try:
                 if path == STANDARD_INPUT:
-                    done.append(run.tenant.ingest_text(decode_input(read_file(path)), **fields))
+                    done.append(run.tenant.knowledge.ingest_text(decode_input(read_file(path)), **fields))
                 else:
                     done.append(read(path, progress=bar.report))
             except Invalid as error:
@@ -107,7 +107,7 @@ def list_documents(
     """List the tenant's documents, by id.
 
     Example: wellkept knowledge list --category policy"""
-    found = run.tenant.list_documents(category=category or "", where=where, after=after, limit=limit)
+    found = run.tenant.knowledge.list(category=category or "", where=where, after=after, limit=limit)
     page = ("--after", lambda each: each.id)
     none = "There are no documents yet; add some with: wellkept knowledge ingest PATH"
     run.show(list_records(DOCUMENT_COLUMNS, found, limit=limit, page=page, if_empty=none))
@@ -117,7 +117,7 @@ def show(run: Run, id: DocumentId) -> None:
     """Show a document and its passages.
 
     Example: wellkept knowledge show d-0f343b0931126a20"""
-    document, passages = run.tenant.get_document(id), run.tenant.list_passages(id)
+    document, passages = run.tenant.knowledge.get(id), run.tenant.knowledge.passages(id)
     names = ("id", "title", "category", "source", "created_at", "updated_at", "flag", "metadata")
     blocks: list[Block] = []
     for each in passages:
@@ -147,7 +147,7 @@ def edit(
     fields = parse_metadata(metadata)
     if title is None and category is None and publish is None and fields is None:
         raise click.BadParameter("Say what to change: --title, --category, --metadata, --publish or --hide.")
-    edited = run.tenant.update_document(id, title=title, category=category, is_published=publish, metadata=fields)
+    edited = run.tenant.knowledge.update(id, title=title, category=category, is_published=publish, metadata=fields)
     run.show(list_records(DOCUMENT_COLUMNS, [edited]))
 
 
@@ -155,7 +155,7 @@ def delete(run: Run, id: DocumentId) -> None:
     """Delete a document and its passages for good.
 
     Example: wellkept knowledge delete d-0f343b0931126a20"""
-    run.tenant.delete_document(id)
+    run.tenant.knowledge.delete(id)
     run.show(confirm("Deleted", id))
 
 
@@ -171,7 +171,7 @@ def search(
 
     Example: wellkept knowledge search 'how long may I return it?' --category policy"""
     memory = run.tenant if run.flags["agent"] is None else run.memory
-    hits = memory.search_knowledge(
+    hits = memory.knowledge.search(
         query, categories=category or (), where=where, limit=limit, min_relevance=min_relevance
     )
     none = "No passage fits. Ask in other words; wellkept knowledge list shows the documents."
@@ -184,7 +184,7 @@ def skills(run: Run, name: Annotated[str | None, Argument(help="Show this one in
     The setting `skills` names the folders with these files.
 
     Example: WELLKEPT_SKILLS=skills wellkept knowledge skills"""
-    found = run.store.skills() if run.flags["agent"] is None else run.memory.skills()
+    found = run.store.skills() if run.flags["agent"] is None else run.memory.knowledge.skills()
     problems = [one_line(each) for each in run.store.skill_problems()]
     if name is None:
         none = "No skills; name folders of SKILL.md files in the setting skills."

@@ -41,7 +41,7 @@ def scan(run: Run) -> None:
 
     Example: wellkept admin secrets scan --tenant acme"""
     with run.progress("Scanning") as bar:
-        found = list(run.tenant.scan(progress=bar.report))
+        found = list(run.tenant.secrets.scan(progress=bar.report))
     none = (tick(True), "Nothing that is stored looks like a secret.")
     run.show(list_records(SIGHTING_COLUMNS, found, if_empty=none))
 
@@ -54,7 +54,7 @@ def allow(
     Only its hash is kept.
 
     Example: wellkept admin secrets allow 'AKIAIOSFODNN7EXAMPLQ is a sample'"""
-    allowed = run.tenant.allow_secret(read_text(text))
+    allowed = run.tenant.secrets.allow(read_text(text))
     run.show(say(f"Allowed: {allowed}", {"allowed": allowed}))
 
 

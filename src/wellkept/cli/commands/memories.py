@@ -85,7 +85,7 @@ def remember(
         run.show(list_memories_of(run, stored, if_empty="The file is empty."))
     elif text is not None:
         memory = run.memory.remember(read_text(text), **given)
-        run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory.similar, memory)))
+        run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory.review.similar, memory)))
 
 
 def list_memories(
@@ -232,12 +232,12 @@ def review(
     if approve is not None and approve_workspace:
         raise click.BadParameter("Approve one memory, or the whole file with --approve-workspace.")
     if approve is not None:
-        run.show(_render_changed("Approved", read_states(run, [run.memory.approve(approve)])[0]))
+        run.show(_render_changed("Approved", read_states(run, [run.memory.review.approve(approve)])[0]))
     elif approve_workspace:
-        approved = run.memory.approve_workspace()
+        approved = run.memory.review.approve_workspace()
         run.show(say(f"Approved: {approved}", {"approved": approved}))
     else:
-        found = read_states(run, run.memory.review())
+        found = read_states(run, run.memory.review.list())
         hint, none = "Let one into use with: wellkept memory review --approve ID", "Nothing waits for approval."
         run.show(list_records(REVIEW_COLUMNS, found, json=memory_json, if_empty=none, hint=hint))
 

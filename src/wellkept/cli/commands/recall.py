@@ -108,7 +108,7 @@ def similar(run: Run, id: MemoryId) -> None:
     """List memories that say nearly the same, most similar first.
 
     Example: wellkept memory similar m-1"""
-    run.show(list_memories_of(run, run.memory.similar(id), if_empty="Nothing else says nearly the same."))
+    run.show(list_memories_of(run, run.memory.review.similar(id), if_empty="Nothing else says nearly the same."))
 
 
 def advise_on_nothing(run: Run, question: str, fits: str) -> str:

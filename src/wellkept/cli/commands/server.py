@@ -159,7 +159,9 @@ def create(
     """Create a key for the tenant and print it once: only its hash is stored.
 
     Example: wellkept admin keys create --tenant acme --scope write --agent atlas --trust tool"""
-    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust, user=user)
+    made = run.tenant.keys.create(
+        scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust, user=user
+    )
     warning = Styled("It is shown only once. Anyone who has it can use the server.", "yellow")
     json = {"key": made.key} | json_record(made.record)
     run.show(Output(json=json, lines=[made.key], blocks=[Unwrapped(made.key), warning]))
@@ -181,7 +183,7 @@ def list_keys(run: Run) -> None:
         *KEY_COLUMNS,
     )
     none = "There is no key yet: wellkept admin keys create --scope write"
-    found = run.tenant.list_keys()
+    found = run.tenant.keys.list()
     run.show(list_records(columns, found, json=lambda key: json_record(key) | {"state": state(key)}, if_empty=none))
 
 
@@ -189,7 +191,7 @@ def revoke(run: Run, id: Annotated[str, Argument(help="The key's id, as listed."
     """Revoke a key.
 
     Example: wellkept admin keys revoke mzxw6ytb --tenant acme"""
-    run.tenant.revoke_key(id)
+    run.tenant.keys.revoke(id)
     run.show(confirm("Revoked", id))
 
 

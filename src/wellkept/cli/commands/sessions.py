@@ -49,8 +49,8 @@ def list_sessions(
     """List the agent's conversations, most recently used first.
 
     Example: wellkept session list --agent atlas"""
-    place = None if before is None else place_of(run.memory.session(before))
-    found = run.memory.sessions(where=where, before=place, limit=limit)
+    place = None if before is None else place_of(run.memory.sessions.get(before))
+    found = run.memory.sessions.list(where=where, before=place, limit=limit)
     page = ("--before", lambda each: each.id)
     none = "No conversations yet. Log one: wellkept session log ID --user PROMPT --assistant ANSWER"
     run.show(list_records(SESSION_COLUMNS, found, json=_session_json, limit=limit, page=page, if_empty=none))
@@ -74,9 +74,9 @@ def show(
     run.flags |= options
     if not as_sent:
         most = 100 if limit is None else limit
-        run.show(_render_messages(run.memory.messages(session, after=after, limit=most), limit=most))
+        run.show(_render_messages(run.memory.sessions.messages(session, after=after, limit=most), limit=most))
         return
-    found = run.memory.conversation(session, limit=limit)
+    found = run.memory.sessions.conversation(session, limit=limit)
     shown = json_record(found) | {"messages": found.messages}
     del shown["turns"]
     run.show(
@@ -144,7 +144,7 @@ def delete(run: Run, session: SessionId) -> None:
     """Delete a conversation and its messages for good. Memories from it stay.
 
     Example: wellkept session delete monday"""
-    run.memory.delete_session(session)
+    run.memory.sessions.delete(session)
     run.show(confirm("Deleted", session))
 
 

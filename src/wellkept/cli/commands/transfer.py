@@ -35,7 +35,7 @@ def export(
     Example: wellkept data export acme.jsonl.zst --tenant acme"""
     if path != STREAM:
         with run.progress("Exporting") as bar:
-            exported = run.tenant.export(path, progress=bar.report, user=user)
+            exported = run.tenant.data.export(path, progress=bar.report, user=user)
         counts = [*exported.counts.items()]
         columns = (Column("What", lambda row: row[0], "cyan"), Column("Rows", lambda row: row[1], is_number=True))
         listed = list_records(columns, counts, notes=map(one_line, exported.problems))
@@ -46,7 +46,7 @@ def export(
         raise click.BadParameter("--json reports on a file: name one, or omit --json.")
     if sys.stdout is None:
         raise Invalid("There is no standard output to write to.")
-    run.tenant.export(sys.stdout.buffer, user=user)
+    run.tenant.data.export(sys.stdout.buffer, user=user)
 
 
 def import_(
@@ -73,7 +73,7 @@ def import_(
 
     Example: wellkept data import acme.jsonl.zst --tenant acme --dry-run"""
     with _as_file(path) as file, run.progress("Importing") as bar:
-        imported = run.tenant.import_(
+        imported = run.tenant.data.import_(
             file,
             format=from_,
             merge=merge,

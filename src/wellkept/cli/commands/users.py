@@ -27,7 +27,7 @@ def list_users(
     """List the tenant's end users, by id.
 
     Example: wellkept user list --tenant acme"""
-    found = run.tenant.list_users(after=after, limit=limit)
+    found = run.tenant.users.list(after=after, limit=limit)
     page = ("--after", lambda each: each.user)
     run.show(list_records(USER_COLUMNS, found, limit=limit, page=page, if_empty="No memory belongs to a user yet."))
 
@@ -56,4 +56,4 @@ def erase(
     subject = f"user:{id}"
     if not dry_run and not yes:
         confirm_erasure(run, subject)
-    run.show(render_receipt(run.tenant.erase(subject, dry_run=dry_run)))
+    run.show(render_receipt(run.tenant.data.erase(subject, dry_run=dry_run)))

@@ -77,7 +77,7 @@ def create_agent(request: Request, tenant: CurrentTenant, form: SentForm, id: An
     if not fields["name"]:
         del fields["name"]
     try:
-        agent = tenant.add_agent(id.strip(), **fields)
+        agent = tenant.agents.add(id.strip(), **fields)
     except (Invalid, Conflict, Forbidden) as error:
         return _new_page(request, form, id=id, problem=str(error))
     return RedirectResponse(place("agents", agent.id), status_code=303)
@@ -86,18 +86,18 @@ def create_agent(request: Request, tenant: CurrentTenant, form: SentForm, id: An
 @router.get("/agents/{agent}/edit", scope=WRITE)
 def show_agent(request: Request, tenant: CurrentTenant, agent: AgentId) -> Response:
     """Show the fields of an agent."""
-    found = tenant.get_agent(agent)
+    found = tenant.agents.get(agent)
     return _edit_page(request, found, AgentForm.of(found))
 
 
 @router.post("/agents/{agent}/edit", scope=WRITE)
 def edit_agent(request: Request, tenant: CurrentTenant, agent: AgentId, form: SentForm) -> Response:
     """Change an agent; the form shows a refusal and keeps what was typed."""
-    found = tenant.get_agent(agent)
+    found = tenant.agents.get(agent)
     # Only what differs, because a key of low trust may change the appearance alone.
     changed = {name: value for name, value in form.fields().items() if value != getattr(found, name)}
     try:
-        tenant.update_agent(agent, **cast(AgentFields, changed))
+        tenant.agents.update(agent, **cast(AgentFields, changed))
     except (Invalid, Forbidden) as error:
         return _edit_page(request, found, form, problem=str(error))
     return RedirectResponse(place("agents", agent), status_code=303)
@@ -116,7 +116,7 @@ def delete_agent(
     """Delete an agent and everything it owns permanently, if its id was typed as a confirmation."""
     if confirmed.strip() != agent:
         return _delete_page(request, tenant, agent, problem=f"Type {agent} to confirm.")
-    tenant.delete_agent(agent)
+    tenant.agents.delete(agent)
     return RedirectResponse(place(), status_code=303)
 
 
@@ -134,7 +134,7 @@ def _form_page(request: Request, template: str, form: AgentForm, *, problem: str
 
 
 def _delete_page(request: Request, tenant: CurrentTenant, id: str, *, problem: str = "") -> Response:
-    agent, count = tenant.get_agent(id), tenant.count_memories(id)
+    agent, count = tenant.agents.get(id), tenant.agents.count_memories(id)
     status = 400 if problem else 200
     return page(request, "agent_delete.html", status=status, agent=agent, count=sum(count.values()), problem=problem)
 

@@ -67,14 +67,14 @@ def ask(
         if asked.q.strip():
             explained = memory.explain(asked.q, asked.id.strip() or None, **options)
             shared = {name: options[name] for name in ("min_relevance", "where", "user")}
-            prompt = memory.preview_context(asked.q, budget=_parse_budget(asked.budget), **shared)
+            prompt = memory.prompts.preview(asked.q, budget=_parse_budget(asked.budget), **shared)
     except (Invalid, OverBudget) as error:
         problem = str(error)
     return page(
         request,
         "ask.html",
         status=400 if problem else 200,
-        agent=tenant.get_agent(memory.owner.agent),
+        agent=tenant.agents.get(memory.owner.agent),
         asked=asked,
         id=asked.id.strip(),
         purposes=[*PURPOSES],

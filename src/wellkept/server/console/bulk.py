@@ -71,7 +71,7 @@ ACTIONS: Mapping[str, Action] = {
     "approve": Action(
         label="Approve",
         done="approved",
-        run=lambda agent, each, tag: agent.approve(each.id),
+        run=lambda agent, each, tag: agent.review.approve(each.id),
         refuse=lambda each, state, tag: "" if each.flag or each.held_at else "it does not wait for a review",
     ),
     "delete": Action(
@@ -125,7 +125,7 @@ def _page(
         request,
         "bulk.html",
         status=400 if problem else 200,
-        agent=tenant.get_agent(memory.owner.agent),
+        agent=tenant.agents.get(memory.owner.agent),
         name=form.action,
         action=action,
         value=form.value.strip() if action.needs_tag else "",

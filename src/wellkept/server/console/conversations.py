@@ -71,8 +71,8 @@ def list_sessions(
     id: Annotated[str, Query()] = "",
 ) -> Response:
     """Show the most recently used first; `at` and `id` are the end of the previous page."""
-    agent = tenant.get_agent(memory.owner.agent)
-    found = memory.sessions(before=_place(at, id) if at or id else None, limit=SESSIONS + 1)
+    agent = tenant.agents.get(memory.owner.agent)
+    found = memory.sessions.list(before=_place(at, id) if at or id else None, limit=SESSIONS + 1)
     listed = found[:SESSIONS]
     older = listed[-1] if len(found) > SESSIONS else None
     chat = find_chat(request, runner, memory)
@@ -90,7 +90,7 @@ def show_session(
     after: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
     """Show the summary of a conversation and its messages, in order."""
-    return _session_page(request, tenant, memory, runner, memory.session(id), after=after)
+    return _session_page(request, tenant, memory, runner, memory.sessions.get(id), after=after)
 
 
 @router.post("", scope=WRITE)
@@ -120,7 +120,7 @@ async def continue_chat(
 
 def find_first_words(memory: CurrentAgent, session: Session) -> str:
     """Return the beginning of a conversation, by which people know it; empty if it has no messages."""
-    first = memory.messages(session.id, limit=1) if session.message_count else ()
+    first = memory.sessions.messages(session.id, limit=1) if session.message_count else ()
     return clip(" ".join(first[0].content.split()), WORDS_BYTES) if first else ""
 
 
@@ -145,7 +145,7 @@ async def _ask(
     except WellkeptError as error:
         problem = str(error)
         return await run_in_threadpool(_refused_page, request, tenant, memory, runner, id, said, problem)
-    session = await run_in_threadpool(memory.session, id)
+    session = await run_in_threadpool(memory.sessions.get, id)
     # The page of a long conversation begins a few turns before the answer.
     begin = max(0, session.message_count - SHOWN_BEFORE)
     address = place("agents", memory.owner.agent, "sessions", answer.session_id, after=begin or None)
@@ -162,7 +162,7 @@ def _refused_page(
     problem: str,
 ) -> Response:
     try:
-        session = memory.session(id)
+        session = memory.sessions.get(id)
     except NotFound:
         now = request.app.state.wellkept.now()
         session = Session(id=id, owner=memory.owner, created_at=now, updated_at=now)
@@ -181,7 +181,11 @@ def _session_page(
     prompt: str = "",
 ) -> Response:
     # One more than shown, and the one before them, whose time separates earlier prompts.
-    found = memory.messages(session.id, after=max(0, after - 1), limit=MESSAGES + 2) if session.message_count else ()
+    found = (
+        memory.sessions.messages(session.id, after=max(0, after - 1), limit=MESSAGES + 2)
+        if session.message_count
+        else ()
+    )
     since = found[0].created_at if after and found else None
     listed = fit_bytes(found[1 if after else 0 :][:MESSAGES], lambda each: each.content)
     behind = found[len(listed) + bool(after) :]
@@ -191,7 +195,7 @@ def _session_page(
         request,
         "session.html",
         status=400 if problem else 200,
-        agent=tenant.get_agent(memory.owner.agent),
+        agent=tenant.agents.get(memory.owner.agent),
         session=session,
         first_words=find_first_words(memory, session),
         turns=find_turns(memory, session.id, listed, since=since, until=until),
@@ -222,10 +226,10 @@ def find_turns(
         return next((each for each in answers if at <= each.message.created_at), None) if is_here else None
 
     # Items are large, so only those of the page are read.
-    for call in reversed(memory.context_calls(session_id=id, limit=CALLS, item="")):
+    for call in reversed(memory.prompts.list(session_id=id, limit=CALLS, item="")):
         # A prompt precedes its answer.
         if turn := find_answer(call.at):
-            turn.add_call(memory.context_call(call.id))
+            turn.add_call(memory.prompts.get(call.id))
     for each in reversed(memory.list(session_id=id, state="all", until=last + AFTERWARDS, limit=MEMORIES)):
         if until is not None and each.created_at >= until:
             continue

@@ -41,15 +41,15 @@ def list_details(
     """Show details, newest first, or those with most of the words; `at` and `id` are the end of the previous page."""
     found: Sequence[Detail]
     if q.strip():
-        found = memory.search_details(q, session_id=session or None, limit=DETAILS)
+        found = memory.details.search(q, session_id=session or None, limit=DETAILS)
     else:
         before = (_parse_time(at), id) if at or id else None
-        found = memory.list_details(session_id=session or None, is_active=None, before=before, limit=DETAILS + 1)
+        found = memory.details.list(session_id=session or None, is_active=None, before=before, limit=DETAILS + 1)
     listed = found[:DETAILS]
     return page(
         request,
         "details.html",
-        agent=tenant.get_agent(memory.owner.agent),
+        agent=tenant.agents.get(memory.owner.agent),
         details=[(each, describe_bytes(each.size)) for each in listed],
         q=q,
         session=session,
@@ -68,18 +68,18 @@ def show_detail(
     grep: Annotated[str, Query()] = "",
 ) -> Response:
     """Show a part of a text: a page of it, or the lines that match."""
-    detail, problem = memory.get_detail(id), ""
+    detail, problem = memory.details.get(id), ""
     part: DetailPage | None = None
     try:
         if detail.is_active:
-            part = memory.read_detail(id, offset=offset, limit=READ_CHARS, grep=grep or None)
+            part = memory.details.read(id, offset=offset, limit=READ_CHARS, grep=grep or None)
     except Invalid as error:
         problem = str(error)
     return page(
         request,
         "detail.html",
         status=400 if problem else 200,
-        agent=tenant.get_agent(memory.owner.agent),
+        agent=tenant.agents.get(memory.owner.agent),
         detail=detail,
         size=describe_bytes(detail.size),
         part=part,
@@ -92,39 +92,39 @@ def show_detail(
 @router.get("/{id}/text", scope=READ)
 def download_detail(memory: CurrentAgent, id: DetailKey) -> Response:
     """Return the whole text as a file."""
-    detail = memory.get_detail(id)
+    detail = memory.details.get(id)
     headers = {"Content-Disposition": f'attachment; filename="{detail.key}.txt"'}
     # The first part is read here, so that a failure is answered as one.
-    first = memory.read_detail(id, limit=MAX_CHARS)
+    first = memory.details.read(id, limit=MAX_CHARS)
     return StreamingResponse(_iter_parts(memory, first), media_type="text/plain; charset=utf-8", headers=headers)
 
 
 @router.post("/{id}/hide", scope=WRITE)
 def hide_detail(memory: CurrentAgent, id: DetailKey, hidden: Annotated[str, Form()] = "") -> Response:
     """Hide a text from search and reading, or show it again."""
-    memory.hide_detail(id, is_hidden=bool(hidden))
+    memory.details.hide(id, is_hidden=bool(hidden))
     return RedirectResponse(place("agents", memory.owner.agent, "details", id), status_code=303)
 
 
 @router.get("/{id}/delete", scope=WRITE)
 def ask_to_delete_detail(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: DetailKey) -> Response:
     """Show what would be deleted, and ask for confirmation."""
-    detail = memory.get_detail(id)
-    agent = tenant.get_agent(memory.owner.agent)
+    detail = memory.details.get(id)
+    agent = tenant.agents.get(memory.owner.agent)
     return page(request, "detail_delete.html", agent=agent, detail=detail, size=describe_bytes(detail.size))
 
 
 @router.post("/{id}/delete", scope=WRITE)
 def delete_detail(memory: CurrentAgent, id: DetailKey) -> Response:
     """Delete a text permanently."""
-    memory.delete_detail(id)
+    memory.details.delete(id)
     return RedirectResponse(place("agents", memory.owner.agent, "details"), status_code=303)
 
 
 def _iter_parts(memory: CurrentAgent, part: DetailPage) -> Iterator[bytes]:
     yield part.content.encode(errors="replace")
     while part.next_offset is not None:
-        part = memory.read_detail(part.key, offset=part.next_offset, limit=MAX_CHARS)
+        part = memory.details.read(part.key, offset=part.next_offset, limit=MAX_CHARS)
         yield part.content.encode(errors="replace")
 
 

@@ -81,7 +81,7 @@ def upload(request: Request, tenant: CurrentTenant, sent: Annotated[UploadForm, 
 
 def _ingest(tenant: CurrentTenant, name: str, content: bytes, category: str) -> UploadResult:
     try:
-        (made,) = tenant.ingest_bytes(content, name, category=category or None).documents
+        (made,) = tenant.knowledge.ingest_bytes(content, name, category=category or None).documents
     except (Invalid, SecretRejected, Conflict, Forbidden) as error:
         return UploadResult(name, says=str(error))
     removed = len(made.removed_secrets)
@@ -100,15 +100,15 @@ def _list_page(
     problem: str = "",
     results: Sequence[UploadResult] = (),
 ) -> Response:
-    found = tenant.browse_documents(category=category, after=after, limit=DOCUMENTS + 1)
+    found = tenant.knowledge.browse(category=category, after=after, limit=DOCUMENTS + 1)
     listed = found[:DOCUMENTS]
-    hits = tenant.search_knowledge(q, limit=HITS, categories=(category,) if category else ()) if q.strip() else ()
+    hits = tenant.knowledge.search(q, limit=HITS, categories=(category,) if category else ()) if q.strip() else ()
     return page(
         request,
         "documents.html",
         status=400 if problem else 200,
         documents=listed,
-        categories=tenant.count_categories(),
+        categories=tenant.knowledge.count_categories(),
         category=category,
         q=q,
         hits=hits,
@@ -138,7 +138,7 @@ def edit_document(
 ) -> Response:
     """Change the title, the category and the publication of a document."""
     try:
-        tenant.update_document(id, title=title, category=category.strip(), is_published=bool(is_published))
+        tenant.knowledge.update(id, title=title, category=category.strip(), is_published=bool(is_published))
     except (Invalid, SecretRejected, Conflict, Forbidden) as error:
         return _document_page(request, tenant, id, problem=str(error))
     return RedirectResponse(place("documents", id), status_code=303)
@@ -147,7 +147,7 @@ def edit_document(
 @router.get("/documents/{id}/delete", scope=WRITE)
 def ask_to_delete_document(request: Request, tenant: CurrentTenant, id: DocumentId) -> Response:
     """Show what would be deleted, and ask for confirmation."""
-    document, passages = tenant.get_document(id), tenant.list_passages(id)
+    document, passages = tenant.knowledge.get(id), tenant.knowledge.passages(id)
     return page(
         request,
         "document_delete.html",
@@ -161,13 +161,13 @@ def ask_to_delete_document(request: Request, tenant: CurrentTenant, id: Document
 @router.post("/documents/{id}/delete", scope=WRITE)
 def delete_document(tenant: CurrentTenant, id: DocumentId) -> Response:
     """Delete a document and its passages permanently."""
-    category = tenant.get_document(id).category
-    tenant.delete_document(id)
+    category = tenant.knowledge.get(id).category
+    tenant.knowledge.delete(id)
     return RedirectResponse(place("documents", category=category), status_code=303)
 
 
 def _document_page(request: Request, tenant: CurrentTenant, id: str, *, begin: int = 0, problem: str = "") -> Response:
-    document, passages = tenant.get_document(id), tenant.list_passages(id)
+    document, passages = tenant.knowledge.get(id), tenant.knowledge.passages(id)
     listed = fit_bytes(passages[begin : begin + PASSAGES], lambda each: each.text)
     return page(
         request,

@@ -124,7 +124,7 @@ def _parse_day(text: str) -> datetime:
 @router.get("/workflows", scope=READ)
 def list_workflows(request: Request, tenant: CurrentTenant, after: Annotated[str, Query()] = "") -> Response:
     """Show workflows by id."""
-    found = tenant.list_workflows(after=after, limit=WORKFLOWS + 1)
+    found = tenant.workflows.list(after=after, limit=WORKFLOWS + 1)
     more = found[WORKFLOWS - 1].id if len(found) > WORKFLOWS else ""
     return page(request, "workflows.html", workflows=found[:WORKFLOWS], more=more, is_first=not after)
 
@@ -137,8 +137,8 @@ def show_workflow(
     after: Annotated[int, Query(ge=0, le=MAX_PLACE)] = 0,
 ) -> Response:
     """Show the steps of a workflow and their output, in order."""
-    workflow = tenant.get_workflow(id)
-    found = tenant.list_steps(id, after=after, limit=STEPS + 1)
+    workflow = tenant.workflows.get(id)
+    found = tenant.workflows.steps(id, after=after, limit=STEPS + 1)
     listed = fit_bytes(found[:STEPS], lambda step: step.output)
     more = listed[-1].position if len(listed) < len(found) else 0
     return page(request, "workflow.html", workflow=workflow, steps=listed, more=more, after=after)

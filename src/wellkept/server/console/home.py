@@ -40,7 +40,7 @@ def show_home(
     # A key of one user has no numbers of the whole tenant.
     is_whole = request.state.access.user is None
     stats = tenant.peek_stats(days=days) if is_whole else None
-    agents = tenant.list_agents(limit=AGENTS)
+    agents = tenant.agents.list(limit=AGENTS)
     counts = {} if stats is None else count_agents(stats)
     users = Counter[str]() if stats is None else _sum_names(stats.users)
     return page(
@@ -84,7 +84,7 @@ def remove_sample(tenant: CurrentTenant) -> Response:
 def list_agents(request: Request, tenant: CurrentTenant, after: Annotated[str, Query()] = "") -> Response:
     """Show agents by id, with the number of memories of each kind."""
     found = read_page(
-        lambda after, limit: tenant.list_agents(after=after, limit=limit),
+        lambda after, limit: tenant.agents.list(after=after, limit=limit),
         attrgetter("id"),
         after,
         limit=AGENTS,

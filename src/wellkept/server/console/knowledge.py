@@ -48,7 +48,7 @@ def write(
         if not title.strip():
             raise Invalid("A title is required for an area of the whiteboard.")
         named = f"{PREFIX}{title.strip().removeprefix(PREFIX)}"
-        tenant.ingest_text(text, title=named, category=WHITEBOARD, secrets="reject")
+        tenant.knowledge.ingest_text(text, title=named, category=WHITEBOARD, secrets="reject")
     except Invalid as error:
         return _board(request, tenant, problem=str(error), title=title, text=text)
     return RedirectResponse(place("whiteboard"), status_code=303)
@@ -57,9 +57,9 @@ def write(
 @router.post("/whiteboard/{id}/wipe", scope=WRITE)
 def wipe(tenant: CurrentTenant, id: Annotated[str, Path()]) -> Response:
     """Delete an area; other documents are refused. Raises: NotFound."""
-    if tenant.get_document(id).category != WHITEBOARD:
+    if tenant.knowledge.get(id).category != WHITEBOARD:
         raise NotFound("There is no such area on the whiteboard.")
-    tenant.delete_document(id)
+    tenant.knowledge.delete(id)
     return RedirectResponse(place("whiteboard"), status_code=303)
 
 
@@ -67,8 +67,8 @@ def _board(
     request: Request, tenant: CurrentTenant, *, after: str = "", problem: str = "", title: str = "", text: str = ""
 ) -> Response:
     def areas(after: str, limit: int) -> Iterator[tuple[Document, Sequence[Chunk]]]:
-        for each in tenant.list_documents(category=WHITEBOARD, after=after, limit=limit):
-            yield each, tenant.list_passages(each.id)
+        for each in tenant.knowledge.list(category=WHITEBOARD, after=after, limit=limit):
+            yield each, tenant.knowledge.passages(each.id)
 
     listed = read_page(areas, lambda area: area[0].id, after, limit=AREAS)
     return page(

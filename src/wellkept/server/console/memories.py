@@ -124,7 +124,7 @@ def list_memories(
     request: Request, tenant: CurrentTenant, memory: CurrentAgent, asked: Annotated[ListQuery, Depends(_read_query)]
 ) -> Response:
     """Show memories in any state, newest first unless asked otherwise."""
-    agent, problem = tenant.get_agent(memory.owner.agent), ""
+    agent, problem = tenant.agents.get(memory.owner.agent), ""
     try:
         listing = find_memories(memory, asked, asked.parse())
     except Invalid as error:
@@ -164,7 +164,7 @@ def export_shown(memory: CurrentAgent, asked: Annotated[ListQuery, Depends(_read
 def find_memories(memory: CurrentAgent, asked: ListQuery, where: Condition | None, limit: int = PAGE) -> Listing:
     """Return the memories that contain the words, then those near in meaning. Raises: Invalid."""
     if asked.review:
-        flagged = [each for each in memory.review() if asked.q.casefold() in each.text.casefold()]
+        flagged = [each for each in memory.review.list() if asked.q.casefold() in each.text.casefold()]
         return Listing(memories=flagged[:limit])
     if asked.q.strip() and limit == PAGE:
         # A page of both stays as small as one of either.
@@ -245,6 +245,6 @@ def quote_value(text: object) -> str:
 def count_kinds(request: Request, tenant: CurrentTenant, agent: str) -> Mapping[str, int] | None:
     """Count an agent's memories of each kind; None while a large store is counted."""
     if request.state.access.user is not None:
-        return {kind.value: count for kind, count in tenant.count_memories(agent).items()}
+        return {kind.value: count for kind, count in tenant.agents.count_memories(agent).items()}
     stats = tenant.peek_stats()
     return None if stats is None else count_agents(stats).get(agent, Counter())

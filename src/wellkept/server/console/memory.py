@@ -66,7 +66,7 @@ def edit_memory(
 @router.get("/agents/{agent}/memories/{id}/delete", scope=WRITE)
 def ask_to_delete(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: MemoryId) -> Response:
     """Ask for confirmation."""
-    return page(request, "delete.html", agent=tenant.get_agent(memory.owner.agent), memory=memory.get(id))
+    return page(request, "delete.html", agent=tenant.agents.get(memory.owner.agent), memory=memory.get(id))
 
 
 @router.post("/agents/{agent}/memories/{id}/delete", scope=WRITE)
@@ -79,7 +79,7 @@ def delete_memory(memory: CurrentAgent, id: MemoryId) -> Response:
 @router.post("/agents/{agent}/memories/{id}/approve", scope=ADMIN)
 def approve_memory(memory: CurrentAgent, id: MemoryId) -> Response:
     """Approve a memory that is held or flagged."""
-    memory.approve(id)
+    memory.review.approve(id)
     return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
 
 
@@ -109,14 +109,14 @@ def _memory_page(
         request,
         "memory.html",
         status=400 if problem else 200,
-        agent=tenant.get_agent(memory.owner.agent),
+        agent=tenant.agents.get(memory.owner.agent),
         memory=record,
         changes=_compare_versions(record, versions),
         versions=versions,
         chain=_find_chain(memory, record),
-        similar=memory.similar(id),
+        similar=memory.review.similar(id),
         prompts=prompts,
-        questions=find_questions(memory, memory.context_calls(limit=CALLS, item=MESSAGE)) if prompts else {},
+        questions=find_questions(memory, memory.prompts.list(limit=CALLS, item=MESSAGE)) if prompts else {},
         is_conversation=_is_conversation(memory, record.session_id),
         problem=problem,
         text=record.text if text is None else text,
@@ -145,7 +145,7 @@ def _find_chain(memory: CurrentAgent, record: Memory) -> list[Memory]:
 def _find_prompts(memory: CurrentAgent, id: str) -> list[tuple[ContextCall, str, BlockItem]]:
     """Return the latest prompts that considered a memory, with the block that showed it or left it out."""
     found = []
-    for call in memory.context_calls(limit=CALLS, item=id):
+    for call in memory.prompts.list(limit=CALLS, item=id):
         places = [(call, block.name, item) for block in call.blocks for item in block.items]
         # Several blocks may consider it; the one that shows it counts.
         found += sorted(places, key=lambda place: bool(place[2].left_out))[:1]
@@ -187,7 +187,7 @@ def compare_words(older: str, newer: str) -> list[Piece]:
 def _is_conversation(memory: CurrentAgent, id: str | None) -> bool:
     """Return True if the session exists: a memory may name one that was never logged, or was deleted."""
     try:
-        return id is not None and memory.session(id) is not None
+        return id is not None and memory.sessions.get(id) is not None
     except NotFound:
         return False
 

@@ -98,8 +98,8 @@ def list_prompts(
     before: Annotated[str, Query()] = "",
 ) -> Response:
     """Show the latest prompts of an agent with the questions they were for."""
-    agent = tenant.get_agent(memory.owner.agent)
-    calls = memory.context_calls(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1, item=MESSAGE)
+    agent = tenant.agents.get(memory.owner.agent)
+    calls = memory.prompts.list(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1, item=MESSAGE)
     listed = calls[:CALLS_PAGE]
     widest = max((_count_whole(call) for call in listed), default=1)
     return page(
@@ -117,8 +117,8 @@ def list_prompts(
 @router.get("/{id}", scope=READ)
 def show_prompt(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: Annotated[str, Path()]) -> Response:
     """Show a prompt as a bar and block by block, with its changes to the prompt before it in the conversation."""
-    agent, call = tenant.get_agent(memory.owner.agent), memory.context_call(id)
-    calls = memory.context_calls(session_id=call.session_id, limit=SESSION_CALLS) if call.session_id else [call]
+    agent, call = tenant.agents.get(memory.owner.agent), memory.prompts.get(id)
+    calls = memory.prompts.list(session_id=call.session_id, limit=SESSION_CALLS) if call.session_id else [call]
     earlier = next((each for each in calls if each.id < call.id), None)
     later = next((each for each in reversed(calls) if each.id > call.id), None)
     return page(
@@ -147,10 +147,10 @@ def find_questions(memory: CurrentAgent, calls: Sequence[ContextCall]) -> dict[s
     said: dict[tuple[str, str], str] = {}
     for id in {call.session_id for call in calls if call.session_id}:
         try:
-            last = memory.session(id).message_count
+            last = memory.sessions.get(id).message_count
         except NotFound:
             continue
-        for each in memory.messages(id, after=max(0, last - MESSAGES), limit=MESSAGES) if last else ():
+        for each in memory.sessions.messages(id, after=max(0, last - MESSAGES), limit=MESSAGES) if last else ():
             said[id, digest(each.content)] = each.content
     return {call.id: text for call in calls if (text := said.get((call.session_id, asked.get(call.id, ""))))}
 

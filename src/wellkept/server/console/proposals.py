@@ -29,7 +29,7 @@ def list_proposals(
     before: Annotated[str, Query()] = "",
 ) -> Response:
     """Show proposals, newest first, with the memories they replace."""
-    agent = tenant.get_agent(memory.owner.agent)
+    agent = tenant.agents.get(memory.owner.agent)
     listed = read_page(
         lambda before, limit: memory.proposals(state=state or ANY_STATE, before=before, limit=limit),
         attrgetter("id"),
@@ -58,7 +58,7 @@ def _find_text(memory: CurrentAgent, id: str) -> tuple[str, str]:
 @router.post("", scope=WRITE)
 def consolidate(memory: CurrentAgent, tenant: CurrentTenant) -> Response:
     """Look for more proposals."""
-    tenant.get_agent(memory.owner.agent)
+    tenant.agents.get(memory.owner.agent)
     memory.consolidate()
     return _back(memory, ANY_STATE)
 

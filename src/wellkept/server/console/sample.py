@@ -24,18 +24,18 @@ def add(tenant: TenantMemory, now: datetime) -> None:
     if has_sample(tenant):
         return
     source = tomllib.loads(files("wellkept.server.console").joinpath("sample.toml").read_text("utf-8"))
-    tenant.add_agent(AGENT, name=NAME, colour="seagreen", system_prompt="You are the assistant of Lena and Tom.")
+    tenant.agents.add(AGENT, name=NAME, colour="seagreen", system_prompt="You are the assistant of Lena and Tom.")
     memory = tenant.agent(AGENT)
     for fields in source["memories"]:
         fields["created_at"] = now - timedelta(days=fields.pop("age"))
     memory.remember_many(source["memories"])
     for each in source["documents"]:
-        tenant.ingest_text(each["text"], title=each["title"], category=CATEGORY)
+        tenant.knowledge.ingest_text(each["text"], title=each["title"], category=CATEGORY)
     for each in source["conversations"]:
         _hold_conversation(memory.for_user(each["user"]), each)
     build = source["detail"]
     log = "\n".join(f"compiled module_{number}" for number in range(1, build["lines"] + 1))
-    memory.store_detail(log, description=build["description"], session_id=source["conversations"][1]["id"])
+    memory.details.store(log, description=build["description"], session_id=source["conversations"][1]["id"])
 
 
 def _hold_conversation(memory: Any, conversation: dict[str, Any]) -> None:
@@ -48,16 +48,16 @@ def remove(tenant: TenantMemory) -> None:
     """Delete the sample data: the agent with all it owns, and the documents. Raises: NotFound."""
     if not has_sample(tenant):
         raise NotFound("There is no sample data.")
-    tenant.delete_agent(AGENT)
-    for each in tenant.list_documents(category=CATEGORY):
+    tenant.agents.delete(AGENT)
+    for each in tenant.knowledge.list(category=CATEGORY):
         if each.title.startswith("Sample: "):
-            tenant.delete_document(each.id)
+            tenant.knowledge.delete(each.id)
 
 
 def has_sample(tenant: TenantMemory) -> bool:
     """Return True if the tenant has the sample agent, not just one of its id."""
     try:
-        return is_sample(tenant.get_agent(AGENT))
+        return is_sample(tenant.agents.get(AGENT))
     except NotFound:
         return False
 

@@ -49,7 +49,7 @@ def create_key(
     """Create a key and show it once."""
     named = [each.strip() for each in agents.split(",")] if agents.strip() else None
     try:
-        made = tenant.add_key(scope, name=name, agents=named, trust=trust or None, user=user.strip() or None)
+        made = tenant.keys.create(scope, name=name, agents=named, trust=trust or None, user=user.strip() or None)
         return _keys_page(request, tenant, key=made.key)
     except (Invalid, Forbidden) as error:
         return _keys_page(request, tenant, problem=str(error))
@@ -58,7 +58,7 @@ def create_key(
 @router.post("/keys/{id}/revoke", scope=ADMIN)
 def revoke_key(tenant: CurrentTenant, id: Annotated[str, PathParameter()]) -> Response:
     """Revoke a key and end its logins."""
-    tenant.revoke_key(id)
+    tenant.keys.revoke(id)
     return RedirectResponse(f"{PATH}/keys", status_code=303)
 
 
@@ -68,7 +68,7 @@ def _keys_page(request: Request, tenant: CurrentTenant, *, key: str = "", proble
         request,
         "keys.html",
         status=400 if problem else 200,
-        keys=tenant.list_keys(),
+        keys=tenant.keys.list(),
         scopes=[each for each in KeyScope if caller.scope is None or is_allowed(caller.scope, each)],
         origins=[each for each in Origin if is_within(each, caller.trust)],
         key=key,
@@ -121,7 +121,7 @@ def import_file(
 ) -> Response:
     """Import a file, or report what would happen. Existing items stay unchanged."""
     try:
-        imported = tenant.import_(
+        imported = tenant.data.import_(
             sent.path,
             format=sent.format or None,
             agent=sent.agent or None,
@@ -137,5 +137,5 @@ def import_file(
 def _transfer_page(
     request: Request, tenant: CurrentTenant, *, problem: str = "", imported: ImportReport | None = None
 ) -> Response:
-    status, formats = 400 if problem else 200, tenant.import_formats()
+    status, formats = 400 if problem else 200, tenant.data.import_formats()
     return page(request, "moving.html", status=status, formats=formats, problem=problem, imported=imported)

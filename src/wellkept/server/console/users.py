@@ -49,7 +49,7 @@ router = page_router()
 @router.get("/users", scope=READ)
 def list_users(request: Request, tenant: CurrentTenant, after: Annotated[str, Query()] = "") -> Response:
     """Show end users with their last activity, the latest first if one page holds them all, otherwise by id."""
-    found = tenant.list_users(after=after, limit=USERS + 1)
+    found = tenant.users.list(after=after, limit=USERS + 1)
     more = found[USERS - 1].user if len(found) > USERS else ""
     listed = found[:USERS] if after or more else sorted(found, key=attrgetter("last_at"), reverse=True)
     return page(request, "users.html", users=listed, more=more, is_first=not after)
@@ -59,7 +59,7 @@ def list_users(request: Request, tenant: CurrentTenant, after: Annotated[str, Qu
 def show_user(request: Request, tenant: CurrentTenant, id: Annotated[str, Query()]) -> Response:
     """Show what each agent knows of a user: the current facts, the newest memories and the conversations."""
     shown: list[tuple[Agent, Sequence[Memory], Sequence[Memory]]] = []
-    for agent in tenant.list_agents(limit=MAX_PAGE):
+    for agent in tenant.agents.list(limit=MAX_PAGE):
         if len(shown) == AGENTS:
             break
         memory = tenant.agent(agent.id).for_user(id, shared=False)
@@ -69,7 +69,7 @@ def show_user(request: Request, tenant: CurrentTenant, id: Annotated[str, Query(
         newest = newest if facts or newest else memory.list(state="all", limit=MEMORIES)
         if facts or newest:
             shown.append((agent, facts, newest))
-    sessions = tenant.sessions(where=Comparison("user", EQUAL, id), limit=SESSIONS)
+    sessions = tenant.sessions.list(where=Comparison("user", EQUAL, id), limit=SESSIONS)
     if not shown and not sessions:
         raise NotFound("There is nothing of such a user.")
     named = [(each, find_first_words(tenant.agent(each.owner.agent), each)) for each in sessions]
@@ -133,7 +133,7 @@ def _erase(
     try:
         if kind not in KINDS:
             raise Invalid(f"Choose what to erase: {', '.join(KINDS)}.")
-        receipt = tenant.erase(subject, dry_run=is_dry_run, with_agents=True if with_agents else None)
+        receipt = tenant.data.erase(subject, dry_run=is_dry_run, with_agents=True if with_agents else None)
     except (Invalid, NotFound, Conflict, Forbidden) as error:
         return _erasure_page(request, kind, id, problem=str(error))
     return _erasure_page(request, kind, id, with_agents=with_agents, receipt=receipt)

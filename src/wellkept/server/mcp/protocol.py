@@ -216,7 +216,7 @@ def _get_prompt(client: ClientContext, name: str, arguments: Mapping[str, str]) 
     if unknown or not arguments.get(QUESTION, "").strip():
         raise Invalid(f"The prompt {name} takes one argument, {QUESTION!r}: what you are about to do or decide.")
     purpose, question = known[name], arguments[QUESTION].strip()
-    block = client.memory.recall_block(question, purpose=name)
+    block = client.memory.prompts.recall_block(question, purpose=name)
     recalled = f"## {purpose.heading}\n{NOTHING_RECALLED}" if block is None else wrap_block(shorten(block), "purpose")
     text = TextContent(type="text", text=f"{recalled}\n\n{question}")
     return GetPromptResult(description=purpose.heading, messages=[PromptMessage(role="user", content=text)])

@@ -99,7 +99,7 @@ def list_resources(client: ClientContext, cursor: str | None) -> ListResourcesRe
     found = [] if cursor else [*_permanent(client)]
     if not is_offered(client, DETAILS):
         return ListResourcesResult(resources=found)
-    stored = client.memory.list_details(before=decode_place(DETAILS, cursor) if cursor else None, limit=PAGE + 1)
+    stored = client.memory.details.list(before=decode_place(DETAILS, cursor) if cursor else None, limit=PAGE + 1)
     found += [_detail(client, each) for each in stored[:PAGE]]
     last = stored[PAGE - 1] if len(stored) > PAGE else None
     next_cursor = None if last is None else encode_cursor(DETAILS, (last.created_at, last.key))
@@ -129,12 +129,12 @@ def read(client: ClientContext, uri: str) -> ReadResourceResult:
         block = client.memory.private_memory()
         return _text(uri, "" if block is None else wrap_block(block, "private_memory"), MARKDOWN)
     if address.kind == SKILLS:
-        for skill in client.memory.skills():
+        for skill in client.memory.knowledge.skills():
             if skill.name == address.name:
                 return _text(uri, skill.body, MARKDOWN)
         raise NotFound(MISSING)
     part = _parse_part(address.part)
-    page = client.memory.read_detail(address.name, **{**part, "limit": min(part.get("limit", MAX_CHARS), MAX_CHARS)})
+    page = client.memory.details.read(address.name, **{**part, "limit": min(part.get("limit", MAX_CHARS), MAX_CHARS)})
     return _page(uri, address, page)
 
 
@@ -168,7 +168,7 @@ def _permanent(client: ClientContext) -> Iterator[Resource]:
             mime_type=MARKDOWN,
             annotations=Annotations(audience=["assistant"], priority=1.0),
         )
-    for skill in client.memory.skills():
+    for skill in client.memory.knowledge.skills():
         yield Resource(
             name=skill.name,
             uri=_uri(agent, SKILLS, skill.name),
@@ -250,7 +250,7 @@ def _values(client: ClientContext, params: CompleteRequestParams) -> Sequence[st
     if params.argument.name == "agent":
         return [client.memory.owner.agent]
     if (kind, params.argument.name) == (SKILLS, "name"):
-        return [skill.name for skill in client.memory.skills()]
+        return [skill.name for skill in client.memory.knowledge.skills()]
     if (kind, params.argument.name) == (DETAILS, "key"):
-        return [detail.key for detail in client.memory.search_details(limit=10 * MOST)]
+        return [detail.key for detail in client.memory.details.search(limit=10 * MOST)]
     return []

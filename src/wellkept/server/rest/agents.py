@@ -80,7 +80,7 @@ AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])
 def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> AgentPage:
     """List all agents, by id."""
     found, cursor = LISTING.read(
-        lambda after, limit: tenant.list_agents(after=after, limit=limit), attrgetter("id"), paging
+        lambda after, limit: tenant.agents.list(after=after, limit=limit), attrgetter("id"), paging
     )
     return AgentPage(items=_bodies(tenant, found), next_cursor=cursor)
 
@@ -89,26 +89,26 @@ def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> Ag
 def create_agent(tenant: CurrentTenant, body: NewAgent) -> AgentBody:
     """Create an agent with a name and a prompt. The first memory of an agent creates it, too."""
     fields = body.model_dump(exclude_unset=True, exclude={"id"})
-    return _body(tenant, tenant.add_agent(body.id, **cast(AgentFields, fields)))
+    return _body(tenant, tenant.agents.add(body.id, **cast(AgentFields, fields)))
 
 
 @router.get("/{agent}", scope=READ)
 def get_agent(tenant: CurrentTenant, agent: AgentId) -> AgentBody:
     """Return an agent, with the number of its memories of each kind."""
-    return _body(tenant, tenant.get_agent(agent))
+    return _body(tenant, tenant.agents.get(agent))
 
 
 @router.patch("/{agent}", scope=WRITE)
 def update_agent(tenant: CurrentTenant, agent: AgentId, body: AgentPatch) -> AgentBody:
     """Change an agent; omitted fields stay."""
     fields = body.model_dump(exclude_unset=True)
-    return _body(tenant, tenant.update_agent(agent, **cast(AgentFields, fields)))
+    return _body(tenant, tenant.agents.update(agent, **cast(AgentFields, fields)))
 
 
 @router.delete("/{agent}", scope=ADMIN, status_code=204)
 def delete_agent(tenant: CurrentTenant, agent: AgentId) -> None:
     """Delete an agent and everything it owns permanently."""
-    tenant.delete_agent(agent)
+    tenant.agents.delete(agent)
 
 
 def _body(tenant: TenantMemory, agent: Agent) -> AgentBody:
@@ -116,5 +116,5 @@ def _body(tenant: TenantMemory, agent: Agent) -> AgentBody:
 
 
 def _bodies(tenant: TenantMemory, agents: Sequence[Agent]) -> list[AgentBody]:
-    counts = tenant.count_memories_by_agent([agent.id for agent in agents])
+    counts = tenant.agents.count_memories_by_agent([agent.id for agent in agents])
     return [AgentBody.of(each, memories_count=counts[each.id], active=each.is_active) for each in agents]

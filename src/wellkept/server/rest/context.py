@@ -146,7 +146,7 @@ def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
 def list_context_calls(memory: CurrentAgent, filters: Annotated[CallFilter, Query()]) -> CallPage:
     """List the latest prompts of the agent, newest first, by ids and digests."""
     check_limit(filters.limit, most=MAX_CALLS)
-    listed = partial(memory.context_calls, session_id=filters.session_id, item=filters.item)
+    listed = partial(memory.prompts.list, session_id=filters.session_id, item=filters.item)
     found, cursor = LISTING.read(lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), filters)
     return CallPage(items=[CallBody.of(each) for each in found], next_cursor=cursor)
 
@@ -156,4 +156,4 @@ def get_context_call(
     memory: CurrentAgent, id: Annotated[str, Path(description="The id that the context returned.")]
 ) -> SeenCallBody:
     """Return an earlier prompt, with what was left out and why; texts are current."""
-    return SeenCallBody.of(memory.context_call(id))
+    return SeenCallBody.of(memory.prompts.get(id))

@@ -141,7 +141,7 @@ Key = Annotated[str, Path(description="The detail's key.", examples=["npm-instal
 def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
     """Store a big text. When this route answers, it is on disk. The text is stored unchanged; credentials are removed
     from its description and metadata."""
-    return _body(memory.store_detail(**dict(body)))
+    return _body(memory.details.store(**dict(body)))
 
 
 def _body(detail: Detail) -> DetailBody:
@@ -153,7 +153,7 @@ def list_details(memory: CurrentAgent, filters: Annotated[DetailFilter, Query()]
     """List details, newest first; with `q`, by the number of its words they have."""
     if filters.q.strip():
         return _search(memory, filters)
-    listed = partial(memory.list_details, session_id=filters.session_id, is_active=VISIBLE[filters.visible])
+    listed = partial(memory.details.list, session_id=filters.session_id, is_active=VISIBLE[filters.visible])
     found, cursor = LISTING.read(
         lambda before, limit: listed(before=before, limit=limit), attrgetter("created_at", "key"), filters
     )
@@ -162,7 +162,7 @@ def list_details(memory: CurrentAgent, filters: Annotated[DetailFilter, Query()]
 
 def _search(memory: AgentMemory, filters: DetailFilter) -> DetailList:
     """Return a page of a search; the cursor counts the items before it."""
-    search = partial(memory.search_details, filters.q, session_id=filters.session_id)
+    search = partial(memory.details.search, filters.q, session_id=filters.session_id)
     found, cursor = SEARCH.read(
         lambda start, limit: enumerate(search(offset=start, limit=limit), start + 1), itemgetter(0), filters
     )
@@ -172,31 +172,31 @@ def _search(memory: AgentMemory, filters: DetailFilter) -> DetailList:
 @router.get("/details/{key}", scope=READ)
 def read_detail(memory: CurrentAgent, key: Key, filters: Annotated[PartFilter, Query()]) -> PartBody:
     """Return a part of a big text: a range of characters or lines, its head or tail, matches, or values of its JSON."""
-    return PartBody.of(memory.read_detail(key, **dict(filters)), memory_key=key)
+    return PartBody.of(memory.details.read(key, **dict(filters)), memory_key=key)
 
 
 @router.get("/details/{key}/record", scope=READ)
 def get_detail(memory: CurrentAgent, key: Key) -> DetailBody:
     """Return what is known about a big text, even a hidden one, without its content."""
-    return _body(memory.get_detail(key))
+    return _body(memory.details.get(key))
 
 
 @router.patch("/details/{key}", scope=WRITE)
 def hide_detail(memory: CurrentAgent, key: Key, body: DetailPatch) -> DetailBody:
     """Hide a big text, so that it is neither found nor read, or show it again."""
     if "is_active" not in body.model_fields_set:
-        return _body(memory.get_detail(key))
-    return _body(memory.hide_detail(key, is_hidden=not body.is_active))
+        return _body(memory.details.get(key))
+    return _body(memory.details.hide(key, is_hidden=not body.is_active))
 
 
 @router.delete("/details/{key}", scope=WRITE, status_code=204)
 def delete_detail(memory: CurrentAgent, key: Key) -> None:
     """Delete a big text permanently."""
-    memory.delete_detail(key)
+    memory.details.delete(key)
 
 
 @router.post("/capture", scope=WRITE)
 def capture(memory: CurrentAgent, body: CaptureBody) -> CapturedBody:
     """Store an output that is too long for a prompt. When this route answers, it is on disk."""
-    kept = memory.capture_output(**dict(body))
+    kept = memory.details.capture_output(**dict(body))
     return CapturedBody(text=kept.text, captured=kept.is_captured, memory_key=kept.memory_key)

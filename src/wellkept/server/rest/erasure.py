@@ -55,4 +55,4 @@ class ReceiptBody(RecordBody):
 @router.post("/erase", scope=ADMIN)
 def erase(tenant: CurrentTenant, body: EraseBody) -> ReceiptBody:
     """Erase a subject permanently from every table, file and cache, and return a receipt."""
-    return ReceiptBody.of(tenant.erase(**dict(body)))
+    return ReceiptBody.of(tenant.data.erase(**dict(body)))

@@ -146,7 +146,7 @@ async def get_health(
 
 def _check(wellkept: Wellkept, tenant: TenantMemory) -> list[str]:
     """Raises: StoreError."""
-    tenant.list_agents(limit=1)
+    tenant.agents.list(limit=1)
     wellkept.maintenance.refresh()
     # Asks every node of a cluster, so that `find_problems` names those that are away.
     wellkept.count_bytes()

@@ -129,7 +129,7 @@ def put_item(memory: CurrentAgent, body: NewItem) -> KeyedItem:
     check_origin(body.origin)
     if body.value is None:
         raise Invalid(NO_NULL)
-    item = memory.put(**dict(body))
+    item = memory.items.put(**dict(body))
     assert item is not None  # only null deletes
     return KeyedItem.of(item)
 
@@ -137,7 +137,7 @@ def put_item(memory: CurrentAgent, body: NewItem) -> KeyedItem:
 @router.get("", scope=READ)
 def get_item(memory: CurrentAgent, place: Annotated[ReadItem, Query()]) -> KeyedItem:
     """Return an item. 404 if there is none, or if it has expired."""
-    item = memory.get_item(**dict(place))
+    item = memory.items.get(**dict(place))
     if item is None:
         raise NotFound(NO_ITEM)
     return KeyedItem.of(item)
@@ -146,7 +146,7 @@ def get_item(memory: CurrentAgent, place: Annotated[ReadItem, Query()]) -> Keyed
 @router.delete("", scope=WRITE, status_code=204)
 def delete_item(memory: CurrentAgent, place: Annotated[DeleteItem, Query()]) -> None:
     """Delete an item and its history permanently. 404 if there is none."""
-    if not memory.delete_item(**dict(place)):
+    if not memory.items.delete(**dict(place)):
         raise NotFound(NO_ITEM)
 
 
@@ -155,7 +155,7 @@ def search_items(memory: CurrentAgent, body: ItemSearch) -> FoundItems:
     """Search the items of a namespace and of all below it: the best for a query first, as recall ranks them, otherwise
     the last written first. A page has fewer items than the limit if they are long; `next_offset` continues it."""
     check_limit(body.limit, most=MAX_FOUND)
-    found = memory.search_items(body.namespace, **body.model_dump(exclude={"namespace"}))
+    found = memory.items.search(body.namespace, **body.model_dump(exclude={"namespace"}))
     items = fit_page(found)
     is_end = len(found) < body.limit and len(items) == len(found)
     return FoundItems(
@@ -167,7 +167,7 @@ def search_items(memory: CurrentAgent, body: ItemSearch) -> FoundItems:
 def list_namespaces(memory: CurrentAgent, filters: Annotated[NamespaceFilter, Query()]) -> NamespacePage:
     """List the namespaces that have items, sorted by their paths."""
     check_limit(filters.limit, most=MAX_FOUND)
-    found = memory.namespaces(**dict(filters))
+    found = memory.items.namespaces(**dict(filters))
     is_end = len(found) < filters.limit
     return NamespacePage(
         items=[[*names] for names in found], next_offset=None if is_end else filters.offset + len(found)

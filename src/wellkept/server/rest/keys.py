@@ -68,7 +68,7 @@ KeyId = Annotated[str, Path(description="The key's id: the part of it between te
 def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyPage:
     """List the tenant's keys, oldest first, with revoked and expired ones, never their secrets."""
     found, cursor = LISTING.read(
-        lambda after, limit: tenant.list_keys(after=after, limit=limit), attrgetter("created_at", "id"), paging
+        lambda after, limit: tenant.keys.list(after=after, limit=limit), attrgetter("created_at", "id"), paging
     )
     return KeyPage(items=[KeyBody.of(each) for each in found], next_cursor=cursor)
 
@@ -76,11 +76,11 @@ def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyP
 @router.post("", scope=ADMIN, status_code=201)
 def create_key(tenant: CurrentTenant, body: NewKey) -> IssuedKeyBody:
     """Create a key for this tenant, with at most the rights of yours. It is shown once; only its hash is stored."""
-    issued = tenant.add_key(**dict(body))
+    issued = tenant.keys.create(**dict(body))
     return IssuedKeyBody.of(issued.record, key=issued.key)
 
 
 @router.delete("/{id}", scope=ADMIN, status_code=204)
 def revoke_key(tenant: CurrentTenant, id: KeyId) -> None:
     """Revoke a key. It stays in the list."""
-    tenant.revoke_key(id)
+    tenant.keys.revoke(id)

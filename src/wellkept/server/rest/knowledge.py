@@ -271,14 +271,14 @@ def create_document(
 
 def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestReport:
     if isinstance(submitted, Upload):
-        return tenant.ingest_bytes(submitted.content, submitted.name, **submitted.fields)
-    return tenant.ingest_text(**dict(submitted))
+        return tenant.knowledge.ingest_bytes(submitted.content, submitted.name, **submitted.fields)
+    return tenant.knowledge.ingest_text(**dict(submitted))
 
 
 @router.get("/kb/documents", scope=READ)
 def list_documents(tenant: CurrentTenant, filters: Annotated[DocumentFilter, Query()]) -> DocumentPage:
     """List documents, by id."""
-    listed = partial(tenant.list_documents, category=filters.category, where=filters.where)
+    listed = partial(tenant.knowledge.list, category=filters.category, where=filters.where)
     found, cursor = LISTING.read(lambda after, limit: listed(after=after, limit=limit), attrgetter("id"), filters)
     return DocumentPage(items=[DocumentBody.of(each) for each in found], next_cursor=cursor)
 
@@ -286,26 +286,26 @@ def list_documents(tenant: CurrentTenant, filters: Annotated[DocumentFilter, Que
 @router.get("/kb/documents/{id}", scope=READ)
 def get_document(tenant: CurrentTenant, id: DocumentId) -> WholeDocument:
     """Return a document with its passages."""
-    return WholeDocument.of(tenant.get_document(id), passages=tenant.list_passages(id))
+    return WholeDocument.of(tenant.knowledge.get(id), passages=tenant.knowledge.passages(id))
 
 
 @router.patch("/kb/documents/{id}", scope=WRITE)
 def update_document(tenant: CurrentTenant, id: DocumentId, body: DocumentPatch) -> DocumentBody:
     """Change the title, category or metadata of a document, publish or unpublish it."""
-    return DocumentBody.of(tenant.update_document(id, **body.model_dump(exclude_unset=True)))
+    return DocumentBody.of(tenant.knowledge.update(id, **body.model_dump(exclude_unset=True)))
 
 
 @router.delete("/kb/documents/{id}", scope=WRITE, status_code=204)
 def delete_document(tenant: CurrentTenant, id: DocumentId) -> None:
     """Delete a document and its passages permanently."""
-    tenant.delete_document(id)
+    tenant.knowledge.delete(id)
 
 
 @router.post("/kb/search", scope=READ)
 def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> SearchAnswer:
     """Search the passages of published documents, by words and by meaning."""
     view = readable_agent(tenant, body.agent) if body.agent else tenant
-    hits = view.search_knowledge(**{name: value for name, value in body if name not in ("agent", "records")})
+    hits = view.knowledge.search(**{name: value for name, value in body if name not in ("agent", "records")})
     return SearchAnswer(hits=[(WholePassage if body.records else PassageHit).of(hit) for hit in hits])
 
 
@@ -314,5 +314,5 @@ def list_skills(
     wellkept: CurrentWellkept, tenant: CurrentTenant, filters: Annotated[SkillFilter, Query()]
 ) -> SkillPage:
     """List all skills by name, with their text; with `agent`, those of this agent. Changed files are read again."""
-    found = readable_agent(tenant, filters.agent).skills() if filters.agent else wellkept.skills()
+    found = readable_agent(tenant, filters.agent).knowledge.skills() if filters.agent else wellkept.skills()
     return SkillPage(items=[SkillBody.of(each) for each in found], problems=list(wellkept.skill_problems()))

@@ -199,7 +199,7 @@ def create_memory(wellkept: CurrentWellkept, memory: CurrentAgent, body: NewMemo
     core memory that exists, but for case and white space, is returned unchanged. 403 for an origin that is trusted more
     than the key."""
     kept = memory.remember(**draft_fields(body))
-    similar = [SimilarBody(id=each.id, text=each.text) for each in find_lookalikes(memory.similar, kept)]
+    similar = [SimilarBody(id=each.id, text=each.text) for each in find_lookalikes(memory.review.similar, kept)]
     return KeptMemory.at(kept, wellkept.now(), similar=similar)
 
 
@@ -235,20 +235,20 @@ def list_versions(memory: CurrentAgent, id: MemoryId, paging: Annotated[Paging, 
 def list_similar(wellkept: CurrentWellkept, memory: CurrentAgent, id: MemoryId) -> MemoryPage:
     """List live memories that are similar to this one, most similar first."""
     now = wellkept.now()
-    return MemoryPage(items=[MemoryBody.at(each, now) for each in memory.similar(id)])
+    return MemoryPage(items=[MemoryBody.at(each, now) for each in memory.review.similar(id)])
 
 
 @router.get("/review", scope=READ)
 def list_for_review(wellkept: CurrentWellkept, memory: CurrentAgent) -> MemoryPage:
     """List memories to review, newest first: `held` memories are not used; `flag` is the reason."""
     now = wellkept.now()
-    return MemoryPage(items=[MemoryBody.at(each, now) for each in fit_page(memory.review())])
+    return MemoryPage(items=[MemoryBody.at(each, now) for each in fit_page(memory.review.list())])
 
 
 @router.post("/memories/{id}/approve", scope=ADMIN)
 def approve_memory(wellkept: CurrentWellkept, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
     """Approve a memory for use. One that needs no approval is returned unchanged."""
-    return MemoryBody.at(memory.approve(id), wellkept.now())
+    return MemoryBody.at(memory.review.approve(id), wellkept.now())
 
 
 @router.post("/memories/restore", scope=WRITE)
@@ -273,4 +273,4 @@ def restore_memory(wellkept: CurrentWellkept, memory: CurrentAgent, id: MemoryId
 @router.post("/workspace/approve", scope=ADMIN)
 def approve_workspace(memory: CurrentAgent) -> ApprovedWorkspace:
     """Trust the notes in the workspace's file (`.aegis/memory/memories.jsonl`) like the user's own."""
-    return ApprovedWorkspace(approved=memory.approve_workspace())
+    return ApprovedWorkspace(approved=memory.review.approve_workspace())

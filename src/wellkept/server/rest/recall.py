@@ -180,7 +180,7 @@ def get_private_memory(memory: CurrentAgent) -> PrivateMemory:
 @router.post("/inject", scope=READ)
 def inject(memory: CurrentAgent, body: InjectBody) -> InjectAnswer:
     """Return the notes that match the user's last message as a block for the next prompt."""
-    return InjectAnswer(text=memory.inject(body.message, mode=body.mode))
+    return InjectAnswer(text=memory.prompts.inject(body.message, mode=body.mode))
 
 
 @router.post("/recall", scope=READ)
@@ -191,7 +191,7 @@ def recall(wellkept: CurrentWellkept, memory: CurrentAgent, body: RecallBody) ->
     now = wellkept.now() if body.records else None
     if body.block:
         # Not of `found`: without a user, a block shows only what belongs to no user.
-        block = memory.recall_block(body.query, purpose=body.purpose, limit=body.limit)
+        block = memory.prompts.recall_block(body.query, purpose=body.purpose, limit=body.limit)
         return RenderedRecall.at(found, now, block=block)
     return RecallAnswer.at(found, now)
 

@@ -147,10 +147,10 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
     """List conversations, most recently used first."""
     if filters.user is not None and not filters.agent:
         raise Invalid("The conversations of a user are those with one agent; name the agent.")
-    listed = tenant.sessions
+    listed = tenant.sessions.list
     if filters.agent:
         agent = readable_agent(tenant, filters.agent)
-        listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions
+        listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions.list
     found, cursor = SESSIONS.read(
         lambda before, limit: listed(where=filters.where, before=before, limit=limit), place_of, filters
     )
@@ -164,19 +164,19 @@ def _body(session: Session) -> SessionBody:
 @router.post("", scope=WRITE, status_code=201)
 def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
     """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
-    return _body(tenant.agent(body.agent_id).add_session(body.id, user=body.user, metadata=body.metadata))
+    return _body(tenant.agent(body.agent_id).sessions.start(body.id, user=body.user, metadata=body.metadata))
 
 
 @router.get("/{id}", scope=READ)
 def get_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> SessionBody:
     """Return a conversation, with its running summary and the number of messages that covers."""
-    return _body((readable_agent(tenant, of.agent) if of.agent else tenant).session(id))
+    return _body((readable_agent(tenant, of.agent) if of.agent else tenant).sessions.get(id))
 
 
 @router.delete("/{id}", scope=WRITE, status_code=204)
 def delete_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> None:
     """Delete a conversation and its messages permanently. Memories of it stay."""
-    _owner(tenant, id, of.agent).delete_session(id)
+    _owner(tenant, id, of.agent).sessions.delete(id)
 
 
 @router.get("/{id}/messages", scope=READ)
@@ -184,7 +184,7 @@ def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[Sessio
     """List messages, in order."""
     owner = _owner(tenant, id, paging.agent)
     found, cursor = MESSAGES.read(
-        lambda after, limit: owner.messages(id, after=after, limit=limit), attrgetter("position"), paging
+        lambda after, limit: owner.sessions.messages(id, after=after, limit=limit), attrgetter("position"), paging
     )
     return MessagePage(items=[MessageBody.of(each) for each in found], next_cursor=cursor)
 
@@ -205,10 +205,10 @@ def get_conversation(
     """Return the summary of a conversation and the messages after it, ready for the next model call. If the settings
     say so and it has become too long, a model call first folds its oldest turns into the summary. With `agent`, an
     unknown conversation is empty."""
-    conversation = _owner(tenant, id, options.agent).conversation(id, limit=options.limit)
+    conversation = _owner(tenant, id, options.agent).sessions.conversation(id, limit=options.limit)
     return (WholeConversation if options.records else ConversationBody).of(conversation)
 
 
 def _owner(tenant: TenantMemory, id: str, agent: str = "") -> AgentMemory:
     """Return the agent of a conversation, if no other is named. Raises: NotFound."""
-    return readable_agent(tenant, agent) if agent else tenant.agent(tenant.session(id).owner.agent)
+    return readable_agent(tenant, agent) if agent else tenant.agent(tenant.sessions.get(id).owner.agent)

@@ -104,7 +104,7 @@ def export(tenant: CurrentTenant, options: Annotated[ExportParameters, Query()])
         file = on_failure.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES))
         try:
             with open_compressed(cast(IO[bytes], file), Path(suffix).suffix) as content:
-                tenant.export(content, user=options.user)
+                tenant.data.export(content, user=options.user)
             size = file.tell()
             file.seek(0)
         except OSError as error:
@@ -154,5 +154,5 @@ def import_file(
 ) -> ImportedBody:
     """Import a file, sent as the body or as the field `file` of a form: an export, or the memories of another program.
     Existing items stay unchanged, so sending it twice changes nothing. 409 where ids clash, unless `merge`."""
-    imported = tenant.import_(path, **dict(options))
+    imported = tenant.data.import_(path, **dict(options))
     return ImportedBody.of(imported, dry_run=imported.is_dry_run)

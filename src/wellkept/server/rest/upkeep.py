@@ -57,10 +57,10 @@ def maintain(wellkept: CurrentWellkept) -> MaintenanceAnswer:
 def scan_for_secrets(tenant: CurrentTenant) -> ScanAnswer:
     """Scan everything the tenant has stored for secrets: memories and their versions, conversations, details,
     documents, workflows, logged prompts, audit events and agents."""
-    return ScanAnswer(items=[SightingBody.of(each) for each in tenant.scan()])
+    return ScanAnswer(items=[SightingBody.of(each) for each in tenant.secrets.scan()])
 
 
 @router.post("/secrets/allow", scope=ADMIN)
 def allow_secret(tenant: CurrentTenant, body: AllowSecretBody) -> AllowSecretAnswer:
     """Allow a text that only looks like a secret. Only its hash is stored."""
-    return AllowSecretAnswer(allowed=tenant.allow_secret(body.text))
+    return AllowSecretAnswer(allowed=tenant.secrets.allow(body.text))

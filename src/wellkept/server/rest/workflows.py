@@ -63,7 +63,7 @@ WorkflowId = Annotated[str, Path(description="The workflow's id.", examples=["re
 def list_workflows(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> WorkflowPage:
     """List all workflows, by id."""
     found, cursor = LISTING.read(
-        lambda after, limit: tenant.list_workflows(after=after, limit=limit), attrgetter("id"), paging
+        lambda after, limit: tenant.workflows.list(after=after, limit=limit), attrgetter("id"), paging
     )
     return WorkflowPage(items=[WorkflowBody.of(each) for each in found], next_cursor=cursor)
 
@@ -71,20 +71,20 @@ def list_workflows(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) ->
 @router.post("", scope=WRITE, status_code=201)
 def create_workflow(tenant: CurrentTenant, body: NewWorkflow) -> WorkflowBody:
     """Start a workflow. Its id is derived from its name."""
-    return WorkflowBody.of(tenant.add_workflow(body.name))
+    return WorkflowBody.of(tenant.workflows.create(body.name))
 
 
 @router.get("/{id}", scope=READ)
 def get_workflow(tenant: CurrentTenant, id: WorkflowId) -> WorkflowBody:
     """Return a workflow."""
-    return WorkflowBody.of(tenant.get_workflow(id))
+    return WorkflowBody.of(tenant.workflows.get(id))
 
 
 @router.get("/{id}/steps", scope=READ)
 def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[Paging, Query()]) -> StepPage:
     """List the steps of a workflow, in order."""
     found, cursor = STEPS.read(
-        lambda after, limit: tenant.list_steps(id, after=after, limit=limit), attrgetter("position"), paging
+        lambda after, limit: tenant.workflows.steps(id, after=after, limit=limit), attrgetter("position"), paging
     )
     return StepPage(items=[StepBody.of(each) for each in found], next_cursor=cursor)
 
@@ -92,7 +92,7 @@ def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[Paging, 
 @router.post("/{id}/steps", scope=WRITE, status_code=201)
 def record_step(tenant: CurrentTenant, id: WorkflowId, body: NewStep) -> StepBody:
     """Record a step and its output. Every agent of the tenant finds it by recall."""
-    step = tenant.record_step(
+    step = tenant.workflows.record(
         workflow=id, step=body.step, output=body.output, agent=body.agent_id, status=body.status, is_new=body.is_new
     )
     return StepBody.of(step)
