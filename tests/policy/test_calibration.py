@@ -27,7 +27,16 @@ FITTED = {
     for of in ("facts", "turns")
     for form in ("with_meaning", "by_words")
 }
-HELPFUL = ("score", "above_mean", "cover", "held_rarity", "is_full", "names_near", "meaning", "best_meaning")
+HELPFUL = (
+    "score",
+    "above_mean",
+    "cover",
+    "held_rarity",
+    "full_rarity",
+    "names_near",
+    "wordless_meaning",
+    "best_meaning",
+)
 WORDS_OR_MEANING = {"own", "near", "around", "around_held", "cover", "near_cover"}
 WORDS_OR_MEANING |= {"cosine", "meaning", "near_meaning", "talk_meaning"}
 HARMFUL = ("unknown_rarity", "missing", "unknown_words", "unknown_names", "no_word")

@@ -24,9 +24,9 @@ from wellkept.providers.minilm import MiniLMEmbedder, move_to_answer
 from wellkept.recall.rules_features import compute_features, shortness
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.recall.rules_similarity import Evidence
-from wellkept.store.engine import RegisteredEmbedder
+from wellkept.store.engine import IndexQuery, RegisteredEmbedder
 from wellkept.store.search.encoding import encode_terms, encode_vector
-from wellkept.store.search.index import OwnerIndex, RowFilter
+from wellkept.store.search.index import OwnerIndex
 
 MAX_CHARS = 10_000
 ADVERSARIAL = 5  # category of LoCoMo whose questions have no answer
@@ -114,7 +114,7 @@ class Store:
         now = max(now or self.end, self.end)
         question = ParsedQuery.read(query, now)
         vector = move_to_answer(embed([query])[0], answer_maps[fold_of(of or self.name)])
-        evidence = self.index.evidence(question.lookups, vector, RowFilter((), now.timestamp()))
+        evidence = self.index.evidence(IndexQuery(terms=question.lookups, vector=vector, now=now.timestamp()))
         return Asked(
             family=self.family,
             conversation=self.name,

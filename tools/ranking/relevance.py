@@ -26,8 +26,8 @@ LEAST_WEIGHT = 0.02
 """Share of the largest effect on the chance below which a property is left out."""
 
 MORE = frozenset(
-    "score above_mean own cover best_cover held_rarity around_rarity is_full full_of_few full_rarity names_near "
-    "meaning wordless_meaning near_meaning talk_meaning best_meaning cosine cover_of_terms odds".split()
+    "score above_mean own cover best_cover held_rarity around_rarity full_rarity names_near "
+    "wordless_meaning near_meaning talk_meaning best_meaning cosine cover_of_terms odds".split()
 )
 """Properties that never count against a match."""
 

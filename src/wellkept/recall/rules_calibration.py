@@ -116,7 +116,7 @@ def load_weights() -> Weights:
 
 def describe_words(cover: float, terms: int) -> Mapping[str, float]:
     """Return what is known of a record found by its words alone: their share, by rarity, and the question's length."""
-    return {"constant": 1.0, "cover": cover, "cover_of_terms": cover * log(1 + terms), "is_full": float(cover > 0.999)}
+    return {"constant": 1.0, "cover": cover, "cover_of_terms": cover * log(1 + terms)}
 
 
 def rate_words(cover: float, terms: int) -> float:

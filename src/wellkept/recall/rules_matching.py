@@ -101,8 +101,7 @@ def describe_match(
         values |= {
             "cosine": float(features["cosine"][best]),
             "best_meaning": float(meaning[is_rated].max()),
-            # Meaning without a word in common says something else.
-            "meaning": float(meaning[best]) * (1 - values["no_word"]),
+            # Meaning without a word in common says something of its own.
             "wordless_meaning": float(meaning[best]) * values["no_word"],
             **{name: float(features[name][best]) for name in ("near_meaning", "talk_meaning")},
         }
@@ -147,9 +146,6 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
         "missing": float(missing),
         "missing_near": float(missing_near),
         "unknown_words": float(unknown_words),
-        "is_full": float(is_full),
-        # A question of one or two rare words that are all there is a search for just this.
-        "full_of_few": 1 / words if is_full else 0.0,
         "full_rarity": held / words if is_full else 0.0,
         "names_near": float(names_near),
         "unknown_names": float(unknown_names),
