@@ -56,6 +56,20 @@ def test_what_states_nothing_is_left_out(text: str, reason: ExclusionReason) -> 
     assert found.reason is reason
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Our anniversary is on the 4th of October, fifty years, would you believe it.",
+        "I'm so tired, and we sign the lease in Harrogate on 4 May.",
+        "Everything runs on Fly.io since last night, the Heroku bill made Niall cry.",
+        "oh and no more bullets pls, just talk normally",
+        "My flatmate works in the morgue and sings in the shower.",
+    ],
+)
+def test_one_clause_does_not_exclude_a_sentence(text: str) -> None:
+    assert [each.text for each in read_turn(text) if isinstance(each, Statement)] == [text]
+
+
 def test_a_joke_takes_back_what_was_said_before_it() -> None:
     assert statements("I adopted eleven alpacas. I'm kidding!") == []
 

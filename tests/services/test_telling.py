@@ -68,6 +68,23 @@ def test_restoring_undoes_an_ending_with_its_turn(ann: AgentMemory) -> None:
     assert ann.get(old.sources[0]).valid_to is None
 
 
+def test_what_stays_true_of_a_sentence_stands(ann: AgentMemory) -> None:
+    say(ann, "I live in Turku and I keep kosher.")
+    say(ann, NEW)
+
+    assert sorted(facts(ann)) == ["I keep kosher.", NEW]
+    assert "Turku" not in prompt(ann, "What should I cook for them?")
+
+
+def test_an_edited_fact_has_the_parts_of_its_new_text(ann: AgentMemory) -> None:
+    say(ann, OLD)
+    (fact,) = ann.profile().facts
+    ann.update(fact.id, text="I live in Oulu.")
+
+    assert [each.id for each in ann.list(where="fact.value = Oulu")] == [fact.id]
+    assert not ann.list(where="fact.value = Turku")
+
+
 def test_what_is_said_again_is_one_fact(ann: AgentMemory) -> None:
     say(ann, WORK)
     say(ann, f"As I said. {WORK}")
@@ -150,6 +167,15 @@ def test_where_it_is_not_clear_nothing_is_forgotten(ann: AgentMemory) -> None:
 
     assert ann.forget(about="the zeppelin") == type(ann.forget(about="the zeppelin"))()
     assert facts(ann) == [WORK]
+
+
+def test_one_of_several_is_not_guessed(ann: AgentMemory) -> None:
+    say(ann, "I have an appointment with the dentist on 3 May. I have an appointment with the vet on 9 May.")
+    say(ann, "My birthday is the 2nd of February. My son's birthday is the 20th of June.")
+
+    assert len(ann.forget(about="my appointment").candidates) == 2
+    (gone,) = ann.forget(about="my birthday").forgotten
+    assert gone.text == "My birthday is the 2nd of February."
 
 
 def test_a_user_says_what_to_forget(ann: AgentMemory) -> None:

@@ -300,10 +300,7 @@ class Services:
     def erase(self) -> Erase:
         from wellkept.upkeep.erase import Erase
 
-        caches = (
-            *(self.loop_guard, self.assemble, self.context_calls, self.keys, self._embedding, self.stats),
-            self.telling.parsed,
-        )
+        caches = (self.loop_guard, self.assemble, self.context_calls, self.keys, self._embedding, self.stats)
         return Erase(
             self.store,
             self.consolidate,

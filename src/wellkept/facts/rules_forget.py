@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wellkept.facts.rules_statements import Statement, read_statement, weigh
+from wellkept.facts.rules_statements import USER, Statement, find_values, read_statement, weigh
 from wellkept.facts.rules_words import CODES, FOLDER, join_lines, load_attributes, load_words
 from wellkept.language.text import terms
 from wellkept.memory import rules_fact_signs as signs
@@ -72,6 +72,9 @@ MARGIN = 0.35
 """Distance below the best within which others are meant as well."""
 
 MAX_CANDIDATES = 10
+MAX_ONE_WORDS = 3
+_RELATIONS = frozenset(name for code in CODES for name in load_words(code).relations.values())
+_OF_ONE = tuple("my |the |her |his |our |mein|unser|der |die |das |mon |ma |le |la |mi |el ".split("|"))
 _FORMER = frozenset(terms("old former previous ex past alte alten alter ancien ancienne antigua antiguo anterior"))
 _EMPTY = frozenset(terms("thing things everything stuff say said tell told"))
 
@@ -84,8 +87,14 @@ class Meant:
     is_clear: bool = False
 
     @classmethod
-    def choose(cls, about: str, facts: Sequence[tuple[int, bool]], scores: Sequence[float]) -> Meant:
-        """Choose among facts, each with True if it has ended: those that are clearly meant, or else candidates."""
+    def choose(
+        cls, about: str, facts: Sequence[tuple[int, bool]], texts: Sequence[str], scores: Sequence[float]
+    ) -> Meant:
+        """Choose among facts, each with True if it has ended: those that are clearly meant, or else candidates.
+
+        "My appointment" is unclear if there are two, each with a date or a name of its own.
+        """
+        text_of = {seq: text for (seq, _), text in zip(facts, texts, strict=True)}
         rated = sorted(zip(scores, facts, strict=True), key=lambda each: -each[0])
         if not rated or rated[0][0] < LIKELY:
             return cls()
@@ -94,7 +103,11 @@ class Meant:
         if _FORMER & frozenset(terms(about)) and any(has_ended for _, (_, has_ended) in chosen):
             # "My old address" is the one that has been replaced.
             chosen = [each for each in chosen if each[1][1]]
-        if chosen:
+        told = [read_statement(text_of[seq]) for _, (seq, _) in chosen]
+        values = [find_values(each) | each.subjects - _RELATIONS - {USER} for each in told]
+        is_one = about.lower().startswith(_OF_ONE) and len(about.split()) <= MAX_ONE_WORDS
+        is_unclear = is_one and all(values) and len(values) > 1 and not frozenset.intersection(*values)
+        if chosen and not is_unclear:
             return cls(tuple(seq for _, (seq, _) in chosen), is_clear=True)
         return cls(tuple(seq for score, (seq, _) in rated[:MAX_CANDIDATES] if score >= LIKELY))
 
@@ -111,15 +124,25 @@ def find_meant(about: str, texts: Sequence[str]) -> Mapping[int, float]:
     if not stems and not relations:
         return {}
     total = sum(weigh(stem, wanted.language) for stem in stems) or 1.0
+    is_own = not relations and wanted.subjects == {USER}
     found = {}
     for place, text in enumerate(texts):
         fact = read_statement(text)
+        is_of_another = fact.subjects and USER not in fact.subjects and not fact.is_thing
+        if is_own and is_of_another:
+            continue
         share = sum(weigh(stem, wanted.language) for stem in stems if _has(fact, stem)) / total
         if relations and relations <= fact.subjects | fact.mentions:
-            share = max(share, 1.0 if len(stems) <= 1 else share)
+            share = max(share, 1.0 if len(about.split()) <= MAX_SOMEBODY_WORDS else A_HALF)
         if share > 0:
             found[place] = WORDS_SHARE * share
     return found
+
+
+MAX_SOMEBODY_WORDS = 2
+"""Words of a request that names somebody and nothing of theirs: "my brother"."""
+
+A_HALF = 0.5
 
 
 def _has(fact: Statement, stem: str) -> bool:

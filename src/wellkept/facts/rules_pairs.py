@@ -15,8 +15,20 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from wellkept.facts.rules_statements import EXACT_SHAPES, TRAITS, USER, ChangeCue, Statement, find_values, weigh
-from wellkept.facts.rules_words import load_kinds
+from wellkept.facts.rules_statements import (
+    EXACT_SHAPES,
+    TRAITS,
+    USER,
+    ChangeCue,
+    Statement,
+    Tier,
+    find_values,
+    read_statement,
+    read_turn,
+    split_clauses,
+    weigh,
+)
+from wellkept.facts.rules_words import load_kinds, load_words
 from wellkept.language.text import terms
 from wellkept.model import EndedAs
 
@@ -37,10 +49,12 @@ SAME_SLOT = 0.80
 SAFE_MARGIN = 0.10
 """Distance above its threshold from which a score ends a statement silently; what has less is proposed."""
 
-FITTED_END = 0.8
-FITTED_WITHOUT_CUE = 0.85
+FITTED_END = 0.7
 FITTED_PROPOSE = 0.5
 """Chances from which the fitted score ends a statement, and proposes its end."""
+
+FITTED_LEAST = 0.1
+"""Chance below which the score by hand does not end a statement either."""
 
 ONE_VALUED = frozenset(
     """lives_in address works_at works_as name phone email manager doctor partner birthday age weight height diet drives
@@ -77,11 +91,32 @@ def judge_pair(old: Statement, new: Statement, *, margin: float = SAFE_MARGIN) -
     threshold = THRESHOLDS[new.cue]
     if features["same_slot"] and not features["same_value"]:
         threshold = min(threshold, SAME_SLOT)
-    sure = FITTED_END if new.cue is not ChangeCue.NONE else FITTED_WITHOUT_CUE
-    is_ended = (not gate and score >= threshold + margin) or (chance >= sure and gate not in HARD_GATES)
-    is_likely = (not gate and score >= threshold) or (chance >= FITTED_PROPOSE and gate not in HARD_GATES)
+    # The encoder was made for English: sentences of another language are alike whatever they say.
+    is_open = gate not in HARD_GATES and not (gate == "no cue" and new.language != "en")
+    is_possible = chance >= FITTED_LEAST or bool(features["other_value"])
+    is_ended = not gate and score >= threshold + margin and is_possible
+    is_ended = is_ended or (is_open and chance >= FITTED_END)
+    is_likely = (not gate and score >= threshold) or (is_open and chance >= FITTED_PROPOSE)
     action = Consequence.END if is_ended else Consequence.PROPOSE if is_likely else Consequence.NOTHING
     return Verdict(action, find_ending(old, new, features), score, chance, gate)
+
+
+def find_rest(old: Statement, new: Statement) -> str:
+    """Return what stays true of a sentence that ends, if it can be cut cleanly; empty if it cannot.
+
+    >>> find_rest(read_statement("I live in Turku and I keep kosher."), read_statement("We moved to Aveiro."))
+    'I keep kosher.'
+    """
+    parts = [part.strip(" .,;!") for part in split_clauses(old.text, load_words(old.language))]
+    live = [part for part in parts if not count_evidence(read_statement(part, usual=old.language), new)]
+    if not live or len(live) == len(parts):
+        return ""
+    for part in live:
+        read = list(read_turn(part, usual=old.language))
+        is_whole = load_words(old.language).find("self").match(part.lower()) is not None
+        if not (is_whole and len(read) == 1 and isinstance(read[0], Statement) and read[0].tier is Tier.FACT):
+            return ""
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in live)
 
 
 def find_ending(old: Statement, new: Statement, features: Mapping[str, float]) -> EndedAs:
@@ -161,7 +196,8 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
     ours, theirs = find_values(old), find_values(new)
     attribute = bool(old.attribute and old.attribute == new.attribute)
     one, other = set(terms(old.value)), set(terms(new.value))
-    is_kept = attribute and (one <= other or other <= one)
+    # "Call me Mr Pym" leaves the name Harold Pym as it is.
+    is_kept = attribute and (one <= other or other <= one or (old.attribute == "name" and bool(one & other)))
     return {
         "same_slot": float(attribute),
         "same_value": float(is_kept),
@@ -175,6 +211,8 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
         "same_kind_value": float(bool(kinds["same"])),
         "other_of_many": float(bool(kinds["other"] - single)),
         "new_anchor": float(bool(theirs - ours)),
+        # "I pay 650 euros of rent" and "The rent is 690 euros".
+        "head_revalued": float(bool(others) and bool(new.head) and new.head in old.stems),
         "lost_anchor": float(bool(ours - theirs)),
         "shared_anchor": float(bool(ours & theirs)),
         "replaced_anchor": float(bool(ours - theirs) and bool(theirs - ours)),
@@ -269,7 +307,7 @@ def _find_people(statement: Statement) -> frozenset[str]:
 HARD_GATES = frozenset({"also", "subject", "restated", "same value", "other head", "other value"})
 """Gates that the fitted score does not pass either."""
 
-EVIDENCE = ("same_slot", "head_named", "shared_name", "other_kind", "removed_hit", "same_kind_value")
+EVIDENCE = ("same_slot", "head_named", "head_revalued", "shared_name", "other_kind", "removed_hit", "same_kind_value")
 MUCH_OVERLAP = 0.6
 HALF = 0.5
 A_THIRD = 0.34
@@ -280,7 +318,8 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
     is_end = ChangeCue.END in new.cues
     is_firm = ChangeCue.FIRM in new.cues or ChangeCue.SOFT in new.cues
     is_renewed = new.fresh in old.stems or features["same_slot"] or features["other_kind"]
-    has_target = features["removed_hit"] or features["same_slot"]
+    has_target = features["removed_hit"] or features["same_slot"] or features["head_revalued"]
+    is_same_topic = features["same_head"] or features["head_named"] or features["head_revalued"]
     gates = {
         "also": ChangeCue.ALSO in new.cues,
         "subject": not is_compatible(old, new),
@@ -304,7 +343,7 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         "no cue": new.cue is ChangeCue.NONE
         and features["frame"] < HALF
         and not (features["same_slot"] or features["other_kind"])
-        and not (features["other_shape"] and features["same_head"]),
+        and not (features["other_shape"] and is_same_topic),
     }
     return next((name for name, is_closed in gates.items() if is_closed), "")
 
@@ -351,10 +390,11 @@ def compute_score(old: Statement, new: Statement, features: Mapping[str, float])
     score += 0.05 * features["context"]
     if features["other_value"]:
         is_sure = not any(features[f"new_{trait}"] for trait in ("once", "plan", "retro"))
-        score += 0.60 if is_sure else 0.30
+        # A sentence that says more than the value is less alike.
+        score += (0.70 if new.cue in CHANGES else 0.60) if is_sure else 0.30
     elif features["same_slot"]:
         score += 0.30
-    elif features["head_named"]:
+    elif features["head_named"] or features["head_revalued"]:
         score += 0.20
     if features["other_slot"]:
         score -= 0.20

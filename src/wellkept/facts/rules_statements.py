@@ -18,6 +18,7 @@ from wellkept.language.languages import LEXICONS, find_language
 from wellkept.language.text import is_question, split_words, terms
 from wellkept.memory import rules_chatter as chatter
 from wellkept.memory import rules_fact_signs as signs
+from wellkept.model import Fact
 from wellkept.secrets.rules_scan import MARK_START
 
 MAX_READ_CHARS = 8_000
@@ -152,6 +153,16 @@ def read_statement(text: str, *, usual: str = "", known: Collection[str] = ()) -
     return _describe(bare, load_words(code), names, Tier.FACT)
 
 
+def describe_parts(statement: Statement, *, is_remark: bool) -> Fact:
+    """Return the parts of a statement that are stored with it."""
+    return Fact(
+        subject=statement.subject,
+        attribute=statement.attribute or None,
+        value=statement.value or None,
+        is_remark=is_remark,
+    )
+
+
 def _split_turn(body: str, code: str, kept: list[Statement | Excluded]) -> Iterator[str]:
     """Yield the sentences of a turn up to where a text begins that is pasted, not said."""
     words = load_words(code)
@@ -273,7 +284,7 @@ def _has_statement(sentence: str, bare: str, words: Vocabulary, known: Collectio
     """Return True if a clause of a sentence would be kept by itself, and gives something a value."""
     if words.find("unreal").match(bare):
         return False
-    parts = [part for each in words.find("link").split(sentence) for part in each.split(", ")]
+    parts = [part for each in split_clauses(sentence, words) for part in each.split(", ")]
     if len(parts) < LEAST_CLAUSES:
         return False
     for part in parts:
@@ -291,6 +302,19 @@ def _has_statement(sentence: str, bare: str, words: Vocabulary, known: Collectio
 
 
 LEAST_CLAUSES = 2
+
+
+def split_clauses(sentence: str, words: Vocabulary) -> list[str]:
+    """Return the clauses of a sentence that have a subject of their own.
+
+    >>> split_clauses("I live in Turku and I keep kosher", load_words("en"))
+    ['I live in Turku', 'I keep kosher']
+    """
+    clauses, start = [], 0
+    for found in words.find("link").finditer(sentence.lower()):
+        clauses.append(sentence[start : found.start()])
+        start = found.end()
+    return [*clauses, sentence[start:]]
 
 
 def find_values(statement: Statement) -> frozenset[str]:

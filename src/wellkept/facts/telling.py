@@ -9,7 +9,6 @@ those of the packaged encoder, whatever embedder the store uses, because the thr
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,8 +18,8 @@ from wellkept.caller import current_caller
 from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant
-from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, judge_pair
-from wellkept.facts.rules_statements import Statement, Tier, read_statement, read_turn
+from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, find_rest, judge_pair
+from wellkept.facts.rules_statements import Statement, Tier, describe_parts, read_statement, read_turn
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_trust as trust
@@ -28,8 +27,9 @@ from wellkept.memory.remember import Remember
 from wellkept.memory.rules_categories import LIFETIMES, Category, Lifetimes
 from wellkept.memory.rules_importance import rate_importance
 from wellkept.memory.rules_instructions import find_instruction
-from wellkept.model import AuditEvent, EndedAs, Fact, Forgotten, Kind, Memory, Origin, Owner, Role
+from wellkept.model import AuditEvent, EndedAs, Forgotten, Kind, Memory, Origin, Owner, Role
 from wellkept.model.stored import Vector
+from wellkept.text_cache import cache_text
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -58,6 +58,7 @@ class Ending:
     seq: int
     by: int
     verdict: Verdict
+    rest: str = ""  # what stays true of the old sentence
 
 
 @dataclass(slots=True)
@@ -72,29 +73,17 @@ class TurnReading:
     is_request: bool = False  # the turn asks to forget something, so it is no memory itself
 
 
-class ParsedFacts:
-    """Statements of stored facts with their vectors, each parsed once."""
+@dataclass(slots=True)
+class ParsedFact:
+    """The statement of a stored fact, which gets its vector when it is first compared."""
 
-    def __init__(self) -> None:
-        self._statements: OrderedDict[str, Statement] = OrderedDict()
+    statement: Statement
 
-    def find(self, text: str) -> Statement:
-        """Return the statement of a stored text."""
-        known = self._statements.get(text)
-        if known is None:
-            known = self._statements[text] = read_statement(text)
-            if len(self._statements) > MAX_CACHED:
-                self._statements.popitem(last=False)
-        return known
 
-    def update(self, statement: Statement) -> None:
-        """Keep the vector of a statement, if it is that of a stored fact."""
-        if statement.text in self._statements:
-            self._statements[statement.text] = statement
-
-    def forget(self, tenant: str) -> None:
-        """Drop the statements of all tenants: they are kept by text, whoever stated it."""
-        self._statements.clear()
+@cache_text(MAX_CACHED)
+def parse_fact(text: str) -> ParsedFact:
+    """Parse the text of a stored fact, once for a process."""
+    return ParsedFact(read_statement(text))
 
 
 class Telling:
@@ -108,13 +97,12 @@ class Telling:
         self._embed = embed
         self._now = now
         self._lifetime = lifetimes[Category.FACT]
-        self.parsed = ParsedFacts()
 
     def read(self, owner: Owner, text: str) -> TurnReading:
         """Read a user's turn and compare it with the standing facts of exactly this user."""
         reading = TurnReading()
         known = self._list_known(owner)
-        said = list(read_turn(text, usual=known[0][1].language if known else ""))
+        said = list(read_turn(text, usual=known[0][1].statement.language if known else ""))
         wanted = [find_forget_request(each.text) for each in said]
         said = [each for each, about in zip(said, wanted, strict=True) if not about]
         for about in filter(None, wanted):
@@ -138,7 +126,11 @@ class Telling:
         added = self._remember.add_now(owner, memories, encoded, now) if memories else []
         by_place = dict(enumerate(added))
         for ending in reading.endings:
-            self.end(owner, ending.seq, by=by_place[ending.by], ended_as=ending.verdict.ended_as, at=at)
+            old = self.end(owner, ending.seq, by=by_place[ending.by], ended_as=ending.verdict.ended_as, at=at)
+            if old is not None and ending.rest:
+                rest = self._make(owner, read_statement(ending.rest), turns, old.session_id, old.created_at)
+                rest = replace(rest, sources=old.sources)
+                self._remember.add_now(owner, [rest], self._store.encode_memories([rest]), now)
         if reading.repeated and said is not None:
             for memory in self._store.find_memories(owner, reading.repeated).values():
                 self._store.update_memory(replace(memory, sources=(*memory.sources, said.id)), replaced_at=now)
@@ -146,17 +138,18 @@ class Telling:
             self.hide(owner, reading.hidden, "was forgotten because the user asked for it")
         return added
 
-    def end(self, owner: Owner, seq: int, *, by: Memory, ended_as: EndedAs, at: datetime) -> None:
-        """End a fact, and with it the turns it came from. The caller holds a transaction."""
+    def end(self, owner: Owner, seq: int, *, by: Memory, ended_as: EndedAs, at: datetime) -> Memory | None:
+        """End a fact with the turns it came from and return it, in the caller's transaction; None if it cannot end."""
         now = self._now()
         fact = self._store.find_memories(owner, [seq]).get(seq)
         is_possible = fact is not None and fact.valid_to is None and fact.archived_at is None and fact.since <= at
         if fact is None or not is_possible or not trust.is_within(fact.origin, current_caller().trust):
-            return
+            return None
         trail = self._find_turns(owner, [fact])
         for memory in (fact, *(each for each in trail if each.valid_to is None)):
             self._store.update_memory(replace(memory, valid_to=at, ended_by=by.id, ended_as=ended_as), replaced_at=now)
         self._record(owner, "fact.end", f"Memory {fact.id} ended ({ended_as.value}) by {by.id}.", [fact.id, by.id])
+        return fact
 
     def hide(self, owner: Owner, seqs: Sequence[int], why: str) -> Sequence[Memory]:
         """Hide memories with the turns they came from, restorably. The caller holds a transaction."""
@@ -196,35 +189,38 @@ class Telling:
         return Meant.choose(
             about,
             [(memory_seq(each.id) or 0, each.valid_to is not None) for each in memories],
+            [each.text for each in memories],
             [shared[place] + cosine for place, cosine in zip(shared, cosines, strict=True)],
         )
 
-    def _list_known(self, owner: Owner) -> list[tuple[int, Statement]]:
+    def _list_known(self, owner: Owner) -> list[tuple[int, ParsedFact]]:
         texts = self._store.list_told_texts(owner, now=self._now(), limit=MAX_KNOWN)
-        return [(seq, self.parsed.find(text)) for seq, text in texts]
+        return [(seq, parse_fact(text)) for seq, text in texts]
 
-    def _take(self, reading: TurnReading, new: Statement, known: Sequence[tuple[int, Statement]]) -> None:
+    def _take(self, reading: TurnReading, new: Statement, known: Sequence[tuple[int, ParsedFact]]) -> None:
         """Add a statement to the reading, unless it is said again, with what it ends."""
-        same = next((seq for seq, old in known if content_hash(old.text) == content_hash(new.text)), None)
+        said = content_hash(new.text)
+        same = next((seq for seq, old in known if content_hash(old.statement.text) == said), None)
         if same is not None:
             reading.repeated.append(same)
             return
-        if any(content_hash(each.text) == content_hash(new.text) for each in reading.statements):
+        if any(content_hash(each.text) == said for each in reading.statements):
             return
         place = len(reading.statements)
         reading.statements.append(new)
-        rated = [(count_evidence(old, new), seq, old) for seq, old in known]
+        rated = [(count_evidence(old.statement, new), seq, old) for seq, old in known]
         near = sorted((each for each in rated if each[0] > 0), key=lambda each: -each[0])[:MAX_COMPARED]
         if not near:
             return
         taken = {ending.seq for ending in reading.endings}
-        compared = self._add_vectors([new, *(old for _, _, old in near)])
-        for (_, seq, _), old in zip(near, compared[1:], strict=True):
-            verdict = judge_pair(old, compared[0])
+        compared = ParsedFact(new)
+        self._add_vectors([compared, *(old for _, _, old in near)])
+        for _, seq, old in near:
+            verdict = judge_pair(old.statement, compared.statement)
             if verdict.action is Consequence.NOTHING or seq in taken:
                 continue
             found = reading.endings if verdict.action is Consequence.END else reading.proposals
-            found.append(Ending(seq, place, verdict))
+            found.append(Ending(seq, place, verdict, find_rest(old.statement, new)))
 
     def _make(
         self, owner: Owner, statement: Statement, turns: Sequence[Memory], session_id: str | None, at: datetime
@@ -242,12 +238,7 @@ class Telling:
             created_at=at,
             expires_at=None if self._lifetime is None else at + self._lifetime,
             user=owner.user or None,
-            told=Fact(
-                subject=statement.subject,
-                attribute=statement.attribute or None,
-                value=statement.value or None,
-                is_remark=statement.tier is Tier.REMARK,
-            ),
+            told=describe_parts(statement, is_remark=statement.tier is Tier.REMARK),
             sources=sources,
         )
 
@@ -255,16 +246,11 @@ class Telling:
         seqs = {memory_seq(id) or 0 for fact in facts for id in fact.sources}
         return list(self._store.find_memories(owner, sorted(seqs)).values()) if seqs else []
 
-    def _add_vectors(self, statements: Sequence[Statement]) -> Sequence[Statement]:
-        missing = [each for each in statements if each.vector is None]
-        vectors = dict(zip((each.text for each in missing), self._embed_all([e.text for e in missing]), strict=False))
-        found = []
-        for each in statements:
-            if each.vector is None and each.text in vectors:
-                each = replace(each, vector=vectors[each.text])
-                self.parsed.update(each)
-            found.append(each)
-        return found
+    def _add_vectors(self, facts: Sequence[ParsedFact]) -> None:
+        missing = [each for each in facts if each.statement.vector is None]
+        vectors = self._embed_all([each.statement.text for each in missing])
+        for each, vector in zip(missing, vectors, strict=bool(vectors)):
+            each.statement = replace(each.statement, vector=vector)
 
     def _embed_all(self, texts: Sequence[str]) -> list[Vector]:
         try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Invalid, NotFound, SecretRejected
 from wellkept.extension import Clock
+from wellkept.facts.rules_statements import describe_parts, read_statement
 from wellkept.history.rules_audit import describe_added
 from wellkept.language.names import is_step_reached
 from wellkept.language.numbers import check_whole
@@ -193,6 +194,8 @@ class Remember:
             importance=old.importance if importance is None else kinds.check_importance(importance),
             metadata=old.metadata if metadata is None else kinds.check_metadata(metadata),
         )
+        if old.told is not None and edited.text != old.text:
+            edited = replace(edited, told=describe_parts(read_statement(edited.text), is_remark=old.told.is_remark))
         is_changed = (edited.text, edited.tags) != (old.text, old.tags)
         new = (self.screen if is_changed else self._check_secrets)(edited, self._now())
         is_reworded = content_hash(new.text) != content_hash(old.text)
