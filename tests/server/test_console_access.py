@@ -161,9 +161,9 @@ def test_another_tenants_agent_is_answered_like_a_missing_one(wellkept: Wellkept
 
     for rest in (
         "",
-        "/why?q=private&id=m-1",
-        "/seen",
-        "/seen/c-1",
+        "/ask?q=private&id=m-1",
+        "/prompts",
+        "/prompts/c-1",
         "/memories/m-1",
         "/memories/m-1/delete",
         "/sessions",

@@ -103,8 +103,8 @@ def render(template: str, *, access: Access | None, **values: Any) -> str:
 def place(*parts: object, **query: object) -> str:
     """Return the address of a page; empty parameters are left out.
 
-    >>> place("agents", "ann@home", "why", q="a&b", limit=None)
-    '/admin/agents/ann%40home/why?q=a%26b'
+    >>> place("agents", "ann@home", "ask", q="a&b", limit=None)
+    '/admin/agents/ann%40home/ask?q=a%26b'
     """
     present = {name: value for name, value in query.items() if value not in (None, "", [])}
     path = "/".join([PATH, *(quote(str(part), safe="") for part in parts)])

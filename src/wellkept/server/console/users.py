@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Annotated
 
-from fastapi import Form, Query, Request
+from fastapi import Depends, Form, Query, Request
 from fastapi.responses import Response
 from pydantic import ValidationError
 
@@ -44,6 +45,18 @@ KINDS: Mapping[str, str] = {
 NOT_A_RECEIPT = "This is no receipt, or it was changed."
 
 router = page_router()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureForm:
+    """Fields of the form: kind and id of what to erase."""
+
+    kind: Annotated[str, Form()] = "text"
+    id: Annotated[str, Form()] = ""
+    with_agents: Annotated[str, Form()] = ""
+
+
+SentForm = Annotated[ErasureForm, Depends()]
 
 
 @router.get("/users", scope=READ)
@@ -84,31 +97,19 @@ def show_erasure(
 ) -> Response:
     """Show the form. Raises: Forbidden when the key is limited to agents or a user."""
     current_caller().check_whole_tenant()
-    return _erasure_page(request, kind, id)
+    return _erasure_page(request, ErasureForm(kind=kind, id=id))
 
 
 @router.post("/erasure/preview", scope=ADMIN)
-def preview_erasure(
-    request: Request,
-    tenant: CurrentTenant,
-    kind: Annotated[str, Form()] = "text",
-    id: Annotated[str, Form()] = "",
-    with_agents: Annotated[str, Form()] = "",
-) -> Response:
+def preview_erasure(request: Request, tenant: CurrentTenant, form: SentForm) -> Response:
     """Show what an erasure would remove; change nothing."""
-    return _erase(request, tenant, kind, id, with_agents, is_dry_run=True)
+    return _erase(request, tenant, form, is_dry_run=True)
 
 
 @router.post("/erasure", scope=ADMIN)
-def erase(
-    request: Request,
-    tenant: CurrentTenant,
-    kind: Annotated[str, Form()] = "text",
-    id: Annotated[str, Form()] = "",
-    with_agents: Annotated[str, Form()] = "",
-) -> Response:
+def erase(request: Request, tenant: CurrentTenant, form: SentForm) -> Response:
     """Erase a subject permanently and show the receipt."""
-    return _erase(request, tenant, kind, id, with_agents, is_dry_run=False)
+    return _erase(request, tenant, form, is_dry_run=False)
 
 
 @router.post("/erasure/receipt", scope=ADMIN)
@@ -126,41 +127,31 @@ def download_receipt(receipt: Annotated[str, Form()] = "") -> Response:
     return Response(body.model_dump_json(indent=2), media_type="application/json", headers=headers)
 
 
-def _erase(
-    request: Request, tenant: CurrentTenant, kind: str, id: str, with_agents: str, *, is_dry_run: bool
-) -> Response:
-    subject = f"{kind}:{tenant.id if kind == 'tenant' else id.strip()}"
+def _erase(request: Request, tenant: CurrentTenant, form: ErasureForm, *, is_dry_run: bool) -> Response:
+    subject = f"{form.kind}:{tenant.id if form.kind == 'tenant' else form.id.strip()}"
     try:
-        if kind not in KINDS:
+        if form.kind not in KINDS:
             raise Invalid(f"Choose what to erase: {', '.join(KINDS)}.")
-        receipt = tenant.data.erase(subject, dry_run=is_dry_run, with_agents=True if with_agents else None)
+        receipt = tenant.data.erase(subject, dry_run=is_dry_run, with_agents=True if form.with_agents else None)
     except (Invalid, NotFound, Conflict, Forbidden) as error:
-        return _erasure_page(request, kind, id, problem=str(error))
-    return _erasure_page(request, kind, id, with_agents=with_agents, receipt=receipt)
+        return _erasure_page(request, form, problem=str(error))
+    return _erasure_page(request, form, receipt=receipt)
 
 
 def _erasure_page(
-    request: Request,
-    kind: str,
-    id: str,
-    *,
-    with_agents: str = "",
-    problem: str = "",
-    receipt: Receipt | None = None,
+    request: Request, form: ErasureForm, *, problem: str = "", receipt: Receipt | None = None
 ) -> Response:
-    as_json = (
-        "" if receipt is None or receipt.is_dry_run else ReceiptBody.model_validate(receipt).model_dump_json(indent=2)
-    )
+    is_done = receipt is not None and not receipt.is_dry_run
     return page(
         request,
         "erasure.html",
         status=400 if problem else 200,
         kinds_of_subjects=KINDS,
-        kind=kind,
-        id=id,
-        with_agents=with_agents,
+        kind=form.kind,
+        id=form.id,
+        with_agents=form.with_agents,
         problem=problem,
         receipt=receipt,
         found=() if receipt is None else receipt.found[:FOUND],
-        json=as_json,
+        json=ReceiptBody.model_validate(receipt).model_dump_json(indent=2) if is_done else "",
     )
