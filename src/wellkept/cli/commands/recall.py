@@ -117,10 +117,12 @@ def advise_on_nothing(run: Run, question: str, fits: str) -> str:
     if not run.memory.list(limit=1, state="all"):
         other = "wellkept admin agents list shows who has memories"
         return f"Agent {agent} has no memories yet. Store one: wellkept remember TEXT; {other}."
-    nearest = run.memory.recall(question, limit=1) if question.strip() else []
-    if not nearest:
+    # Unlike a recall, it marks nothing as retrieved.
+    items = run.memory.explain(question, limit=1).items if question.strip() else ()
+    nearest = next((each for each in items if each.outcome is Outcome.RECALLED), None)
+    if nearest is None:
         return f"No memory {fits}. Ask for what you want to know, in a sentence of your own."
-    found = f"{nearest[0].id} {shorten(one_line(nearest[0].text), HINT_CHARS)}"
+    found = f"{nearest.id} {shorten(one_line(nearest.text), HINT_CHARS)}"
     return f"No memory {fits}; nearest by meaning: {found}. Ask in other words, or with fewer options."
 
 
