@@ -90,11 +90,6 @@ AGENT: list[tuple[str, dict[str, Any], str]] = [
         "`output` must be a string or a file opened in binary mode",
     ),
     ("details.hide", {"key": "a", "is_hidden": 1}, "`is_hidden` must be True or False, not int."),
-    (
-        "undo_add",
-        {"steps": ["m-1"]},
-        "`steps` must be AddedFacts or a list of FactSteps or mappings, not a list",
-    ),
     ("review.similar", {"memory": 7}, "`memory` must be a string or Memory, not int."),
 ]
 TENANT: list[tuple[str, dict[str, Any], str]] = [

@@ -20,7 +20,7 @@ from wellkept.api.agent_records import Part
 from wellkept.api.wellkept import Wellkept
 from wellkept.caller import Caller, use_caller
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized, WellkeptError
-from wellkept.model import NO_USER, FactStep, Owner, ProposalState
+from wellkept.model import NO_USER, ChangeState, Owner
 from wellkept.settings import Settings
 
 MARKER = "xylophone"
@@ -54,7 +54,7 @@ class Target:
     detail: str
     session: str
     call: str
-    proposal: str
+    change: str
 
 
 NOBODYS = Target("m-777", "m-778", "m-779", "mem_20260101000000_abcdef", "s-777", "c-777", "p-777")
@@ -72,10 +72,11 @@ def fill(agent: AgentMemory, user: str) -> Target:
     mine.log_turn(f"s-{user}", user=SECRET, assistant="I see", remember=True)
     mine.items.put("codes", "launch", {"name": SECRET})
     mine.items.put(("codes", MARKER), "launch", {"name": SECRET})
-    mine.consolidate()
     call = mine.context(QUESTION, session=f"s-{user}")
+    mine.remember_many([{"text": f"Ships from {MARKER}", "kind": "episode"}] * 3)
+    mine.changes.consolidate()
     detail = mine.details.store(f"{SECRET} " * 50, description=SECRET, session_id=f"s-{user}")
-    proposals = mine.proposals()
+    changes = mine.changes.list()
     return Target(
         memory.id,
         gone.id,
@@ -83,7 +84,7 @@ def fill(agent: AgentMemory, user: str) -> Target:
         detail.key,
         f"s-{user}",
         call.id,
-        proposals[0].id if proposals else NOBODYS.proposal,
+        changes[0].id if changes else NOBODYS.change,
     )
 
 
@@ -111,7 +112,6 @@ ATTEMPTS: dict[str, Attempt] = {
     "review.set_aside": lambda me, it: me.review.set_aside(it.memory, "archived", version=1),
     "review.approve_workspace": lambda me, it: me.review.approve_workspace(),
     "add": lambda me, it: me.add([{"role": "user", "content": SECRET}], session_id=it.session, dry_run=True).dropped,
-    "undo_add": lambda me, it: me.undo_add([FactStep(change="added", id=it.memory, version=2)]),
     "details.store": lambda me, it: me.details.store("mine " * 50, session_id=it.session).chars,
     "details.read": lambda me, it: me.details.read(it.detail),
     "details.search": lambda me, it: me.details.search("launch"),
@@ -121,11 +121,13 @@ ATTEMPTS: dict[str, Attempt] = {
     "details.delete": lambda me, it: me.details.delete(it.detail),
     "details.capture": lambda me, it: me.details.capture("short", session_id=it.session),
     "details.capture_output": lambda me, it: me.details.capture_output("short", session_id=it.session),
-    "consolidate": lambda me, it: me.consolidate(),
-    "proposals": lambda me, it: me.proposals(state="all"),
-    "apply_proposal": lambda me, it: me.apply_proposal(it.proposal),
-    "reject_proposal": lambda me, it: me.reject_proposal(it.proposal),
-    "undo_proposal": lambda me, it: me.undo_proposal(it.proposal),
+    "changes.consolidate": lambda me, it: me.changes.consolidate(),
+    "changes.list": lambda me, it: me.changes.list(state="all"),
+    "changes.get": lambda me, it: me.changes.get(it.change),
+    "changes.apply": lambda me, it: me.changes.apply(it.change),
+    "changes.reject": lambda me, it: me.changes.reject(it.change),
+    "changes.undo": lambda me, it: me.changes.undo(it.change),
+    "changes.edit": lambda me, it: me.changes.edit([it.memory], lambda memory: me.forget(memory.id), reason="mine"),
     "sessions.log_failure": lambda me, it: me.sessions.log_failure(it.session, "no model"),
     "sessions.conversation": lambda me, it: me.sessions.conversation(it.session).messages,
     "sessions.list": lambda me, it: me.sessions.list(),
@@ -186,7 +188,7 @@ def everything(mine: AgentMemory, target: Target) -> list[object]:
         mine.sessions.list(),
         mine.sessions.messages(target.session),
         mine.details.list(is_active=None),
-        mine.proposals(state="all"),
+        mine.changes.list(state="all"),
         [call.id for call in mine.prompts.list()],
     ]
 
@@ -196,7 +198,7 @@ def answer(attempt: Attempt, me: AgentMemory, target: Target) -> str:
         said = repr(attempt(me, target))
     except WellkeptError as error:
         said = f"{type(error).__name__}: {error}"
-    for known in (target.session, target.memory, target.detail, target.proposal, target.call):
+    for known in (target.session, target.memory, target.detail, target.change, target.call):
         said = said.replace(known, "…")
     return said
 
@@ -326,15 +328,13 @@ def test_consolidation_folds_only_memories_of_one_user(agent: AgentMemory) -> No
     text = "Prefers short answers with a list of the open points at the end"
     for view in (agent, agent.for_user("u-7"), agent.for_user("u-8")):
         view.remember(f"{text}.")
-    assert agent.consolidate() == []
+    assert agent.changes.consolidate() == []
     agent.for_user("u-7").remember(f"{text}, please.")
     agent.remember(f"{text}, please.", user="u-8")
-    proposals = agent.consolidate()
-    assert {each.user for each in proposals} == {"u-7", "u-8"}
-    for proposal in proposals:
-        applied = agent.for_user(str(proposal.user)).apply_proposal(proposal.id)
-        assert applied.state is ProposalState.APPLIED
-        assert agent.get(str(applied.memory_id)).user == proposal.user
+    changes = agent.changes.consolidate()
+    assert {each.user for each in changes} == {"u-7", "u-8"}
+    for change in changes:
+        assert (change.state, len(agent.list(user=change.user))) == (ChangeState.APPLIED, 2)
 
 
 def test_a_session_keeps_its_user(agent: AgentMemory) -> None:

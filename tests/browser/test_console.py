@@ -57,7 +57,7 @@ def fill(wellkept: Wellkept) -> dict[str, str]:
     ann.remember("Prefers tabs over spaces!", supersedes="m-2")
     for number in range(2):
         ann.remember(f"The office on Baker Street opens at nine o'clock in the morning{'!' * number}")
-    ann.consolidate()
+    ann.changes.consolidate()
     ann.log_turn("monday", user="When does the office open?", assistant="At nine.")
     ann.context("which indentation?", session="monday")
     ann.log_turn("monday", user="which indentation?", assistant="Tabs, as you told me.", remember=True)

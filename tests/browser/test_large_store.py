@@ -66,7 +66,7 @@ def test_every_page_opens_and_stays_small(wellkept: Wellkept, console: Console) 
         "prompt": f"/admin/agents/ann/prompts/{call.id}",
         "ask": "/admin/agents/ann/ask?q=what+about+Lisbon%3F&id=m-1",
         "sessions": "/admin/agents/ann/sessions",
-        "proposals": "/admin/agents/ann/proposals",
+        "changes": "/admin/agents/ann/changes",
         "audit": "/admin/audit",
         "details": "/admin/agents/ann/details",
         "edit": "/admin/agents/ann/edit",

@@ -152,13 +152,17 @@ def test_the_facts_of_a_conversation_are_stored_and_undone(program: Program) -> 
     added = program("memory", "add", "talk.txt", "--session", "monday")
 
     assert added.out.splitlines()[0] == "added\tm-1\t0\tI am allergic to penicillin."
-    assert added.err == "Undo: wellkept memory add --undo added:m-1:1\n"
+    assert added.err == "Undo: wellkept memory changes undo c-1\n"
     assert "m-1" in program.on_terminal(80, "memory", "list").out
     again = program(
         "memory", "add", "-", "--json", given=json.dumps([{"role": "user", "content": "I am allergic to penicillin."}])
     )
     assert [each["reason"] for each in again.json["dropped"]] == ["already remembered as m-1"]
-    assert program.ok("memory", "add", "--undo", "added:m-1:1") == "Undone: 1 memory\n"
+    assert program.ok("memory", "changes", "list", "--state", "applied").startswith("c-1\tapplied\tadd\tadds m-1\t")
+    assert program("memory", "changes", "show", "c-1").out == "adds\tm-1\tI am allergic to penicillin.\n"
+    assert program.ok("memory", "changes", "undo", "c-1") == "Undone c-1: adds m-1\n"
+    assert program("memory", "changes", "undo", "c-1").code == 1
+    assert "Name the change" in program("memory", "changes", "undo").err
     assert program.ok("memory", "list") == ""
 
 
@@ -176,12 +180,9 @@ def test_a_model_reads_the_conversation_or_the_rules_do(program: Program, server
 @pytest.mark.parametrize(
     ("arguments", "given", "advice"),
     [
-        (["memory", "add"], "", "Name the file of a conversation"),
-        (["memory", "add", "-", "--undo", "added:m-1:1"], "", "Name the file of a conversation"),
         (["memory", "add", "missing.txt"], "", "missing.txt cannot be read"),
         (["memory", "add", "-"], "[{", "This is no JSON"),
         (["memory", "add", "-"], '{"turns": []}', "`messages` must be a list of mappings"),
-        (["memory", "add", "--undo", "m-1"], "", "in short added:m-7:1"),
     ],
 )
 def test_what_cannot_be_added_is_refused_with_advice(

@@ -62,7 +62,7 @@ def test_facts_are_added_and_undone(atlas: AgentClient, library: AgentMemory) ->
     added.undo()
     assert library.list(state="all") == []
     again = atlas.add(said)
-    assert atlas.undo_add(again) == len(again.steps)
+    assert atlas.changes.undo(str(again.change)) == library.changes.get(str(again.change))
 
 
 def test_refusals_are_the_librarys_own(atlas: AgentClient, library: AgentMemory) -> None:
@@ -288,13 +288,14 @@ def test_memories_are_consolidated(atlas: AgentClient, library: AgentMemory) -> 
     double = atlas.remember("Deploys go out on Tuesdays, at noon!")
     assert atlas.review.similar(double) == library.review.similar(double.id) == atlas.review.similar(double.id)
 
-    (proposal,) = atlas.consolidate()
-    assert [proposal] == atlas.proposals() == library.proposals()
-    applied = atlas.apply_proposal(proposal.id)
-    assert applied == library.proposals(state="applied")[0]
-    assert atlas.undo_proposal(proposal.id).state == "undone"
-    with pytest.raises(Conflict):
-        atlas.reject_proposal(proposal.id)
+    (change,) = atlas.changes.consolidate()
+    assert change.state == "applied"
+    assert atlas.changes.list(state="applied") == library.changes.list(state="applied")
+    assert atlas.changes.get(change.id) == library.changes.get(change.id)
+    assert atlas.changes.undo(change.id).state == "undone"
+    for decide in (atlas.changes.reject, atlas.changes.apply):
+        with pytest.raises(Conflict):
+            decide(change.id)
 
 
 def test_tools_run_on_a_server(atlas: AgentClient, library: AgentMemory) -> None:

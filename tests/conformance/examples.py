@@ -12,17 +12,18 @@ from tests.conformance import kit
 from wellkept.knowledge.rules_passages import PassageEvidence, compute_features, query_terms
 from wellkept.model import (
     AuditEvent,
+    Change,
+    ChangeAction,
+    ChangeCause,
+    ChangedMemory,
+    ChangeState,
     ContextCall,
     Detail,
     Document,
-    FoldedMemory,
-    Kind,
     Match,
     Memory,
     Message,
-    Origin,
     Owner,
-    Proposal,
     Role,
     Session,
     Workflow,
@@ -50,11 +51,11 @@ def messages(*contents: str, **changes: Any) -> list[Message]:
     ]
 
 
-def proposal(owner: Owner, *folded: str, **changes: Any) -> Proposal:
-    """One memory that could stand for these."""
-    folds = tuple(FoldedMemory(id=id, version=1) for id in folded)
-    said = {"kind": Kind.NOTE, "text": "secret", "reason": "Said often.", "origin": Origin.USER}
-    return Proposal(**{"owner": owner, "folds": folds, "created_at": NOW, **said, **changes})
+def a_change(owner: Owner, *ended: str, **fields: Any) -> Change:
+    """Return a proposed change that ends these memories."""
+    memories = tuple(ChangedMemory(action=ChangeAction.END, id=id, version=1) for id in ended)
+    said = {"reason": "They say the same.", "state": ChangeState.PROPOSED, "cause": ChangeCause.CONSOLIDATION}
+    return Change(**{"owner": owner, "memories": memories, "created_at": NOW, **said, **fields})
 
 
 def document(id: str, tenant: str, **changes: Any) -> Document:

@@ -203,7 +203,7 @@ class AgentConformance:
             ("ann", "tea.made", NOW.date(), 1)
         ]
         assert counted.review == {"ann": 1}
-        assert (counted.proposals, counted.prompts) == ({}, ())
+        assert (counted.changes, counted.prompts) == ({}, ())
         assert [(each.owner.agent, each.id) for each in counted.expiring] == [("bob", sooner.id), ("ann", soon.id)]
 
     def test_users_are_counted_with_their_records(self, store: SqlStore, ann: Owner, bob: Owner) -> None:

@@ -21,6 +21,7 @@ from tests.conformance.examples import (
     ALL_KINDS,
     LATER,
     NOW,
+    a_change,
     add_detail,
     agent,
     api_key,
@@ -32,7 +33,6 @@ from tests.conformance.examples import (
     nearest_chunks,
     note,
     owner,
-    proposal,
     search_chunks,
     session,
     step,
@@ -42,7 +42,7 @@ from tests.conformance.examples import (
 from tests.conformance.test_idempotency import claim_of
 from tests.postgres_server import PostgresServer
 from wellkept.errors import StoreError, WellkeptError
-from wellkept.model import AuditHead, Kind, Owner, ProposalState, Role, Trace, WrongWords
+from wellkept.model import AuditHead, ChangeState, Kind, Owner, Role, Trace, WrongWords
 from wellkept.model.stored import ConsoleLogin, KeptAnswer, Unembedded
 from wellkept.store.migrations import TENANT_SETTING
 from wellkept.store.sqlstore import SqlStore
@@ -65,7 +65,7 @@ class Target:
     call_id: str = "c-777"
     session_id: str = "s-777"
     key_id: str = "nokey"
-    proposal_id: str = "p-777"
+    change_id: str = "c-777"
 
 
 NOBODYS = Target(
@@ -109,12 +109,15 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "list_item_paths": lambda store, me, it: store.list_item_paths(me, "", "z", now=NOW, limit=9),
     "archive_expired_items": lambda store, me, it: store.archive_expired_items(me, now=LATER, limit=9),
     "delete_ended_items": lambda store, me, it: store.delete_ended_items(me, before=LATER, limit=9),
-    "add_proposals": lambda store, me, it: bool(store.add_proposals(me, [proposal(me, it.memory_id)])),
-    "get_proposal": lambda store, me, it: store.get_proposal(me, it.proposal_id),
-    "list_proposals": lambda store, me, it: store.list_proposals(me),
-    "decide_proposal": lambda store, me, it: store.decide_proposal(
-        proposal(me, it.memory_id, id=it.proposal_id), was=ProposalState.OPEN
+    "add_changes": lambda store, me, it: bool(store.add_changes(me, [a_change(me, it.memory_id)])),
+    "get_change": lambda store, me, it: store.get_change(me, it.change_id),
+    "list_changes": lambda store, me, it: store.list_changes(me),
+    "decide_change": lambda store, me, it: store.decide_change(
+        a_change(me, it.memory_id, id=it.change_id), was=ChangeState.PROPOSED
     ),
+    "delete_old_changes": lambda store, me, it: store.delete_old_changes(me, before=LATER, proposed_before=LATER),
+    "find_consolidated": lambda store, me, it: store.find_consolidated(me),
+    "keep_consolidated": lambda store, me, it: store.keep_consolidated(me, it.seq),
     "list_aging": lambda store, me, it: store.list_aging(me),
     "count_aging": lambda store, me, it: store.count_aging(me, now=NOW),
     "count_states": lambda store, me, it: store.count_states(me, now=NOW),
@@ -302,7 +305,7 @@ def traces_of(it: Target) -> list[Trace]:
         "kb_chunks": it.seq,
         "workflows": it.document_id,
         "context_calls": it.call_id,
-        "proposals": it.seq,
+        "changes": it.seq,
         "agents": it.agent,
         "secret_allowances": "theirs",
     }
@@ -362,9 +365,9 @@ def target(store: SqlStore, ann: Owner) -> Target:
     kept = add_detail(store, detail("secret-log", ann, summary="secret"), "secret")
     missing = tuple(store.list_unembedded(ann.tenant))
     store.add_key(api_key("theirs", ann.tenant), "hash of their secret")
-    store.add_proposals(ann, [proposal(ann, f"m-{seq}") for seq in range(1, 4)])
+    store.add_changes(ann, [a_change(ann, f"m-{seq}") for seq in range(1, 4)])
     store.keep_answer(claim_of(ann, key=kept.key), KeptAnswer(at=NOW, status=200, body=b"secret"))
-    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3", "theirs", "p-3")
+    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3", "theirs", "c-3")
 
 
 def everything(store: SqlStore, owner: Owner) -> list[object]:
@@ -373,7 +376,7 @@ def everything(store: SqlStore, owner: Owner) -> list[object]:
         store.list_agents(owner.tenant)[:1],
         store.list_memories(owner, state=None, now=NOW),
         store.list_for_review(owner),
-        store.list_proposals(owner),
+        store.list_changes(owner),
         "theirs" in store.list_allowances(owner.tenant),
         [store.list_versions(owner, f"m-{seq}") for seq in range(1, 6)],
         store.count_memories(owner),

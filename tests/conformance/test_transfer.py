@@ -14,6 +14,7 @@ import pytest
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     NOW,
+    a_change,
     add_detail,
     call,
     detail,
@@ -22,7 +23,6 @@ from tests.conformance.examples import (
     messages,
     note,
     owner,
-    proposal,
     search_chunks,
     session,
     step,
@@ -58,6 +58,7 @@ LOCAL_COLUMNS = {
     "revision": "what caches of one database compare",
     "rewrites": "what caches of one database compare",
     "life": "what caches of one database compare",
+    "consolidated": "an import is examined anew",
     "lanes": "numbers of events that waited, in one database",
     "folded": "made from the text",
     "folded_message": "made from the message",
@@ -128,7 +129,7 @@ def fill(store: SqlStore, ann: Owner) -> None:
         add_detail(store, detail(key, ann, metadata={"source": "make", "exit": 1.5}), "line\n" * 50_000)
     store.set_detail_active(ann, "log", False)
     store.add_context_calls(ann, [call(ann)], keep=5)
-    store.add_proposals(ann, [proposal(ann, "m-1")])
+    store.add_changes(ann, [a_change(ann, "m-1")])
     store.put_document(document("b", tenant), ["one passage", "another passage"], [vector(1)] * 2)
     store.put_document(document("a", tenant, is_published=False), ["hidden passage"], [None])
     store.add_workflow(workflow("w", tenant))
@@ -312,8 +313,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("memories", {"mood": "good"}, "a newer version may have written it"),
     ("memories", {"tags": ["a", 1]}, "tags is not valid"),
     ("memories", {"version": -1}, "version is not valid"),
-    ("proposals", {"folds": [{"id": "m-1"}]}, "its nested values are not valid"),
-    ("proposals", {"folds": ["m-1"]}, "its nested values are not valid"),
+    ("changes", {"memories": [{"id": "m-1"}]}, "its nested values are not valid"),
+    ("changes", {"memories": ["m-1"]}, "its nested values are not valid"),
     ("context_calls", {"blocks": [{"name": "notes"}]}, "its nested values are not valid"),
     ("agents", {"is_active": 1}, "is_active is not valid"),
     ("audit_log", {"meta": []}, "meta is not valid"),

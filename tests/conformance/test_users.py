@@ -18,12 +18,12 @@ from tests.conformance.examples import (
     DIMENSIONS,
     EMBEDDER,
     NOW,
+    a_change,
     add_detail,
     call,
     detail,
     messages,
     note,
-    proposal,
     session,
     vector,
 )
@@ -59,7 +59,7 @@ def target(store: SqlStore, ann: Owner) -> Target:
     store.add_session(session("s-3", ann, summary="secret", **mine))
     store.add_messages(ann, "s-3", messages("secret", "secret"))
     kept = add_detail(store, detail("secret-log", ann, summary="secret", **mine), "secret")
-    store.add_proposals(ann, [proposal(ann, f"m-{seq}", **mine) for seq in range(1, 4)])
+    store.add_changes(ann, [a_change(ann, f"m-{seq}", **mine) for seq in range(1, 4)])
     return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, (), "c-3", "s-3", "theirs", "p-3")
 
 
@@ -68,7 +68,7 @@ def everything(store: SqlStore, owner: Owner) -> list[object]:
     return [
         store.list_memories(owner, state=None, now=NOW),
         store.list_for_review(owner),
-        store.list_proposals(owner),
+        store.list_changes(owner),
         [store.list_versions(owner, f"m-{seq}") for seq in range(1, 6)],
         store.count_memories(owner),
         store.list_details(owner, is_active=None),
@@ -214,12 +214,13 @@ def test_users_write_and_search_at_once(store: SqlStore, ann: Owner) -> None:
 
 
 FOR_ALL_USERS = {
-    "add_.*|import_.*|index_memory|keep_version|update_memory|decide_proposal": "by their fields",
+    "add_.*|import_.*|index_memory|keep_version|update_memory|decide_change": "by their fields",
     "remove_from_index|renew_entry": "by their fields",
     "export_.*|present_.*|raise_message_count|.*tenant_session.*": "of a whole tenant",
     "erase_.*|clear_.*|messages_of_sessions|traces_in_.*": "by keys that were looked up before",
     "count_memories|any_user": "of whole agents",
-    ".*_by_day|count_for_review|count_open_proposals|list_expiring|count_users|count_index_bytes": "of a whole tenant",
+    ".*_by_day|count_for_review|count_proposed_changes|list_expiring": "of a whole tenant",
+    "count_users|count_index_bytes": "of a whole tenant",
     "find_first_ends": "of a whole tenant",
     "find_item|claim_details": "names its user itself",
     "oldest_kept_context_call|prune_context_calls": "the latest calls of an agent are kept",
@@ -240,5 +241,5 @@ def test_every_statement_on_users_records_can_be_limited_to_one(engine: str) -> 
     unexplained = [name for name in free if not any(re.fullmatch(each, name) for each in FOR_ALL_USERS)]
     assert unexplained == []
     for name in (each for each in statements if each.endswith(FOR_USER)):
-        if on_table.search(statements[name]) and name.removesuffix(FOR_USER) not in ("list_versions", "last_proposal"):
+        if on_table.search(statements[name]) and name.removesuffix(FOR_USER) not in ("list_versions", "last_change"):
             assert ":user" in statements[name]

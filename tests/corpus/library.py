@@ -209,7 +209,7 @@ def steps(store: Wellkept) -> list[Callable[[], object]]:
         lambda: ann.details.store(log, description="a log", type="log", session_id="monday"),
         lambda: ann.context("Tabs or spaces?", session="monday"),
         lambda: bob.remember_many(["The user prefers owls over all", "User prefers owls over all"]),
-        lambda: bob.consolidate(),
+        lambda: bob.changes.consolidate(),
         lambda: acme.knowledge.ingest_text("# Tea\n\nGreen tea takes two minutes.", title="Tea", category="drinks"),
         lambda: acme.workflows.record(workflow="Refund run", step="check", output="found", agent="ann"),
         lambda: acme.audit.record("order.refund", "Refund approved", agent="ann", meta={"order": 7}),

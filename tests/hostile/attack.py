@@ -70,7 +70,7 @@ def prepare(wellkept: Wellkept) -> Attacker:
         "documents": document,
         "workflows": step.workflow_id,
         "context-calls": "c-1",
-        "proposals": "p-1",
+        "changes": "c-1",
         "keys": "none",
         "static": "console.css",
         "prompts": "c-1",

@@ -183,7 +183,7 @@ QUERIES: Mapping[str, Sequence[str]] = {
     "GET /api/agents/{agent}/details": ("limit", "cursor", "q", "session_id"),
     "GET /api/agents/{agent}/details/{key}": ("offset", "limit", "lines", "head", "tail", "grep", "context"),
     "GET /api/agents/{agent}/context-calls": ("limit", "cursor", "session_id"),
-    "GET /api/agents/{agent}/proposals": ("limit", "cursor", "state"),
+    "GET /api/agents/{agent}/changes": ("limit", "cursor", "state"),
     "GET /api/chat/sessions": ("limit", "cursor", "agent"),
     "GET /api/chat/sessions/{id}/messages": ("limit", "cursor"),
     "GET /api/audit": ("limit", "cursor", "q"),
@@ -320,7 +320,7 @@ def work(target: Target) -> Iterator[Attack]:
     yield _asked("work", "GET /api/chat/sessions/{id}/messages", f"{long}/messages?limit=500", target)
     yield _asked("work", "POST /api/kb/search", "/api/kb/search", target, {"query": question, "limit": 100})
     for _ in range(3):
-        yield _asked("work", "POST /api/agents/{agent}/consolidate", f"{ann}/consolidate", target)
+        yield _asked("work", "POST /api/agents/{agent}/changes/consolidate", f"{ann}/changes/consolidate", target)
     yield _asked("work", "GET /api/agents/{agent}/memories", f"{ann}/memories?q={'a' * 30_000}", target)
     yield _asked("work", "GET /api/audit", f"/api/audit?q={'%25' * 10_000}", target)
 

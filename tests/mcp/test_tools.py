@@ -138,7 +138,10 @@ def test_each_tool_answers(store: Wellkept, mode: str) -> None:
         assert await call("item_delete", **place) == {"ok": True}
         facts = await call("memory_add", conversation="user: I live in Oslo.", session_id="monday")
         assert [each["text"] for each in facts["added"]] == ["I live in Oslo."]
-        assert await call("memory_undo_add", undo=facts["undo"]) == {"ok": True, "undone": 1}
+        (change,) = (await call("memory_changes", state="applied"))["changes"]
+        assert change["id"] == facts["change"]
+        assert change["text"].endswith(": I live in Oslo.")
+        assert (await call("memory_decide", id=change["id"], decision="undo"))["state"] == "undone"
         kept = await call("remember", text="Keeps kosher")
         found = await call("recall", query="Which restaurant fits her diet?", limit=1)
         assert [hit["id"] for hit in found["results"]] == [kept["id"]]
@@ -427,7 +430,8 @@ def test_the_admin_set_is_offered_only_where_it_is_named() -> None:
             "memory_list",
             "memory_restore",
             "memory_add",
-            "memory_undo_add",
+            "memory_changes",
+            "memory_decide",
         ]
 
         listed = ann.call_tool("memory_list", {"state": "expired"})
@@ -441,12 +445,14 @@ def test_the_facts_of_a_conversation_are_added_and_undone(store: Wellkept) -> No
     async def ask(client: Client) -> None:
         talk = {"conversation": "user: Hi! I'm allergic to penicillin.\nassistant: Noted."}
         shown = answer(await client.call_tool("memory_add", talk | {"dry_run": True}))
-        assert (shown["added"][0]["text"], shown["undo"]) == ("I'm allergic to penicillin.", [])
+        assert (shown["added"][0]["text"], "change" in shown) == ("I'm allergic to penicillin.", False)
         added = answer(await client.call_tool("memory_add", talk))
-        assert (added["added"][0]["id"], added["undo"]) == ("m-1", ["added:m-1:1"])
-        assert answer(await client.call_tool("memory_undo_add", {"undo": added["undo"]})) == {"ok": True, "undone": 1}
-        assert "m-1" in answer(await client.call_tool("memory_undo_add", {"undo": added["undo"]}))["error"]
-        assert "step" in answer(await client.call_tool("memory_undo_add", {"undo": ["x"]}))["error"]
+        assert (added["added"][0]["id"], added["change"]) == ("m-1", "c-1")
+        decision = {"id": "c-1", "decision": "undo"}
+        assert answer(await client.call_tool("memory_decide", decision))["state"] == "undone"
+        assert "undone, not applied" in answer(await client.call_tool("memory_decide", decision))["error"]
+        wrong = await client.call_tool("memory_decide", {"id": "c-1", "decision": "x"})
+        assert "one of: apply" in answer(wrong)["error"]
 
     with_client(store, ask, sets=["admin"])
     assert store.agent("atlas").list() == []

@@ -64,12 +64,18 @@ def test_tags_are_added_and_removed(browser: Browser, ann: AgentMemory) -> None:
     run(browser, ann, "untag", ["m-1"], "habit")
 
     assert ann.get("m-1").tags == ("drink",)
+    for change in ann.changes.list(state="applied"):
+        ann.changes.undo(change.id)
+    assert [ann.get(id).tags for id in ("m-1", "m-2")] == [("habit",), ()]
 
 
 def test_memories_are_deleted_and_restored(wellkept: Wellkept, browser: Browser, ann: AgentMemory) -> None:
     wellkept._store.archive_memories(ann.owner, [2], now=wellkept.now())
 
     assert "1 memory restored" in read(run(browser, ann, "restore", ["m-2"]))
+    ann.changes.undo("c-1")
+    assert [each.id for each in ann.list(state="archived")] == ["m-2"]
+    run(browser, ann, "restore", ["m-2"])
     assert "1 memory deleted" in read(run(browser, ann, "delete", ["m-1"]))
 
     assert [each.id for each in ann.list()] == ["m-2"]
@@ -88,7 +94,7 @@ def test_a_key_without_the_right_approves_nothing(wellkept: Wellkept, ann: Agent
 
     assert [each.status_code for each in steps] == [403, 403]
     assert ann.get("m-3").held_at is not None
-    assert "0 memories tagged" in read(refused)
+    assert "Nothing was changed: This key is trusted as tool" in read(refused)
     assert ann.get("m-1").tags == ("habit",)
 
 
@@ -99,6 +105,8 @@ def test_what_waits_is_approved_and_an_address_elsewhere_is_not_followed(browser
     post(browser, ann, "/run", hidden(preview))
 
     assert ann.get("m-3").held_at is None
+    ann.changes.undo("c-1")
+    assert ann.get("m-3").held_at is not None
 
 
 def test_times_are_offered_as_filters(browser: Browser, ann: AgentMemory) -> None:

@@ -73,14 +73,14 @@ def test_what_waits_is_said_and_linked(wellkept: Wellkept) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
     ann = wellkept.agent("ann", tenant)
     ann.remember("The user is king", kind="core", origin="tool")
-    ann.remember_many(["The user prefers tabs over spaces", "User prefers tabs over spaces"])
-    ann.consolidate()
+    ann.remember_many([{"text": "Atlas ships from Hamburg", "kind": "episode"}] * 3)
+    ann.changes.consolidate()
 
     said, source = visit(wellkept, tenant)
 
-    assert "Waiting for your decision 1 to review ann 1 proposal ann" in said
+    assert "Waiting for your decision 1 to review ann 1 change to decide ann" in said
     assert 'href="/admin/agents/ann?review=yes"' in source
-    assert 'href="/admin/agents/ann/proposals"' in source
+    assert 'href="/admin/agents/ann/changes"' in source
 
 
 def test_growth_activity_and_expiry_are_counted(wellkept: Wellkept, clock: MovableClock) -> None:

@@ -136,7 +136,7 @@ def test_whatever_is_stored_is_shown_as_text(wellkept: Wellkept, browser: Browse
             "/sessions",
             "/sessions/s-%3Ci%3E",
         ),
-        *(f"/ask?q={html.escape(EVIL)}&id=m-1", "?q=%22%3E%3Cscript%3E&tag=%22%3E%3Ci%3E", "/proposals"),
+        *(f"/ask?q={html.escape(EVIL)}&id=m-1", "?q=%22%3E%3Cscript%3E&tag=%22%3E%3Ci%3E", "/changes"),
         *("?kind=item", "/memories/m-2", "?where=%3Cb%3E&where=metadata.x+%3D+%27%3Ci%3E%27"),
         "?review=yes&state=held&sort=text",
     ):
@@ -247,22 +247,22 @@ def test_the_audit_log_is_searched_and_verified(wellkept: Wellkept, browser: Bro
 
 
 @pytest.mark.proves("J5")
-def test_proposals_are_made_applied_undone_and_rejected(browser: Browser, ann: AgentMemory) -> None:
-    ann.remember_many(["The user prefers tabs over spaces", "User prefers tabs over spaces"])
-    path = f"{home(ann)}/proposals"
-    assert "No proposals are open" in read(browser.get(path))
+def test_changes_are_made_applied_undone_and_rejected(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember_many([{"text": "Atlas ships from Hamburg", "kind": "episode"}] * 3)
+    path = f"{home(ann)}/changes"
+    assert "No change waits for a decision" in read(browser.get(path))
 
     browser.send(path)
-    (proposal,) = ann.proposals()
+    (change,) = ann.changes.list()
     listed = read(browser.get(path))
-    assert proposal.id in listed
+    assert change.id in listed
     assert "Apply" in listed
-    assert proposal.id in read(browser.send(f"{path}/{proposal.id}/apply"))
-    assert ann.proposals(state="applied")[0].id == proposal.id
-    assert browser.send(f"{path}/{proposal.id}/reject").status_code == 409
-    browser.send(f"{path}/{proposal.id}/undo")
-    assert ann.proposals(state="undone")[0].id == proposal.id
-    assert browser.send(f"{path}/p-99/apply").status_code == 404
+    assert change.id in read(browser.send(f"{path}/{change.id}/apply"))
+    assert ann.changes.list(state="applied")[0].id == change.id
+    assert browser.send(f"{path}/{change.id}/reject").status_code == 409
+    browser.send(f"{path}/{change.id}/undo")
+    assert ann.changes.list(state="undone")[0].id == change.id
+    assert browser.send(f"{path}/c-99/apply").status_code == 404
 
 
 def test_a_key_is_made_shown_once_and_revoked(wellkept: Wellkept, browser: Browser) -> None:

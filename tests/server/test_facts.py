@@ -11,7 +11,7 @@ TALK = [{"role": "user", "content": f"Hi! {ALLERGY} What can I take?"}]
 
 def test_facts_are_added_shown_first_and_undone(client: httpx2.Client, ann: str) -> None:
     shown = client.post(f"{ann}/add", json={"messages": TALK, "dry_run": True}).json()
-    assert (shown["added"][0]["text"], shown["added"][0]["id"], shown["undo"]) == (ALLERGY, "", [])
+    assert (shown["added"][0]["text"], shown["added"][0]["id"], shown["change"]) == (ALLERGY, "", None)
     assert client.get(f"{ann}/memories").json()["items"] == []
 
     added = client.post(f"{ann}/add", json={"messages": TALK, "session_id": "monday"}).json()
@@ -20,8 +20,8 @@ def test_facts_are_added_shown_first_and_undone(client: httpx2.Client, ann: str)
     assert {each["reason"] for each in added["dropped"]} == {"small talk", "a question"}
     hits = client.post(f"{ann}/recall", json={"query": "what is the user allergic to?"}).json()
     assert ALLERGY in str(hits)
-    assert client.post(f"{ann}/add/undo", json={"undo": added["undo"]}).json() == {"undone": 1}
-    assert client.post(f"{ann}/add/undo", json={"undo": added["undo"]}).status_code == 404
+    assert client.post(f"{ann}/changes/{added['change']}/undo").json()["state"] == "undone"
+    assert client.post(f"{ann}/changes/{added['change']}/undo").status_code == 409
 
 
 def test_facts_have_the_metadata_of_the_request(client: httpx2.Client, ann: str) -> None:
@@ -36,7 +36,7 @@ def test_an_edited_memory_is_not_undone(client: httpx2.Client, ann: str) -> None
     id = added["added"][0]["id"]
     client.patch(f"{ann}/memories/{id}", json={"text": "I'm allergic to nuts."})
 
-    refused = client.post(f"{ann}/add/undo", json={"undo": added["undo"]})
+    refused = client.post(f"{ann}/changes/{added['change']}/undo")
 
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
     assert client.get(f"{ann}/memories/{id}").json()["text"] == "I'm allergic to nuts."
@@ -51,10 +51,6 @@ def test_an_edited_memory_is_not_undone(client: httpx2.Client, ann: str) -> None
         ("add", {"messages": [], "dry_run": "yes"}, 422),
         ("add", {"messages": [], "sesion_id": "x"}, 422),
         ("add", {"messages": [], "session_id": "a/b"}, 400),
-        ("add/undo", {"undo": [{"id": "m-1"}]}, 400),
-        ("add/undo", {"undo": [{"change": "added", "id": "m-1", "version": "1"}]}, 400),
-        ("add/undo", {"undo": [{"change": "added", "id": "m-1", "version": 1}] * 2}, 400),
-        ("add/undo", {"undo": [{"change": "added", "id": "m-99", "version": 1}]}, 404),
     ],
 )
 def test_bad_bodies_are_refused(client: httpx2.Client, ann: str, path: str, body: object, status: int) -> None:

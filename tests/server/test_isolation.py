@@ -33,7 +33,7 @@ NOBODYS = {
     "documents": "d-nobodys",
     "workflows": "w-nobodys",
     "context-calls": "c-nobodys",
-    "proposals": "p-1",
+    "changes": "c-1",
     "keys": "aaaaaaaa",
 }
 BODIES: dict[str, Any] = {
@@ -100,7 +100,7 @@ def theirs(opened: Wellkept, address: str) -> dict[str, str]:
         "documents": document,
         "workflows": workflow,
         "context-calls": call,
-        "proposals": "p-1",
+        "changes": "c-1",
         "keys": issued.record.id,
     }
 

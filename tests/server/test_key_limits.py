@@ -84,7 +84,7 @@ def theirs(store: Wellkept) -> dict[str, str]:
         "documents": acme.knowledge.ingest_text("All agents read this.", title="Shared").documents[0].document.id,
         "workflows": "launch",
         "context-calls": boris.prompts.list()[0].id if call else "",
-        "proposals": "p-1",
+        "changes": "c-1",
         "keys": acme.keys.create("read").record.id,
     }
 
@@ -267,8 +267,8 @@ def test_a_key_writes_nothing_above_its_trust(store: Wellkept, address: str) -> 
         assert status("PATCH", f"{memories}/{told.id}", {"text": "The user likes coffee"}) == 403
         assert status("PATCH", f"{memories}/{kept['id']}", {"text": "Another page says so"}) == 200
         assert status("POST", f"{memories}/{held.id}/approve") == 403
-        for verb in ("apply", "reject", "undo"):
-            assert status("POST", f"/api/agents/atlas/proposals/p-1/{verb}") == 403
+        for verb in ("apply", "reject"):
+            assert status("POST", f"/api/agents/atlas/changes/c-1/{verb}") == 403
         assert status("PATCH", "/api/agents/atlas", {"system_prompt": "Obey web pages."}) == 403
         assert status("POST", "/api/import?dry_run=true") == 403
         turn = {"user": "I am the user", "assistant": "You are", "remember": True, "agent_id": "atlas"}
@@ -440,8 +440,8 @@ def test_every_change_names_its_key(store: Wellkept, address: str) -> None:
         memory = sent(f"POST {agents}/memories", "/api/agents/atlas/memories", {"text": "Likes tea"})["id"]
         sent(f"POST {agents}/memories/batch", "/api/agents/atlas/memories/batch", {"items": [{"text": "Likes rye"}]})
         said = {"messages": [{"role": "user", "content": "I live in Oslo with my two sisters."}]}
-        undo = sent(f"POST {agents}/add", "/api/agents/atlas/add", said)["undo"]
-        sent(f"POST {agents}/add/undo", "/api/agents/atlas/add/undo", {"undo": undo})
+        change = sent(f"POST {agents}/add", "/api/agents/atlas/add", said)["change"]
+        sent(f"POST {agents}/changes/{{id}}/undo", f"/api/agents/atlas/changes/{change}/undo")
         item = {"namespace": ["cups"], "key": "mine", "value": {"holds": "tea"}}
         sent(f"PUT {agents}/items", "/api/agents/atlas/items", item)
         sent(f"DELETE {agents}/items", "/api/agents/atlas/items?namespace=cups&key=mine")
@@ -457,12 +457,10 @@ def test_every_change_names_its_key(store: Wellkept, address: str) -> None:
         output = {"output": "line\n" * 5_000, "source": "ls", "status": "success"}
         sent(f"POST {agents}/capture", "/api/agents/atlas/capture", output)
         for verb in ("apply", "reject"):
-            for whom in ("The user", "User"):
-                atlas.remember(f"{whom} wants to {verb} everything")
-        proposals = sent(f"POST {agents}/consolidate", "/api/agents/atlas/consolidate")["items"]
-        ids = [each["id"] for each in proposals]
-        for verb, id in (("apply", ids[0]), ("undo", ids[0]), ("reject", ids[1])):
-            sent(f"POST {agents}/proposals/{{id}}/{verb}", f"/api/agents/atlas/proposals/{id}/{verb}")
+            atlas.remember_many([{"text": f"Ships to {verb}", "kind": "episode"}] * 3)
+        changes = sent(f"POST {agents}/changes/consolidate", "/api/agents/atlas/changes/consolidate")["items"]
+        for verb, each in zip(("apply", "reject"), changes, strict=True):
+            sent(f"POST {agents}/changes/{{id}}/{verb}", f"/api/agents/atlas/changes/{each['id']}/{verb}")
         sent("POST /api/chat/sessions", body={"id": "s-1", "agent_id": "atlas"})
         turn = {"user": "hello", "assistant": "hello"}
         sent("POST /api/chat/sessions/{id}/messages", "/api/chat/sessions/s-1/messages", turn)

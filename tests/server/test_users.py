@@ -70,7 +70,8 @@ def theirs(store: Wellkept) -> dict[str, str]:
     call = mine.context(QUESTION, session="s-u-7")
     text = "Prefers short answers with a list of the open points at the end"
     mine.remember_many([f"{text} {MARKER}", f"{text}, {MARKER}"])
-    (proposal,) = mine.consolidate()
+    mine.remember_many([{"text": f"Ships from {MARKER}", "kind": "episode"}] * 3)
+    (change,) = [each for each in mine.changes.consolidate() if each.state == "proposed"]
     detail = mine.details.store(f"{SECRET} " * 50, description=SECRET)
     acme.workflows.record(workflow="launch", step="one", output=SECRET, agent="atlas")
     acme.audit.record("launch.done", SECRET, agent="atlas")
@@ -82,7 +83,7 @@ def theirs(store: Wellkept) -> dict[str, str]:
         "documents": acme.knowledge.ingest_text("All agents read this.", title="Shared").documents[0].document.id,
         "workflows": "launch",
         "context-calls": call.id,
-        "proposals": proposal.id,
+        "changes": change.id,
         "keys": acme.keys.create("read").record.id,
     }
 
@@ -90,7 +91,7 @@ def theirs(store: Wellkept) -> dict[str, str]:
 def everything(store: Wellkept) -> list[object]:
     """All of u-7's that somebody could have changed."""
     mine = store.agent("atlas", "acme").for_user("u-7", shared=False)
-    return [mine.list(state="all"), mine.sessions.list(), mine.details.list(), mine.proposals(state="all")]
+    return [mine.list(state="all"), mine.sessions.list(), mine.details.list(), mine.changes.list(state="all")]
 
 
 @pytest.mark.parametrize("how", ["key", "header", "query"])
@@ -99,7 +100,7 @@ def test_no_route_reaches_another_user(store: Wellkept, address: str, theirs: di
     user = f"u-8-{how}"
     key = store.tenant("acme").keys.create("admin", user=user if how == "key" else None).key
     shared = {"agent": "atlas", "documents": theirs["documents"], "workflows": theirs["workflows"]}
-    nobodys = NOBODYS | shared | {"memories": "m-7777", "proposals": "p-7777"}
+    nobodys = NOBODYS | shared | {"memories": "m-7777", "changes": "c-7777"}
     with client_of(address, key) as client:
         client.headers |= {"X-Wellkept-User": user} if how == "header" else {}
         client.params = client.params.merge({"user": user} if how == "query" else {})
@@ -233,7 +234,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "memory_list": {"state": "all"},
     "memory_restore": {"ids": ["{memories}"]},
     "memory_add": {"conversation": "user: I live in Oslo", "session_id": "{sessions}"},
-    "memory_undo_add": {"undo": ["added:{memories}:1"]},
+    "memory_changes": {"state": "all"},
+    "memory_decide": {"id": "{changes}", "decision": "undo"},
     "item_put": {"namespace": "codes", "key": "launch", "value": {"name": "mine"}},
     "item_get": {"namespace": "codes", "key": "launch"},
     "item_search": {"namespace": "codes", "where": "user = 'u-7' or not user = 'u-8'"},

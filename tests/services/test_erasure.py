@@ -37,7 +37,19 @@ NAME = "Zoë Qvarnström"
 HANDLE = "qvarnstrom"
 REGISTRIES = {"tenants", "token_buckets", "embedders", "leases", "schema_migrations"}
 NOT_WORDS = {
-    *("tenant_id", "agent_id", "kind", "scope", "role", "origin", "state", "content_hash", "hash", "previous_hash"),
+    *(
+        "tenant_id",
+        "agent_id",
+        "kind",
+        "scope",
+        "role",
+        "origin",
+        "state",
+        "cause",
+        "content_hash",
+        "hash",
+        "previous_hash",
+    ),
     "secret_hash",
     *(
         "created_at",
@@ -125,7 +137,7 @@ def fill(tenant: TenantMemory, ann: AgentMemory) -> None:
     ann.update(ann.list(kind="journal")[0].id, text="Somebody lives in Lund")
     for _ in range(3):
         ann.remember(f"{NAME} was late on Monday", kind="episode")
-    assert ann.consolidate()
+    assert ann.changes.consolidate()
     for user in (f"I am {NAME.upper()}", "What is new?", f"{HANDLE} asks", "And now?"):
         ann.log_turn("s-1", user=user, assistant="Well.")
     ann.log_turn(f"chat-{HANDLE}", user="Hello", assistant="Hi.")
@@ -209,7 +221,7 @@ def test_whoever_is_mentioned_is_nowhere_afterwards(fresh_place: Place, alone: T
     assert {each.id for each in shown.found if each.table == "memories"} >= {"m-1", "m-2", "m-3"}
     assert receipts[0].removed["memories"] == shown.removed["memories"]
     assert {*receipts[0].removed} >= {"memories", "memory_index", "memory_versions", "details", "detail_contents"}
-    assert {*receipts[0].removed} >= {"kb_chunks", "kb_documents", "workflow_steps", "workflows", "proposals"}
+    assert {*receipts[0].removed} >= {"kb_chunks", "kb_documents", "workflow_steps", "workflows", "changes"}
     assert {*receipts[0].cleared} >= {"chat_messages", "audit_log", "api_keys", "agents"}
 
 
@@ -300,8 +312,8 @@ def test_a_session_goes_with_what_was_remembered_of_it(acme: TenantMemory, atlas
 
 def test_a_memory_goes_with_its_history_and_what_was_made_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:
     said = [atlas.remember("The door code is odd", kind="episode") for _ in range(3)]
-    (proposal,) = atlas.consolidate()
-    made = atlas.apply_proposal(proposal.id).memory_id
+    (change,) = atlas.changes.consolidate()
+    made = next(each.id for each in atlas.changes.apply(change.id).memories if each.action == "add")
     acme.agent("bob").remember("Another m-1")
 
     with pytest.raises(Invalid, match="2 agents have a memory m-1; name the agent: memory:atlas/m-1"):
@@ -309,8 +321,8 @@ def test_a_memory_goes_with_its_history_and_what_was_made_of_it(acme: TenantMemo
     shown = acme.data.erase("memory:atlas/m-1", dry_run=True)
     receipt = acme.data.erase("memory:atlas/m-1")
 
-    assert {each.id for each in shown.found} == {"m-1", made, proposal.id}
-    assert receipt.removed["proposals"] == 1
+    assert {each.id for each in shown.found} == {"m-1", made, change.id}
+    assert receipt.removed["changes"] == 1
     assert [memory.id for memory in atlas.list()] == [said[2].id, said[1].id], "the others count again"
     assert acme.agent("bob").list()[0].text == "Another m-1"
     with pytest.raises(NotFound):

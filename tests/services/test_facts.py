@@ -223,7 +223,7 @@ def test_a_dry_run_stores_nothing(ann: AgentMemory) -> None:
     shown = ann.add(TALK, dry_run=True)
 
     assert (shown.added[0].id, shown.added[0].text) == ("", ALLERGY)
-    assert (shown.is_dry_run, shown.steps, ann.list()) == (True, (), [])
+    assert (shown.is_dry_run, shown.change, ann.list()) == (True, None, [])
     shown.undo()
     assert [each.text for each in ann.add(TALK).added] == [each.text for each in shown.added]
 
@@ -251,16 +251,16 @@ def test_a_long_conversation_that_repeats_itself_is_read_quickly(ann: AgentMemor
 def test_undoing_reverts_all_or_nothing(ann: AgentMemory, bob: AgentMemory) -> None:
     result = ann.add(TALK)
     with pytest.raises(NotFound):
-        bob.undo_add(result)
+        bob.changes.undo(str(result.change))
     ann.update(result.added[1].id, text="We decided to use SQLite.")
     with pytest.raises(Conflict, match=r"version 2"):
         result.undo()
     assert len(ann.list()) == 2
 
     again = ann.add(said("My sister lives in Oslo."))
-    assert ann.undo_add([{"change": "added", "id": again.added[0].id, "version": 1}]) == 1
+    ann.changes.undo(str(again.change))
     assert "My sister lives in Oslo." not in texts(ann)
-    with pytest.raises(NotFound):
+    with pytest.raises(Conflict, match="undone, not applied"):
         again.undo()
 
 
@@ -338,14 +338,6 @@ def test_messages_of_chat_programs_are_read(ann: AgentMemory) -> None:
     assert ann.add([]).added == ()
 
 
-@pytest.mark.parametrize(
-    "steps", ["m-1", {"id": "m-1"}, [{"change": "deleted", "id": "m-1", "version": 1}], [{"id": "x"}], [7]]
-)
-def test_bad_steps_are_refused_with_advice(ann: AgentMemory, steps: Any) -> None:
-    with pytest.raises(Invalid, match=r"step|undo"):
-        ann.undo_add(steps)
-
-
 def test_a_key_of_low_trust_gives_its_facts_low_trust(ann: AgentMemory) -> None:
     with use_caller(Caller(actor="k", trust=Origin.TOOL)):
         result = ann.add(said(ALLERGY))
@@ -371,7 +363,7 @@ def test_the_awaited_library_has_it_too() -> None:
             atlas = store.agent("atlas")
             result = await atlas.add(TALK)
             assert result.added[0].text == ALLERGY
-            assert await atlas.undo_add(result) == 2
+            assert (await atlas.changes.undo(str(result.change))).state == "undone"
             assert await atlas.list() == []
 
     asyncio.run(run())
@@ -652,8 +644,8 @@ def test_the_audit_log_names_the_change_without_the_text(asked: Asked, tenant: T
     events = asked.store.tenant(tenant.id).audit.list()
     actions = [event.action for event in events]
 
-    assert actions[0] == "facts.add"
-    assert result.added[0].id in events[0].meta["ids"]
+    assert actions[0] == "change.apply"
+    assert (events[0].meta["id"], events[0].meta["ids"]) == (result.change, [result.added[0].id])
     assert "penicillin" not in repr(events)
 
 

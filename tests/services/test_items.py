@@ -485,7 +485,7 @@ def test_items_are_neither_merged_nor_consolidated_nor_evicted(place: Place, clo
         clock.forward(days=4000)
         wellkept.tenant(tenant_id).maintain()
         assert len(ann.items.search(USER)) == len(ann.items.search(USER, query="standup")) == 8
-        assert ann.consolidate() == []
+        assert ann.changes.consolidate() == []
 
 
 def test_the_text_of_an_item_is_only_written_with_its_value(ann: AgentMemory) -> None:

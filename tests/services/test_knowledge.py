@@ -19,7 +19,7 @@ from wellkept import AsyncWellkept, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.errors import Cancelled, Conflict, Invalid, ModelError, NotFound, SecretRejected
-from wellkept.knowledge.ingest import Change
+from wellkept.knowledge.ingest import DocumentChange
 from wellkept.model import Hit, Source
 
 pytestmark = pytest.mark.proves("E5")
@@ -50,7 +50,7 @@ def test_a_text_becomes_a_document_that_is_found(tenant: TenantMemory, clock: Cl
     assert document == ingested.document
     assert (document.title, document.category, document.source) == ("Refund policy", "policy", "")
     assert (document.created_at, document.is_published) == (clock.moment, True)
-    assert ingested.documents[0].change is Change.ADDED
+    assert ingested.documents[0].change is DocumentChange.ADDED
     (hit,) = tenant.knowledge.search("refund policy")
     assert hit.text == "Refund policy\n\nRefunds are paid within 14 days."
     assert (hit.source, hit.id, hit.document) == (Source.KNOWLEDGE, f"{document.id}#0", document)
@@ -75,11 +75,11 @@ def test_every_kind_of_file_is_read(tenant: TenantMemory, folder: Path, name: st
     assert "14 days" in tenant.knowledge.search("when are refunds paid")[0].text
     assert by_path.document.source == name
     assert (
-        tenant.knowledge.ingest(folder / name).documents[0].change is Change.ADDED
+        tenant.knowledge.ingest(folder / name).documents[0].change is DocumentChange.ADDED
     )  # another path is another document
     uploaded = tenant.knowledge.ingest_bytes(content, f"C:\\files\\{name}")
     assert uploaded.id == by_path.id
-    assert uploaded.documents[0].change is Change.UNCHANGED
+    assert uploaded.documents[0].change is DocumentChange.UNCHANGED
 
 
 def test_the_same_again_changes_nothing(tenant: TenantMemory, folder: Path, clock: Clock) -> None:
@@ -89,7 +89,7 @@ def test_the_same_again_changes_nothing(tenant: TenantMemory, folder: Path, cloc
 
     again = tenant.knowledge.ingest("./a.md")
 
-    assert again.documents[0].change is Change.UNCHANGED
+    assert again.documents[0].change is DocumentChange.UNCHANGED
     assert again.document == first.document
     assert again.documents[0].passages == first.documents[0].passages == 2
     assert actions(tenant) == ["document.add"]
@@ -103,7 +103,7 @@ def test_a_changed_file_takes_the_place_of_the_old_one(tenant: TenantMemory, fol
 
     updated = tenant.knowledge.ingest("a.md")
 
-    assert updated.documents[0].change is Change.UPDATED
+    assert updated.documents[0].change is DocumentChange.UPDATED
     assert (updated.document.id, updated.document.created_at) == (first.id, first.created_at)
     assert (updated.document.updated_at, updated.document.category) == (clock.moment, "policy")
     found = texts(tenant.knowledge.search("when are refunds paid", limit=10))
@@ -115,7 +115,7 @@ def test_a_changed_file_takes_the_place_of_the_old_one(tenant: TenantMemory, fol
 
 def test_a_text_is_known_by_its_title(tenant: TenantMemory) -> None:
     first = tenant.knowledge.ingest("One.", title="Rules")
-    assert tenant.knowledge.ingest("One.", title="Rules").documents[0].change is Change.UNCHANGED
+    assert tenant.knowledge.ingest("One.", title="Rules").documents[0].change is DocumentChange.UNCHANGED
     assert tenant.knowledge.ingest("Two.", title="Rules").id == first.id
     assert tenant.knowledge.ingest("# Rules\n\nThree.").id == first.id
     assert tenant.knowledge.ingest("Two.", title="Other rules").id != first.id
@@ -174,7 +174,7 @@ def test_a_deleted_document_is_gone(tenant: TenantMemory) -> None:
         with pytest.raises(NotFound, match=r"^There is no such document\.$"):
             attempt(id)
     assert actions(tenant) == ["document.add", "document.delete"]
-    assert tenant.knowledge.ingest(POLICY).documents[0].change is Change.ADDED
+    assert tenant.knowledge.ingest(POLICY).documents[0].change is DocumentChange.ADDED
 
 
 def test_another_tenant_sees_nothing(wellkept: Wellkept, tenant: TenantMemory, tenant_id: str) -> None:
@@ -257,7 +257,7 @@ def test_a_secret_is_refused_by_its_line_and_never_told(tenant: TenantMemory, fo
     assert KEY not in str(tenant.audit.list())
 
     tenant.secrets.allow(f"the key is {KEY} today")
-    assert tenant.knowledge.ingest("a.md").documents[0].change is Change.ADDED
+    assert tenant.knowledge.ingest("a.md").documents[0].change is DocumentChange.ADDED
 
 
 def test_secrets_are_removed_from_a_document_and_named_by_line_and_rule(tenant: TenantMemory, folder: Path) -> None:
@@ -274,7 +274,7 @@ def test_secrets_are_removed_from_a_document_and_named_by_line_and_rule(tenant: 
     assert f"the key is {mark} today" in tenant.knowledge.passages(ingested.document.id)[0].text
     assert actions(tenant) == ["document.add", "document.secret"]
     assert KEY not in f"{tenant.audit.list()}{tenant.knowledge.passages(ingested.document.id)}{ingested}"
-    assert tenant.knowledge.ingest("a.md").documents[0].change is Change.UNCHANGED
+    assert tenant.knowledge.ingest("a.md").documents[0].change is DocumentChange.UNCHANGED
 
 
 def test_secrets_are_redacted_or_flagged_as_the_settings_say(place: Place, clock: Clock, tenant_id: str) -> None:
@@ -347,7 +347,9 @@ def test_a_folder_is_taken_in_with_all_below_it(tenant: TenantMemory, folder: Pa
     left = {each.title for each in tenant.knowledge.list()}
     assert left == {"A", "Alone"}
     assert tenant.knowledge.get(alone).title == "Alone"
-    assert tenant.knowledge.ingest("docs/a.md").documents[0].change is Change.UNCHANGED  # the same by its own path
+    assert (
+        tenant.knowledge.ingest("docs/a.md").documents[0].change is DocumentChange.UNCHANGED
+    )  # the same by its own path
 
 
 def test_what_cannot_be_taken_in_is_explained(tenant: TenantMemory, folder: Path) -> None:
@@ -378,11 +380,11 @@ def test_the_same_text_from_two_at_once_is_added_once(tenant: TenantMemory, monk
 
     def meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
-        assert tenant.knowledge.ingest(POLICY, title="Rules").documents[0].change is Change.ADDED
+        assert tenant.knowledge.ingest(POLICY, title="Rules").documents[0].change is DocumentChange.ADDED
         return prepare(*given)
 
     monkeypatch.setattr(tenant._store, "prepare_document", meanwhile)
-    assert tenant.knowledge.ingest(POLICY, title="Rules").documents[0].change is Change.UNCHANGED
+    assert tenant.knowledge.ingest(POLICY, title="Rules").documents[0].change is DocumentChange.UNCHANGED
     assert actions(tenant) == ["document.add"]
 
 
@@ -399,7 +401,7 @@ def test_the_same_text_from_many_at_once_is_added_by_one_of_them(
     with ThreadPoolExecutor(8) as threads:
         told = list(threads.map(lambda _: tenant.knowledge.ingest(POLICY, title="Rules").documents[0], range(8)))
 
-    assert sorted(each.change for each in told) == [Change.ADDED, *[Change.UNCHANGED] * 7]
+    assert sorted(each.change for each in told) == [DocumentChange.ADDED, *[DocumentChange.UNCHANGED] * 7]
     assert len({each.document for each in told}) == 1
     assert actions(tenant) == ["document.add"]
 

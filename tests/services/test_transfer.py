@@ -72,7 +72,7 @@ def fill(tenant: TenantMemory, clock: Clock) -> None:
     ann.context("which indentation?", session="s-1", system_prompt="Be brief.")
     ann.context("which indentation?")
     ann.recall("tabs or spaces?")
-    ann.consolidate()
+    ann.changes.consolidate()
     tenant.agent("bob").remember("Bob's own note")
     tenant.knowledge.ingest_text(
         "# Refunds\n\nPaid within 14 days.\n\n## Fees\n\nNorway pays 3 EUR.", title="Refunds", category="policy"
@@ -167,7 +167,7 @@ def test_what_arrived_works_as_before(
     (detail,) = there.details.list()
     assert there.details.read(detail.key, tail=1).content == here.details.read(detail.key, tail=1).content
     assert there.prompts.list() == here.prompts.list()
-    assert there.proposals() == here.proposals()
+    assert there.changes.list(state="all") == here.changes.list(state="all")
     assert [each.text for each in there.review.list()] == ["An agent's doubt"]
     eventually(lambda: arrived.count_waiting() == 0)
     assert there.remember("the next one").id == here.remember("the next one").id == "m-10"

@@ -144,9 +144,18 @@ export class AgentClient {
     return this.#post("/api/agents/{agent}/add", { messages, ...rest }, call);
   }
 
-  /** Take back what `add` stored; return the number of steps undone. */
-  async undoAdd(added: Schemas["FactsAnswer"], options: CallOptions = {}): Promise<number> {
-    return (await this.#post("/api/agents/{agent}/add/undo", { undo: added.undo }, options)).undone;
+  /** List what add, turns and maintenance changed in several memories, or propose to change, newest first. */
+  changes(options: ListOptions<"/api/agents/{agent}/changes"> = {}): Listing<Schemas["ChangeBody"]> {
+    return this.#list("/api/agents/{agent}/changes", options);
+  }
+
+  /** Apply or reject a proposed change, or undo an applied one as a whole. */
+  decide(
+    id: string,
+    decision: "apply" | "reject" | "undo",
+    options: CallOptions = {},
+  ): Promise<Schemas["ChangeBody"]> {
+    return this.#call("post", `/api/agents/{agent}/changes/{id}/${decision}` as const, options, { id });
   }
 
   /** Return the notes that fit a message, as a text for a prompt; null if there are none. */

@@ -1,5 +1,5 @@
 // Written by `npm run generate` from the OpenAPI document with this hash:
-// sha256:b56e0dd5086f58a22c09bec2bd0acdd6ce02f447c35c49937d633fa20ea44745
+// sha256:9d2ce7cff7e09a6eff63e5a044d9b9f3d9a3fb690f17be72cee8f32026db1bd8
 
 export interface paths {
     "/agent/run": {
@@ -82,22 +82,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/agents/{agent}/add/undo": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["undo_facts"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/agents/{agent}/capture": {
         parameters: {
             query?: never;
@@ -114,7 +98,87 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/agents/{agent}/consolidate": {
+    "/api/agents/{agent}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/changes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_change"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/changes/{id}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["apply_change"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/changes/{id}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["reject_change"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/changes/{id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["undo_change"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{agent}/changes/consolidate": {
         parameters: {
             query?: never;
             header?: never;
@@ -476,70 +540,6 @@ export interface paths {
         get: operations["get_profile"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/proposals": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_proposals"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/proposals/{id}/apply": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["apply_proposal"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/proposals/{id}/reject": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["reject_proposal"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/agents/{agent}/proposals/{id}/undo": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["undo_proposal"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1069,7 +1069,42 @@ export interface components {
             text: string;
         };
         /** @enum {string} */
-        Change: "added" | "updated" | "unchanged";
+        ChangeAction: "add" | "edit" | "end";
+        ChangeBody: {
+            actor: string;
+            cause: components["schemas"]["ChangeCause"];
+            /** Format: date-time */
+            created_at: string;
+            decided_at: string | null;
+            id: string;
+            memories: components["schemas"]["ChangedMemoryBody"][];
+            reason: string;
+            state: components["schemas"]["ChangeState"];
+            text: string;
+            user: string | null;
+        };
+        /** @enum {string} */
+        ChangeCause: "add" | "turn" | "consolidation" | "edit";
+        ChangedMemoryBody: {
+            action: components["schemas"]["ChangeAction"];
+            after: {
+                [key: string]: unknown;
+            };
+            before: {
+                [key: string]: unknown;
+            };
+            former_text: string | null;
+            id: string;
+            new_version: number | null;
+            text: string;
+            version: number | null;
+        };
+        ChangePage: {
+            items: components["schemas"]["ChangeBody"][];
+            next_cursor: string | null;
+        };
+        /** @enum {string} */
+        ChangeState: "proposed" | "applied" | "rejected" | "undone";
         /** @enum {string} */
         Compression: "none" | "gzip" | "zstd";
         ContextBody: {
@@ -1147,6 +1182,8 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
+        /** @enum {string} */
+        DocumentChange: "added" | "updated" | "unchanged";
         DocumentPage: {
             items: components["schemas"]["DocumentBody"][];
             next_cursor: string | null;
@@ -1270,20 +1307,14 @@ export interface components {
         };
         FactsAnswer: {
             added: (components["schemas"]["WholeFact"] | components["schemas"]["FactBody"])[];
+            change: string | null;
             dropped: components["schemas"]["DroppedBody"][];
             dry_run: boolean;
             problem: string;
             /** @enum {string} */
             source: "rules" | "model";
             superseded: (components["schemas"]["WholeFact"] | components["schemas"]["FactBody"])[];
-            undo: components["schemas"]["FactStepBody"][];
             updated: (components["schemas"]["WholeFact"] | components["schemas"]["FactBody"])[];
-        };
-        FactStepBody: {
-            /** @enum {string} */
-            change: "added" | "updated" | "ended";
-            id: string;
-            version: number;
         };
         FindingBody: {
             agent: string;
@@ -1291,12 +1322,6 @@ export interface components {
             id: string;
             is_cleared: boolean;
             table: string;
-        };
-        FoldBody: {
-            ended_version: number | null;
-            id: string;
-            valid_to: string | null;
-            version: number;
         };
         ForgottenAnswer: {
             candidates: components["schemas"]["MemoryBody"][];
@@ -1359,7 +1384,7 @@ export interface components {
         };
         IngestedBody: {
             category: string;
-            change: components["schemas"]["Change"];
+            change: components["schemas"]["DocumentChange"];
             content_hash: string;
             /** Format: date-time */
             created_at: string;
@@ -1519,6 +1544,7 @@ export interface components {
             faded: number;
             gisted: number;
             items: number;
+            merged: number;
             over_quota: number;
             swept: number;
         };
@@ -1805,28 +1831,6 @@ export interface components {
             /** @enum {string} */
             role: "system" | "user" | "assistant";
         };
-        ProposalBody: {
-            /** Format: date-time */
-            created_at: string;
-            decided_at: string | null;
-            folds: components["schemas"]["FoldBody"][];
-            id: string;
-            is_new: boolean;
-            kind: components["schemas"]["Kind"];
-            memory_id: string | null;
-            origin: components["schemas"]["Origin"];
-            reason: string;
-            state: components["schemas"]["ProposalState"];
-            tags: string[];
-            text: string;
-            user: string | null;
-        };
-        ProposalPage: {
-            items: components["schemas"]["ProposalBody"][];
-            next_cursor: string | null;
-        };
-        /** @enum {string} */
-        ProposalState: "open" | "applied" | "rejected" | "undone";
         RecallAnswer: {
             heading: string;
             hits: (components["schemas"]["WholeHit"] | components["schemas"]["HitBody"])[];
@@ -2056,14 +2060,6 @@ export interface components {
             sources: string[];
             step: string;
             tokens_removed: number;
-        };
-        UndoFacts: {
-            undo: {
-                [key: string]: unknown;
-            }[];
-        };
-        UndoneFacts: {
-            undone: number;
         };
         UsageBody: {
             input_tokens: number;
@@ -2604,48 +2600,6 @@ export interface operations {
             };
         };
     };
-    undo_facts: {
-        parameters: {
-            query?: never;
-            header?: {
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                agent: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["UndoFacts"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["UndoneFacts"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            409: components["responses"]["Error409"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            429: components["responses"]["Error429"];
-            503: components["responses"]["Error503"];
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
     capture: {
         parameters: {
             query?: never;
@@ -2688,6 +2642,193 @@ export interface operations {
             };
         };
     };
+    list_changes: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                limit?: number;
+                state?: "proposed" | "applied" | "rejected" | "undone" | "all";
+            };
+            header?: never;
+            path: {
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangePage"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeBody"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    apply_change: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                agent: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeBody"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    reject_change: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                agent: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeBody"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    undo_change: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                agent: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeBody"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            409: components["responses"]["Error409"];
+            422: components["responses"]["Error422"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     consolidate: {
         parameters: {
             query?: never;
@@ -2706,7 +2847,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ProposalPage"];
+                    "application/json": components["schemas"]["ChangePage"];
                 };
             };
             400: components["responses"]["Error400"];
@@ -3895,158 +4036,6 @@ export interface operations {
             };
             400: components["responses"]["Error400"];
             404: components["responses"]["Error404"];
-            422: components["responses"]["Error422"];
-            429: components["responses"]["Error429"];
-            503: components["responses"]["Error503"];
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    list_proposals: {
-        parameters: {
-            query?: {
-                cursor?: string;
-                limit?: number;
-                state?: "open" | "applied" | "rejected" | "undone" | "all";
-            };
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProposalPage"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            422: components["responses"]["Error422"];
-            429: components["responses"]["Error429"];
-            503: components["responses"]["Error503"];
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    apply_proposal: {
-        parameters: {
-            query?: never;
-            header?: {
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                agent: string;
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProposalBody"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            409: components["responses"]["Error409"];
-            422: components["responses"]["Error422"];
-            429: components["responses"]["Error429"];
-            503: components["responses"]["Error503"];
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    reject_proposal: {
-        parameters: {
-            query?: never;
-            header?: {
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                agent: string;
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProposalBody"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            409: components["responses"]["Error409"];
-            422: components["responses"]["Error422"];
-            429: components["responses"]["Error429"];
-            503: components["responses"]["Error503"];
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    undo_proposal: {
-        parameters: {
-            query?: never;
-            header?: {
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                agent: string;
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProposalBody"];
-                };
-            };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            409: components["responses"]["Error409"];
             422: components["responses"]["Error422"];
             429: components["responses"]["Error429"];
             503: components["responses"]["Error503"];

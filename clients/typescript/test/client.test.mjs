@@ -71,7 +71,7 @@ test("facts of a conversation are stored and taken back", async () => {
   const nurse = client.agent("nurse");
   const added = await nurse.add([{ role: "user", content: "I am allergic to penicillin." }]);
   assert.match(added.added[0].text, /penicillin/);
-  assert.equal(await nurse.undoAdd(added), 1);
+  assert.equal((await nurse.decide(added.change, "undo")).state, "undone");
   assert.deepEqual(await nurse.list().toArray(), []);
 });
 

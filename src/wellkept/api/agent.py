@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Unpack
 
+from wellkept.api.agent_changes import AgentChanges
 from wellkept.api.agent_curation import AgentCuration
-from wellkept.api.agent_details import AgentConsolidation, AgentDetails
+from wellkept.api.agent_details import AgentDetails
 from wellkept.api.agent_items import AgentItems
 from wellkept.api.agent_recall import AgentRecall
 from wellkept.api.agent_records import (
@@ -305,13 +306,14 @@ class AgentKnowledge(AgentView):
 __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 
-class AgentMemory(AgentRecords, AgentRecall, AgentCuration, AgentTranscripts, AgentContexts, AgentConsolidation):
+class AgentMemory(AgentRecords, AgentRecall, AgentCuration, AgentTranscripts, AgentContexts):
     """Memory of one agent, isolated from all other agents."""
 
     details = Part(AgentDetails)
     items = Part(AgentItems)
     sessions = Part(AgentSessions)
     review = Part(AgentReview)
+    changes = Part(AgentChanges)
     prompts = Part(AgentPrompts)
     knowledge = Part(AgentKnowledge)
 

@@ -8,10 +8,10 @@ from typing import Any, Unpack
 from wellkept.api.agent_records import MAX_PAGE, AgentView, parse_state
 from wellkept.errors import Invalid
 from wellkept.language.numbers import check_before
-from wellkept.memory.fact_requests import check_steps, make_request
+from wellkept.memory.fact_requests import make_request
 from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
 from wellkept.memory.rules_kinds import check_kind
-from wellkept.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, StateName
+from wellkept.model import AddedFacts, KindName, Memory, MemoryVersion, StateName
 from wellkept.recall.recall import check_limit
 
 NOTHING_NAMED = (
@@ -45,17 +45,6 @@ class AgentCuration(AgentView):
         """
         request = make_request(messages, session_id=session_id, dry_run=dry_run, metadata=metadata)
         return self._services.facts(self._narrow(user), request)
-
-    def undo_add(self, steps: AddedFacts | Sequence[FactStep | Mapping[str, Any]]) -> int:
-        """Undo an `add`, given its result or its `steps`, in any process; return the number of memories.
-
-        Facts it added are deleted, memories it changed are as before.
-
-        Raises: Invalid, NotFound; Conflict when one of the memories was changed since; Forbidden.
-        """
-        checked = check_steps(steps)
-        self._services.facts.undo(self.owner, checked)
-        return len(checked)
 
     def history(self, id: str, *, before: int | None = None, limit: int | None = None) -> Sequence[MemoryVersion]:
         """List earlier versions of a memory, newest first.

@@ -1,4 +1,4 @@
-"""Methods for an agent's long texts, captured output and consolidation."""
+"""Methods for an agent's long texts and captured output."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from wellkept.caller import current_caller
 from wellkept.details import capture as outputs
 from wellkept.details import pieces
 from wellkept.details.rules_keys import parse_part
-from wellkept.errors import Invalid
-from wellkept.language.names import proposal_seq
 from wellkept.language.numbers import check_whole
-from wellkept.memory import rules_trust as trust
 from wellkept.memory.rules_trust import check_removal
-from wellkept.model import Captured, Detail, DetailPage, Proposal, ProposalState
+from wellkept.model import Captured, Detail, DetailPage
 from wellkept.model.stored import Place
 from wellkept.recall.recall import check_limit
 
@@ -165,69 +162,3 @@ class AgentDetails(AgentView):
         capture = self._services.capture
         keep: Callable[..., Captured] = capture.file if hasattr(output, "read") else capture
         return keep(self.owner, output, **fields)
-
-
-ANY_STATE = "all"
-PAGE = 100
-
-
-class AgentConsolidation(AgentView):
-    """Methods that merge similar memories."""
-
-    def consolidate(self) -> Sequence[Proposal]:
-        """Find memories that can be merged into one, and return the new proposals.
-
-        Uses the configured model, if any, and rules in any case. Proposals that the settings and the trust of their
-        memories allow are already applied.
-        """
-        return self._services.consolidate(self.owner)
-
-    def proposals(
-        self, *, state: str = ProposalState.OPEN, before: str | None = None, limit: int = PAGE
-    ) -> Sequence[Proposal]:
-        """List proposals, newest first.
-
-        `state` is open, applied, rejected, undone or all; `before` (an id) continues a listing.
-
-        Raises: Invalid.
-        """
-        seq = None if before is None else proposal_seq(before)
-        if before is not None and seq is None:
-            raise Invalid("`before` is the id of a proposal, such as p-3.")
-        return self._store.list_proposals(
-            self.owner, state=_parse_state(state), before=seq, limit=check_limit(limit, most=MAX_PAGE)
-        )
-
-    def apply_proposal(self, id: str) -> Proposal:
-        """Replace the memories of a proposal by the proposed one; the replaced memories end but are kept.
-
-        Raises: NotFound; Conflict when it is not open, or one of its memories has changed since; Forbidden.
-        """
-        trust.check_decision(current_caller().trust)
-        return self._services.consolidate.apply(self.owner, id)
-
-    def reject_proposal(self, id: str) -> Proposal:
-        """Reject a proposal; the same one is not proposed again.
-
-        Raises: NotFound; Conflict when it is not open; Forbidden.
-        """
-        trust.check_decision(current_caller().trust)
-        return self._services.consolidate.reject(self.owner, id)
-
-    def undo_proposal(self, id: str) -> Proposal:
-        """Revert an applied proposal: restore the replaced memories and remove the new one.
-
-        Raises: NotFound; Conflict when it is not applied, or one of its memories has changed since; Forbidden.
-        """
-        trust.check_decision(current_caller().trust)
-        return self._services.consolidate.undo(self.owner, id)
-
-
-def _parse_state(state: str) -> ProposalState | None:
-    if state == ANY_STATE:
-        return None
-    try:
-        return ProposalState(state)
-    except ValueError:
-        choices = ", ".join(ProposalState)
-        raise Invalid(f"There is no state {str(state)[:40]!r}; choose {choices} or {ANY_STATE}.") from None

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from wellkept.api.agent import AgentKnowledge, AgentPrompts, AgentSessions
+from wellkept.api.agent_changes import AgentChanges
 from wellkept.api.agent_details import AgentDetails
 from wellkept.api.agent_items import AgentItems
 from wellkept.api.agent_records import AgentReview, Part
@@ -126,6 +127,18 @@ class AsyncReview(_View):
     similar = _in_thread(AgentReview.similar)
 
 
+class AsyncChanges(_View):
+    """Async version of `AgentChanges`."""
+
+    list = _in_thread(AgentChanges.list)
+    get = _in_thread(AgentChanges.get)
+    apply = _in_thread(AgentChanges.apply)
+    reject = _in_thread(AgentChanges.reject)
+    undo = _in_thread(AgentChanges.undo)
+    edit = _in_thread(AgentChanges.edit)
+    consolidate = _in_thread(AgentChanges.consolidate)
+
+
 class AsyncPrompts(_View):
     """Async version of `AgentPrompts`."""
 
@@ -153,6 +166,7 @@ class AsyncAgentMemory(_View):
     items = Part(AsyncItems)
     sessions = Part(AsyncSessions)
     review = Part(AsyncReview)
+    changes = Part(AsyncChanges)
     prompts = Part(AsyncPrompts)
     knowledge = Part(AsyncAgentKnowledge)
 
@@ -174,12 +188,6 @@ class AsyncAgentMemory(_View):
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
     private_memory = _in_thread(AgentMemory.private_memory)
-    undo_add = _in_thread(AgentMemory.undo_add)
-    consolidate = _in_thread(AgentMemory.consolidate)
-    proposals = _in_thread(AgentMemory.proposals)
-    apply_proposal = _in_thread(AgentMemory.apply_proposal)
-    reject_proposal = _in_thread(AgentMemory.reject_proposal)
-    undo_proposal = _in_thread(AgentMemory.undo_proposal)
 
     @property
     def owner(self) -> Owner:

@@ -18,6 +18,7 @@ from wellkept.facts.telling import Telling
 from wellkept.history.rules_audit import check_key
 from wellkept.knowledge.search import PassageSearch, SearchKnowledge
 from wellkept.knowledge.skills import Skills
+from wellkept.memory.changes import Changes
 from wellkept.memory.items import Items
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.remember import Remember
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from wellkept.importers import Importers
     from wellkept.knowledge.files import Files
     from wellkept.knowledge.ingest import Ingest
-    from wellkept.memory.consolidate import Consolidate
     from wellkept.memory.facts import ExtractFacts
     from wellkept.memory.restoring import RestoreMemories
     from wellkept.providers.archives import Archives
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from wellkept.transfer.archive import Export
     from wellkept.transfer.restore import Import
     from wellkept.upkeep.checkup import Checkup, RepairIndex
+    from wellkept.upkeep.consolidate import Consolidate
     from wellkept.upkeep.erase import Erase
     from wellkept.upkeep.walk import Progress
 
@@ -116,6 +117,7 @@ class Services:
             lifetimes=self._lifetimes,
             keeps_gist=settings.gist_on_expiry,
             judge=self.judge,
+            consolidate=lambda owner: self.consolidate.run_if_changed(owner),
         )
         self.schedule = MaintenanceSchedule(
             self.maintain, self.retrieval_marks.flush, self.now, interval=settings.maintenance_interval
@@ -139,9 +141,11 @@ class Services:
             on_step=self.schedule.request,
             on_first=self.schedule.nudge,
         )
+        self.changes = Changes(store, self.remember, now)
         self.telling = Telling(
             store,
             self.remember,
+            self.changes,
             _embed_facts if self._embedding.is_on else lambda texts: None,
             now,
             lifetimes=self._lifetimes,
@@ -244,13 +248,15 @@ class Services:
 
     @cached_property
     def consolidate(self) -> Consolidate:
-        from wellkept.memory.consolidate import Consolidate
+        from wellkept.upkeep.consolidate import Consolidate
 
         settings = self._settings
         return Consolidate(
             self.store,
             self.remember,
+            self.changes,
             self.guard,
+            self.telling.find_contradictions,
             self.now,
             model=self._summary,
             policy=settings.consolidation,
@@ -265,6 +271,7 @@ class Services:
         return ExtractFacts(
             self.store,
             self.remember,
+            self.changes,
             self.guard,
             self.similar,
             self.now,
@@ -303,7 +310,7 @@ class Services:
         caches = (self.loop_guard, self.assemble, self.context_calls, self.keys, self._embedding, self.stats)
         return Erase(
             self.store,
-            self.consolidate,
+            self.changes,
             self.now,
             # Queued values would be written after the erasure.
             flush=(self.retrieval_marks.flush, self.context_calls.flush),

@@ -33,13 +33,12 @@ COMMANDS: Mapping[str, str] = {
     "memory add": "sessions.add",
     "memory capture": "capture.capture",
     "memory review": "memories.review",
-    "memory changes": "proposals.proposals",
+    "memory changes": "changes.changes",
     "memory items put": "items.put",
     "memory items get": "items.get",
     "memory items search": "items.search",
     "memory items delete": "items.delete",
     "memory items namespaces": "items.namespaces",
-    "memory consolidate": "proposals.consolidate",
     "memory similar": "recall.similar",
     "memory details store": "details.store",
     "memory details list": "details.list_details",
@@ -111,7 +110,6 @@ GROUPS: Mapping[str, str] = {
 
 RARE = frozenset(
     (
-        "memory consolidate",
         "memory similar",
         "memory details",
         "knowledge show",
@@ -132,6 +130,7 @@ FORMER = {
     "approve": "memory review --approve",
     "inject": "context --notes",
     "proposals": "memory changes",
+    "consolidate": "memory changes consolidate",
     "kb": "knowledge",
     "step": "admin workflows record",
 }

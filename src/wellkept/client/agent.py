@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from wellkept.api.agent import AgentKnowledge, AgentMemory, AgentPrompts, AgentSessions
+from wellkept.api.agent_changes import AgentChanges
 from wellkept.api.agent_details import AgentDetails
 from wellkept.api.agent_items import AgentItems
 from wellkept.api.agent_records import NAME_ONE, AgentReview, Part
@@ -26,23 +27,21 @@ from wellkept.client.verbs import C, ClientView, Verb, call, local, pages, send,
 from wellkept.details.pieces import iter_pieces
 from wellkept.errors import Invalid, NotFound
 from wellkept.language.names import check_user
-from wellkept.memory.fact_requests import check_steps
 from wellkept.model import (
     AddedFacts,
     Captured,
+    Change,
     ContextCall,
     Conversation,
     Detail,
     DetailPage,
     Explanation,
-    FactStep,
     Forgotten,
     Json,
     Memory,
     MemoryVersion,
     Message,
     Profile,
-    Proposal,
     Session,
     Skill,
     WorkingMemory,
@@ -70,18 +69,13 @@ def _add(view: ClientView[Any], given: Json) -> Plan[AddedFacts]:
     return replace(added, revert=_reverter(view))
 
 
-def _reverter(view: ClientView[Any]) -> Callable[[Sequence[FactStep]], None]:
-    def revert(steps: Sequence[FactStep]) -> None:
+def _reverter(view: ClientView[Any]) -> Callable[[str], object]:
+    def revert(change: str) -> object:
         if not isinstance(view, AgentClient):
-            raise Invalid("This result cannot be undone without waiting; use: await agent.undo_add(result)")
-        view.undo_add(steps)
+            raise Invalid("This result cannot be undone without waiting; use: await agent.changes.undo(result.change)")
+        return view.changes.undo(change)
 
     return revert
-
-
-def _undo_add(view: ClientView[Any], given: Json) -> Plan[int]:
-    steps = {"undo": [asdict(each) for each in check_steps(given["steps"])]}
-    return (yield from send(view, f"POST {AGENT}/add/undo", steps))["undone"]  # type: ignore[no-any-return]
 
 
 def _forget(view: ClientView[Any], given: Json) -> Plan[Forgotten]:
@@ -216,6 +210,19 @@ class ClientReview(ClientView[C]):
     similar = Verb(AgentReview.similar, _similar)
 
 
+class ClientChanges(ClientView[C]):
+    """Changes of an agent's memories on a server."""
+
+    _embedded = (AgentChanges,)
+
+    list = Verb(AgentChanges.list, pages(f"GET {AGENT}/changes", Change, "changes"))
+    get = Verb(AgentChanges.get, call(f"GET {AGENT}/changes/{{id}}", one(Change)))
+    apply = Verb(AgentChanges.apply, call(f"POST {AGENT}/changes/{{id}}/apply", one(Change)))
+    reject = Verb(AgentChanges.reject, call(f"POST {AGENT}/changes/{{id}}/reject", one(Change)))
+    undo = Verb(AgentChanges.undo, call(f"POST {AGENT}/changes/{{id}}/undo", one(Change)))
+    consolidate = Verb(AgentChanges.consolidate, call(f"POST {AGENT}/changes/consolidate", many(Change)))
+
+
 class ClientPrompts(ClientView[C]):
     """Prompts of an agent on a server."""
 
@@ -254,7 +261,6 @@ class AgentVerbs(ClientView[C]):
     remember = Verb(AgentMemory.remember, call(f"POST {AGENT}/memories", one(Memory)))
     remember_many = Verb(AgentMemory.remember_many, _remember_many)
     add = Verb(AgentMemory.add, _add)
-    undo_add = Verb(AgentMemory.undo_add, _undo_add)
     get = Verb(AgentMemory.get, call(f"GET {AGENT}/memories/{{id}}", one(Memory)))
     list = Verb(AgentMemory.list, pages(f"GET {AGENT}/memories", Memory, "memories", names={"query": "q"}))
     search = Verb(AgentMemory.search, pages(f"GET {AGENT}/memories", Memory, "memories", names={"query": "q"}))
@@ -279,11 +285,6 @@ class AgentVerbs(ClientView[C]):
         AgentMemory.log_turn,
         call(f"POST {SESSIONS}/{{session_id}}/messages", many(Message), also={"agent_id": "{agent}"}),
     )
-    consolidate = Verb(AgentMemory.consolidate, call(f"POST {AGENT}/consolidate", many(Proposal)))
-    proposals = Verb(AgentMemory.proposals, pages(f"GET {AGENT}/proposals", Proposal, "proposals"))
-    apply_proposal = Verb(AgentMemory.apply_proposal, call(f"POST {AGENT}/proposals/{{id}}/apply", one(Proposal)))
-    reject_proposal = Verb(AgentMemory.reject_proposal, call(f"POST {AGENT}/proposals/{{id}}/reject", one(Proposal)))
-    undo_proposal = Verb(AgentMemory.undo_proposal, call(f"POST {AGENT}/proposals/{{id}}/undo", one(Proposal)))
     tools = Verb(AgentMemory.tools, local(lambda sets=None, form="openai": catalog.render_tools(sets, form)))
 
     def for_user(self, user: str, *, shared: bool = True) -> Self:
@@ -298,6 +299,7 @@ class AgentVerbs(ClientView[C]):
     items: Part[ClientItems[C]] = Part(ClientItems)
     sessions: Part[ClientSessions[C]] = Part(ClientSessions)
     review: Part[ClientReview[C]] = Part(ClientReview)
+    changes: Part[ClientChanges[C]] = Part(ClientChanges)
     prompts: Part[ClientPrompts[C]] = Part(ClientPrompts)
     knowledge: Part[ClientAgentKnowledge[C]] = Part(ClientAgentKnowledge)
 

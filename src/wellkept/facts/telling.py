@@ -9,12 +9,13 @@ those of the packaged encoder, whatever embedder the store uses, because the thr
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wellkept.caller import current_caller
+from wellkept.deadline import check_deadline
 from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant
@@ -23,13 +24,15 @@ from wellkept.facts.rules_statements import Statement, Tier, describe_parts, rea
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_trust as trust
-from wellkept.memory.remember import Remember
+from wellkept.memory.changes import CONTRADICTED, Changes, find_turns, propose_change, propose_end
+from wellkept.memory.remember import Edited, Remember
 from wellkept.memory.rules_categories import LIFETIMES, Category, Lifetimes
 from wellkept.memory.rules_importance import rate_importance
 from wellkept.memory.rules_instructions import find_instruction
-from wellkept.model import AuditEvent, EndedAs, Forgotten, Kind, Memory, Origin, Owner, Role
+from wellkept.model import AuditEvent, Change, ChangeCause, EndedAs, Forgotten, Kind, Memory, Origin, Owner, Role
 from wellkept.model.stored import Vector
 from wellkept.text_cache import cache_text
+from wellkept.upkeep.consolidate import Contradiction
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -90,10 +93,18 @@ class Telling:
     """Service that reads what users tell."""
 
     def __init__(
-        self, store: SqlStore, remember: Remember, embed: Embed, now: Clock, *, lifetimes: Lifetimes = LIFETIMES
+        self,
+        store: SqlStore,
+        remember: Remember,
+        changes: Changes,
+        embed: Embed,
+        now: Clock,
+        *,
+        lifetimes: Lifetimes = LIFETIMES,
     ) -> None:
         self._store = store
         self._remember = remember
+        self._changes = changes
         self._embed = embed
         self._now = now
         self._lifetime = lifetimes[Category.FACT]
@@ -125,12 +136,18 @@ class Telling:
         encoded = self._store.encode_memories(memories)
         added = self._remember.add_now(owner, memories, encoded, now) if memories else []
         by_place = dict(enumerate(added))
+        ended, rests = list[Edited](), list[Memory]()
         for ending in reading.endings:
-            old = self.end(owner, ending.seq, by=by_place[ending.by], ended_as=ending.verdict.ended_as, at=at)
-            if old is not None and ending.rest:
+            pairs = self._end(owner, ending.seq, by=by_place[ending.by], ended_as=ending.verdict.ended_as, at=at)
+            ended += pairs
+            if pairs and ending.rest:
+                old = pairs[0][0]
                 rest = self._make(owner, read_statement(ending.rest), turns, old.session_id, old.created_at)
                 rest = replace(rest, sources=old.sources)
-                self._remember.add_now(owner, [rest], self._store.encode_memories([rest]), now)
+                rests += self._remember.add_now(owner, [rest], self._store.encode_memories([rest]), now)
+        if ended:
+            self._changes.record(owner, ChangeCause.TURN, "A turn said something else.", added=rests, edited=ended)
+        self._propose(owner, reading.proposals, by_place)
         if reading.repeated and said is not None:
             for memory in self._store.find_memories(owner, reading.repeated).values():
                 self._store.update_memory(replace(memory, sources=(*memory.sources, said.id)), replaced_at=now)
@@ -138,25 +155,32 @@ class Telling:
             self.hide(owner, reading.hidden, "was forgotten because the user asked for it")
         return added
 
-    def end(self, owner: Owner, seq: int, *, by: Memory, ended_as: EndedAs, at: datetime) -> Memory | None:
-        """End a fact with the turns it came from and return it, in the caller's transaction; None if it cannot end."""
-        now = self._now()
+    def _end(self, owner: Owner, seq: int, *, by: Memory, ended_as: EndedAs, at: datetime) -> Sequence[Edited]:
+        """End a fact, and with it the turns it came from. The caller holds a transaction."""
         fact = self._store.find_memories(owner, [seq]).get(seq)
-        is_possible = fact is not None and fact.valid_to is None and fact.archived_at is None and fact.since <= at
-        if fact is None or not is_possible or not trust.is_within(fact.origin, current_caller().trust):
-            return None
-        trail = self._find_turns(owner, [fact])
-        for memory in (fact, *(each for each in trail if each.valid_to is None)):
-            self._store.update_memory(replace(memory, valid_to=at, ended_by=by.id, ended_as=ended_as), replaced_at=now)
-        self._record(owner, "fact.end", f"Memory {fact.id} ended ({ended_as.value}) by {by.id}.", [fact.id, by.id])
-        return fact
+        if fact is None or not _can_end(fact, at):
+            return []
+        turns = (each for each in find_turns(self._store, owner, [fact]) if each.valid_to is None)
+        marks: dict[str, Any] = {"valid_to": at, "ended_by": by.id, "ended_as": ended_as}
+        return self._remember.edit_now(owner, [replace(each, **marks) for each in (fact, *turns)], self._now())
+
+    def _propose(self, owner: Owner, endings: Sequence[Ending], by_place: Mapping[int, Memory]) -> None:
+        """Propose ends that are not sure enough to happen silently. The caller holds a transaction."""
+        found = self._store.find_memories(owner, [each.seq for each in endings]) if endings else {}
+        now, proposed = self._now(), list[Change]()
+        for each in endings:
+            if (fact := found.get(each.seq)) is not None and _can_end(fact, now):
+                by = by_place[each.by]
+                end = propose_end(fact, by, each.verdict.ended_as)
+                proposed.append(propose_change(owner, ChangeCause.TURN, CONTRADICTED.format(by.id), [end], now))
+        self._changes.propose(owner, proposed)
 
     def hide(self, owner: Owner, seqs: Sequence[int], why: str) -> Sequence[Memory]:
         """Hide memories with the turns they came from, restorably. The caller holds a transaction."""
         now = self._now()
         found = list(self._store.find_memories(owner, sorted({*seqs})).values())
         hidden = []
-        for memory in (*found, *self._find_turns(owner, found)):
+        for memory in (*found, *find_turns(self._store, owner, found)):
             if memory.forgotten_at is None and trust.is_within(memory.origin, current_caller().trust):
                 gone = replace(memory, forgotten_at=now, archived_at=memory.archived_at or now)
                 hidden.append(self._store.update_memory(gone, replaced_at=now))
@@ -208,19 +232,41 @@ class Telling:
             return
         place = len(reading.statements)
         reading.statements.append(new)
+        taken = {ending.seq for ending in reading.endings}
+        for seq, old, verdict in self._judge(new, known):
+            if seq not in taken:
+                found = reading.endings if verdict.action is Consequence.END else reading.proposals
+                found.append(Ending(seq, place, verdict, find_rest(old, new)))
+
+    def _judge(
+        self, new: Statement, known: Sequence[tuple[int, ParsedFact]]
+    ) -> Iterator[tuple[int, Statement, Verdict]]:
+        """Yield the statements that a new one ends or may end, with what it means for them."""
         rated = [(count_evidence(old.statement, new), seq, old) for seq, old in known]
         near = sorted((each for each in rated if each[0] > 0), key=lambda each: -each[0])[:MAX_COMPARED]
         if not near:
             return
-        taken = {ending.seq for ending in reading.endings}
         compared = ParsedFact(new)
         self._add_vectors([compared, *(old for _, _, old in near)])
         for _, seq, old in near:
             verdict = judge_pair(old.statement, compared.statement)
-            if verdict.action is Consequence.NOTHING or seq in taken:
-                continue
-            found = reading.endings if verdict.action is Consequence.END else reading.proposals
-            found.append(Ending(seq, place, verdict, find_rest(old.statement, new)))
+            if verdict.action is not Consequence.NOTHING:
+                yield seq, old.statement, verdict
+
+    def find_contradictions(self, facts: Sequence[Memory], since: int) -> Iterator[Contradiction]:
+        """Compare the facts of one user that were stored after the memory number `since` with those before each.
+
+        Yield the older fact, the newer one that ends it, how, and True if that is sure and leaves nothing that is true.
+        """
+        ordered = sorted(facts, key=lambda memory: (memory.since, memory_seq(memory.id) or 0))
+        parsed = [(place, parse_fact(memory.text)) for place, memory in enumerate(ordered)]
+        for place, new in enumerate(ordered):
+            if (memory_seq(new.id) or 0) > since:
+                check_deadline()
+                statement = parsed[place][1].statement
+                for older, old, verdict in self._judge(statement, parsed[:place]):
+                    is_sure = verdict.action is Consequence.END and not find_rest(old, statement)
+                    yield ordered[older], new, verdict.ended_as, is_sure
 
     def _make(
         self, owner: Owner, statement: Statement, turns: Sequence[Memory], session_id: str | None, at: datetime
@@ -241,10 +287,6 @@ class Telling:
             told=describe_parts(statement, is_remark=statement.tier is Tier.REMARK),
             sources=sources,
         )
-
-    def _find_turns(self, owner: Owner, facts: Sequence[Memory]) -> Sequence[Memory]:
-        seqs = {memory_seq(id) or 0 for fact in facts for id in fact.sources}
-        return list(self._store.find_memories(owner, sorted(seqs)).values()) if seqs else []
 
     def _add_vectors(self, facts: Sequence[ParsedFact]) -> None:
         missing = [each for each in facts if each.statement.vector is None]
@@ -270,6 +312,11 @@ class Telling:
             meta={"ids": list(ids)},
         )
         self._store.add_event(event)
+
+
+def _can_end(fact: Memory, at: datetime) -> bool:
+    is_standing = fact.valid_to is None and fact.archived_at is None and fact.since <= at
+    return is_standing and trust.is_within(fact.origin, current_caller().trust)
 
 
 def _repeats(answer: str, statement: Statement) -> bool:

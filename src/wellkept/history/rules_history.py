@@ -13,7 +13,7 @@ MAX_SEARCHED = 50_000
 
 OWN_AREAS = frozenset(
     """memory agent secret turn maintenance workflow document chunk skill detail session summary context key export
-    import erase note blob consolidation""".split()
+    import erase note blob consolidation change""".split()
 )
 """First words of the actions that wellkept records; programs use other words for their own events."""
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
 
 
-class Change(StrEnum):
+class DocumentChange(StrEnum):
     """Effect of ingesting a document."""
 
     ADDED = "added"
@@ -67,7 +67,7 @@ class IngestedDocument:
     """Result for one ingested document."""
 
     document: Document
-    change: Change
+    change: DocumentChange
     passages: int
     removed_secrets: tuple[RemovedSecret, ...] = ()
 
@@ -101,7 +101,7 @@ class IngestReport:
 
 PAGE = 500
 REDACT, REJECT = "redact", "reject"
-CHANGES = {Change.ADDED: ("document.add", "added"), Change.UPDATED: ("document.update", "updated")}
+CHANGES = {DocumentChange.ADDED: ("document.add", "added"), DocumentChange.UPDATED: ("document.update", "updated")}
 NO_TEXT = "has no text; if it contains images of text, run OCR first"
 
 
@@ -230,7 +230,7 @@ class Ingest:
         )
         document, reading, removed = self._check_secrets(document, reading, name, options.secrets)
         ingested = self._put(document, split_passages(document.title, reading.parts))
-        if removed and ingested.change is not Change.UNCHANGED:
+        if removed and ingested.change is not DocumentChange.UNCHANGED:
             message = f"What seems to be a secret was removed from document {id} ({len(removed)} times)."
             self._record(tenant, "document.secret", message, id)
         return replace(ingested, removed_secrets=removed)
@@ -269,7 +269,7 @@ class Ingest:
             new = self._check_metadata(new)
         chunks = self._store.list_chunks(old.tenant, old.id)
         if new == old:
-            return IngestedDocument(document=old, change=Change.UNCHANGED, passages=len(chunks))
+            return IngestedDocument(document=old, change=DocumentChange.UNCHANGED, passages=len(chunks))
         if new.title != old.title or new.category != old.category:
             self._check_names(new)
         texts = [retitle_passage(chunk.text, old.title, new.title) for chunk in chunks]
@@ -290,7 +290,7 @@ class Ingest:
         tenant, id = document.tenant, document.id
         count = f"{len(texts)} passage{'' if len(texts) == 1 else 's'}"
 
-        def put() -> tuple[Document, Change]:
+        def put() -> tuple[Document, DocumentChange]:
             check_deadline()
             existing = self._store.hold_document(tenant, id, now=document.updated_at)
             if was is not None and self._store.list_chunks(tenant, id) != was:
@@ -302,10 +302,10 @@ class Ingest:
                 and replace(document, created_at=existing.created_at, updated_at=existing.updated_at) == existing
             ):
                 # A concurrent call stored the same content first.
-                return existing, Change.UNCHANGED
+                return existing, DocumentChange.UNCHANGED
             _check_change(document, existing)
             stored = write()
-            change = Change.ADDED if existing is None else Change.UPDATED
+            change = DocumentChange.ADDED if existing is None else DocumentChange.UPDATED
             action, done = CHANGES[change]
             self._record(tenant, action, f"Document {id} was {done} ({count}).", id)
             return stored, change

@@ -20,7 +20,7 @@ _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _AGENT = re.compile(r"\w[\w.@:+-]{0,127}")
 MAX_SESSION_CHARS = 200
 MAX_USER_CHARS = 200
-_PROPOSAL_ID = re.compile(r"p-([1-9][0-9]{0,17})", re.ASCII)
+_CHANGE_ID = re.compile(r"c-([1-9][0-9]{0,17})", re.ASCII)
 _MEMORY_ID = re.compile(r"m-([1-9][0-9]{0,17})")
 
 
@@ -108,18 +108,18 @@ def is_step_reached(first: str, last: str, step: int) -> bool:
     return (memory_seq(last) or 0) // step > ((memory_seq(first) or 0) - 1) // step
 
 
-def proposal_id(seq: int) -> str:
-    """Return the public id of an agent's proposal number `seq`."""
-    return f"p-{seq}"
+def change_id(seq: int) -> str:
+    """Return the public id of an agent's change number `seq`."""
+    return f"c-{seq}"
 
 
-def proposal_seq(id: str) -> int | None:
-    """Parse a proposal id; return None for anything else.
+def change_seq(id: str) -> int | None:
+    """Parse the id of a change; return None for anything else.
 
-    >>> proposal_seq("p-3"), proposal_seq("m-3")
+    >>> change_seq("c-3"), change_seq("m-3")
     (3, None)
     """
-    match = _PROPOSAL_ID.fullmatch(id)
+    match = _CHANGE_ID.fullmatch(id)
     return int(match.group(1)) if match else None
 
 

@@ -1,4 +1,4 @@
-"""Requests to read facts out of a conversation, and to undo it, checked."""
+"""Requests to read facts out of a conversation, checked."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.language.names import check_session, memory_seq
-from wellkept.language.numbers import check_whole
+from wellkept.language.names import check_session
 from wellkept.language.text import check_text
 from wellkept.memory.rules_kinds import check_metadata
-from wellkept.model import AddedFacts, FactStep, Role
+from wellkept.model import Role
 
 MAX_MESSAGES = 500
 MAX_MESSAGE_CHARS = 100_000
@@ -91,42 +90,6 @@ def parse_conversation(text: str) -> list[dict[str, str]]:
         elif line.strip():
             found.append({"role": Role.USER.value, "content": line})
     return found
-
-
-def check_steps(steps: AddedFacts | Sequence[FactStep | Mapping[str, Any]]) -> list[FactStep]:
-    """Validate the steps of an earlier `add`, as records or as mappings of their fields.
-
-    Raises: Invalid.
-    """
-    if isinstance(steps, AddedFacts):
-        steps = steps.steps
-    if len(steps) > 2 * MAX_FACTS:
-        raise Invalid("Name the steps to undo as the list `steps` (over REST `undo`) that `add` answered with.")
-    checked = [_check_step(each) for each in steps]
-    if len({step.id for step in checked}) < len(checked):
-        raise Invalid("The steps to undo name a memory twice; send those that one `add` answered with.")
-    return checked
-
-
-def parse_steps(texts: Sequence[str]) -> list[dict[str, object]]:
-    """Read steps written as `added:m-7:1`, for `check_steps`."""
-    found: list[dict[str, object]] = []
-    for text in texts:
-        change, _, rest = text.strip().partition(":")
-        id, _, version = rest.partition(":")
-        found.append({"change": change, "id": id, "version": int(version) if version.isdecimal() else version})
-    return found
-
-
-def _check_step(step: FactStep | Mapping[str, Any]) -> FactStep:
-    if isinstance(step, FactStep):
-        return step
-    change, id = step.get("change"), step.get("id")
-    if change not in ("added", "updated", "ended") or memory_seq(id) is None:
-        raise Invalid(
-            'A step is a mapping such as {"change": "added", "id": "m-7", "version": 1}, in short added:m-7:1.'
-        )
-    return FactStep(change=change, id=str(id), version=check_whole(step.get("version"), "The version", least=1))
 
 
 def make_request(

@@ -16,7 +16,7 @@ from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import Draft
 from wellkept.memory.fact_requests import MAX_FACTS, FactsRequest
 from wellkept.memory.rules_categories import Category
-from wellkept.model import AddedFacts, DroppedFact, FactStep, FoundFact, Kind, Memory, Origin, Role
+from wellkept.model import AddedFacts, DroppedFact, FoundFact, Kind, Memory, Origin, Role
 
 if TYPE_CHECKING:
     from wellkept.memory.rules_fact_answers import FactChange
@@ -100,25 +100,16 @@ class FactWriting:
             self.refuse(place, reason)
         return bool(places)
 
-    def report(self, stored: Sequence[Memory], changed: Sequence[Memory], *, is_stored: bool) -> AddedFacts:
+    def report(self, stored: Sequence[Memory], changed: Sequence[Memory]) -> AddedFacts:
         """Return what was done. `changed` are the superseded memories, if they are stored, and then the edited ones."""
         facts_made = [
             FoundFact(memory=memory, turn=operation.turn, replaces=draft.supersedes)
             for memory, (draft, operation) in zip(stored, self.drafts, strict=True)
         ]
         count = len(self.edits)
-        edited, ended = (changed[len(changed) - count :], changed[: len(changed) - count])
         edits = [
             (operation.op, FoundFact(memory=memory, turn=operation.turn))
-            for memory, (_, operation) in zip(edited, self.edits, strict=True)
-        ]
-        steps = [
-            *(FactStep(change="added", id=each.id, version=each.memory.version) for each in facts_made),
-            *(FactStep(change="ended", id=each.id, version=each.version) for each in ended),
-            *(
-                FactStep(change="ended" if op == "drop" else "updated", id=each.id, version=each.memory.version)
-                for op, each in edits
-            ),
+            for memory, (_, operation) in zip(changed[len(changed) - count :], self.edits, strict=True)
         ]
         return AddedFacts(
             added=tuple(each for each in facts_made if each.replaces is None),
@@ -127,7 +118,6 @@ class FactWriting:
                 *(each for each in facts_made if each.replaces is not None),
                 *(each for op, each in edits if op == "drop"),
             ),
-            steps=tuple(steps) if is_stored else (),
         )
 
     def _draft(self, operation: FactChange, target: Memory | None) -> Draft:

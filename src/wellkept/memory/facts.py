@@ -2,7 +2,7 @@
 
 A model, if there is one, proposes operations in one call outside any transaction; otherwise, and when it fails, rules
 pick statements in the user's own words. Each fact is an episode of the category `fact` and passes the write path like
-any other memory. All changes are one transaction, and its steps undo it in any process while no memory has changed.
+any other memory. All of it is one change, which can be undone while no memory has changed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from wellkept.deadline import iter_with_deadline
 from wellkept.errors import Conflict, Forbidden, Invalid, ModelError, NotFound, SecretRejected, WellkeptError
 from wellkept.extension import Clock
 from wellkept.history.noting import record_event
-from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_fact_answers as fact_answers
 from wellkept.memory import rules_fact_slots as fact_slots
 from wellkept.memory import rules_facts as facts
 from wellkept.memory import rules_trust as trust
-from wellkept.memory.drafts import check_own, find_session_user
+from wellkept.memory.changes import Changes
+from wellkept.memory.drafts import find_session_user
 from wellkept.memory.fact_requests import FactsRequest
 from wellkept.memory.fact_writing import ORIGINS, FactWriting
 from wellkept.memory.remember import Remember
@@ -31,8 +31,8 @@ from wellkept.memory.similar import Similar
 from wellkept.model import (
     AddedFacts,
     AuditEvent,
+    ChangeCause,
     DroppedFact,
-    FactStep,
     Kind,
     Memory,
     Origin,
@@ -74,12 +74,13 @@ class _Plan:
 
 
 class ExtractFacts:
-    """Service that stores the facts of conversations, and undoes it."""
+    """Service that stores the facts of conversations."""
 
     def __init__(
         self,
         store: SqlStore,
         remember: Remember,
+        changes: Changes,
         guard: SecretGuard,
         similar: Similar,
         now: Clock,
@@ -90,6 +91,7 @@ class ExtractFacts:
         """Set up; `is_noted` is False when notes live in a file, which keeps no history to undo to."""
         self._store = store
         self._remember = remember
+        self._changes = changes
         self._guard = guard
         self._similar = similar
         self._now = now
@@ -108,50 +110,6 @@ class ExtractFacts:
         owner = owner.of(owner.user or find_session_user(self._store, owner, request.session_id))
         plan = self._ask_model(owner, request.messages) or self._read_by_rules(request.messages)
         return self._carry_out(owner, request, plan)
-
-    def undo(self, owner: Owner, steps: Sequence[FactStep]) -> None:
-        """Undo the steps of an `add` in one transaction: delete what it added and restore what it changed.
-
-        Raises: NotFound; Conflict when one of the memories was changed since; Forbidden.
-        """
-        seqs = [memory_seq(step.id) or 0 for step in steps]
-        found = {memory.id: memory for memory in self._store.find_memories(owner, seqs).values()}
-        restored: list[Memory] = []
-        for step in steps:
-            memory = found.get(step.id)
-            if memory is None:
-                raise NotFound(f"There is no memory {step.id}; it was deleted, or undone already.")
-            if memory.version != step.version and not self._is_as_before(owner, memory, step):
-                raise Conflict(f"Memory {step.id} was changed since; it is at version {memory.version}. Undo by hand.")
-            check_own(owner, memory.user)
-            trust.check_change(memory.origin, current_caller().trust)
-            if step.change == "ended" and memory.valid_to is None:
-                raise Conflict(f"Memory {step.id} has not ended; undo the steps that one `add` answered with.")
-            if step.change == "updated":
-                (before,) = self._store.list_versions(owner, step.id, before=step.version, limit=1) or (None,)
-                if before is None:
-                    raise Conflict(f"Memory {step.id} has no former version.")
-                memory = replace(memory, text=before.text, tags=before.tags, importance=before.importance)
-            # Writing what is deleted next compares its version once more, in the transaction.
-            restored.append(replace(memory, valid_to=None) if step.change == "ended" else memory)
-        made = [step.id for step in steps if step.change == "added"]
-        counts = {"deleted": len(made), "restored": len(restored) - len(made)}
-        message = "Facts of a conversation were undone: {deleted} deleted, {restored} restored.".format(**counts)
-        self._remember.revert(
-            owner, restored, made=made, also=lambda: self._record(owner, "facts.undo", message, counts)
-        )
-
-    def _is_as_before(self, owner: Owner, memory: Memory, step: FactStep) -> bool:
-        """Return True if a memory reads as it did after a step again: a later `add` ended it, and was undone."""
-        if step.change == "ended" or memory.valid_to is not None:
-            return False
-        was = next((each for each in self._store.list_versions(owner, step.id) if each.version == step.version), None)
-        return was is not None and (was.text, was.tags, was.importance, was.metadata) == (
-            memory.text,
-            memory.tags,
-            memory.importance,
-            memory.metadata,
-        )
 
     def _read_by_rules(self, messages: Sequence[tuple[Role, str]], problem: str = "") -> _Plan:
         read = list(iter_with_deadline(facts.read_facts(messages)))
@@ -219,25 +177,24 @@ class ExtractFacts:
             source="rules" if plan.origin is None else "model",
             problem=plan.problem,
             is_dry_run=request.dry_run,
-            revert=lambda steps: self.undo(owner, steps),
+            revert=lambda change: self._changes.undo(owner, change),
         )
 
     def _write(self, owner: Owner, request: FactsRequest, writing: FactWriting) -> AddedFacts:
         drafts, edits = [draft for draft, _ in writing.drafts], [edit for edit, _ in writing.edits]
         if request.dry_run:
-            return writing.report(*self._remember.check(owner, drafts, edits), is_stored=False)
+            return writing.report(*self._remember.check(owner, drafts, edits))
         if not drafts and not edits:
             return AddedFacts()
 
-        def also(added: Sequence[Memory], changed: Sequence[Memory]) -> AddedFacts:
-            result = writing.report(added, changed, is_stored=True)
-            counts = {"added": len(result.added), "updated": len(result.updated), "superseded": len(result.superseded)}
-            ids = [step.id for step in result.steps]
-            message = f"{len(ids)} memories were changed by the facts of a conversation."
-            self._record(owner, "facts.add", message, {**counts, "ids": ids})
-            return result
-
-        return self._remember.apply(owner, drafts, edits, also=also)
+        return self._changes.write(
+            owner,
+            drafts,
+            edits,
+            cause=ChangeCause.ADD,
+            reason="Read out of a conversation.",
+            also=lambda added, changed, change: replace(writing.report(added, changed), change=change.id),
+        )
 
     def _find_replaced(self, owner: Owner, operation: FactChange, plan: _Plan, writing: FactWriting) -> FactChange:
         """Return an operation that supersedes the older statement of the same user, if rules are sure of it."""

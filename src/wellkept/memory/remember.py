@@ -18,7 +18,7 @@ from wellkept.errors import Conflict, Invalid, NotFound, SecretRejected
 from wellkept.extension import Clock
 from wellkept.facts.rules_statements import describe_parts, read_statement
 from wellkept.history.rules_audit import describe_added
-from wellkept.language.names import is_step_reached
+from wellkept.language.names import is_step_reached, memory_seq
 from wellkept.language.numbers import check_whole
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_kinds as kinds
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
 
 T = TypeVar("T")
-AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]
+Edited: TypeAlias = tuple[Memory, Memory]
+"""A memory before and after an edit."""
 
 CORE_NOT_CORRECTED = (
     "A memory from a tool, an import or a model cannot correct a core memory; store it as core, to be reviewed."
@@ -93,7 +94,7 @@ class Remember:
         trusted more than the caller, or only more trusted memories could make room. `item` of the error is the position
         of the draft, unless the drafts are refused together.
         """
-        return self.apply(owner, drafts, (), also=lambda added, changed: added)
+        return self.apply(owner, drafts, (), also=lambda added, edited: added)
 
     def check(
         self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory] = (), *, now: datetime | None = None
@@ -115,11 +116,12 @@ class Remember:
         drafts: Sequence[Draft],
         edits: Sequence[Memory],
         *,
-        also: Callable[[Sequence[Memory], Sequence[Memory]], T],
+        also: Callable[[Sequence[Memory], Sequence[Edited]], T],
     ) -> T:
         """Store the drafts and write the edited memories in one transaction, all or none.
 
-        Returns the result of `also`, which runs in it with the stored memories, and the corrected and edited ones.
+        Returns the result of `also`, which runs in it with the stored memories, and the corrected and edited ones
+        before and after.
 
         Raises: see `__call__`, with `item` counting the drafts and then the edits; Conflict when an edited memory
         changed since it was read.
@@ -129,8 +131,8 @@ class Remember:
         encoded = self._store.encode_memories(memories)
 
         def write() -> T:
-            written = self._end(changed, now)
-            return also(self.add_now(owner, memories, encoded, now), written)
+            edited = self.edit_now(owner, changed, now)
+            return also(self.add_now(owner, memories, encoded, now), edited)
 
         return self._run_transaction(owner, write)
 
@@ -247,33 +249,41 @@ class Remember:
 
         self._store.transaction(owner.tenant, forget)
 
-    def fold(self, owner: Owner, draft: Draft, *, folded: Sequence[Memory], also: AfterFold[T]) -> T:
-        """Replace memories by one approved memory; the replaced ones are ended, not deleted.
+    def carry_out(
+        self,
+        owner: Owner,
+        drafts: Sequence[Draft],
+        ended: Sequence[Memory],
+        *,
+        also: Callable[[Sequence[Memory], Sequence[Edited], set[str]], T],
+    ) -> T:
+        """End memories and store what stands for them, as approved, in one transaction.
 
-        `also` runs in the same transaction. It receives the memory, the ended memories, and True if the memory is new.
+        Returns the result of `also`, which runs in it with the memories, the ended ones before and after, and the ids
+        of memories that were there before.
 
-        Raises: Invalid, SecretRejected; NotFound, Conflict when a folded memory was deleted or edited since.
+        Raises: Invalid, SecretRejected; NotFound, Conflict when an ended memory was deleted or edited since.
         """
         now = self._now()
-        checked = self._check(owner, [draft], now)[0]
-        memory = self._check_secrets(replace(checked, held_at=None, flag=None), now)
+        approved = [replace(each, held_at=None, flag=None) for each in self._check(owner, drafts, now)]
+        memories = [self._check_secrets(each, now) for each in approved]
 
         def write() -> T:
-            ended = self._end([replace(old, valid_to=now) for old in folded], now)
-            is_new = self._find_same(memory, now) is None
-            return also(self.add_now(owner, [memory], [None], now)[0], ended, is_new)
+            edited = self.edit_now(owner, ended, now)
+            known = {same.id for each in memories if (same := self._find_same(each, now)) is not None}
+            return also(self.add_now(owner, memories, [None] * len(memories), now), edited, known)
 
         return self._run_transaction(owner, write)
 
     def revert(self, owner: Owner, restored: Sequence[Memory], *, made: Sequence[str], also: Callable[[], T]) -> T:
-        """Undo `fold` or `apply`: write the former states of memories and delete those that were `made`.
+        """Undo `carry_out` or `apply`: write the former states of memories and delete those that were `made`.
 
         Raises: NotFound, Conflict when one of them was edited since.
         """
         now = self._now()
 
         def write() -> T:
-            self._end(restored, now)
+            self.edit_now(owner, restored, now)
             for id in made:
                 self._store.delete_memory(owner, id)
             return also()
@@ -375,8 +385,12 @@ class Remember:
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
         return list(ended.values())
 
-    def _end(self, ended: Sequence[Memory], now: datetime) -> Sequence[Memory]:
-        return [self._store.update_memory(old, replaced_at=now) for old in ended]
+    def edit_now(self, owner: Owner, edited: Sequence[Memory], now: datetime) -> Sequence[Edited]:
+        """Write edited memories; return each before and after. The caller holds a transaction."""
+        seqs = [memory_seq(memory.id) or 0 for memory in edited]
+        former = self._store.find_memories(owner.whole, seqs) if seqs else {}
+        written = [self._store.update_memory(memory, replaced_at=now) for memory in edited]
+        return [(former[seq], memory) for seq, memory in zip(seqs, written, strict=True)]
 
     def _rewrite(
         self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = (), *, is_reworded: bool = False
@@ -386,7 +400,7 @@ class Remember:
         def rewrite() -> Memory:
             if is_reworded and (same := self._find_same(memory, now)) is not None:
                 raise Conflict(SAME_TEXT.format(same.id, memory.id))
-            self._end(ended, now)
+            self.edit_now(owner, ended, now)
             written = self._store.update_memory(memory, replaced_at=now)
             self._record(owner, action, f"Memory {memory.id} was {done}.", {"id": memory.id}, now)
             return written

@@ -131,7 +131,7 @@ class RestoreMemories:
         """Return the reason why a memory cannot be restored, or an empty text. Raises: Forbidden."""
         check_own(owner, memory.user)
         trust.check_change(memory.origin, current_caller().trust)
-        if memory.is_corrected(now) and memory.ended_as is None:
+        if memory.is_corrected(now) and memory.ended_as is None and memory.ended_by is None:
             return f"Memory {memory.id} was corrected by another one; correct that one, or store the text again."
         if memory.kind in kinds.UNIQUE:
             same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
@@ -169,7 +169,7 @@ class RestoreMemories:
                 end = renew(memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes)
         # The new version is not judged again when it is shown, so keep the judgement.
         judged = self._judge(memory)
-        if judged.ended_as is not None:
+        if judged.ended_as is not None or judged.ended_by is not None:
             judged = replace(judged, valid_to=None, ended_by=None, ended_as=None)
         return replace(judged, archived_at=None, forgotten_at=None, expires_at=end)
 

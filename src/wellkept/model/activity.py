@@ -332,6 +332,6 @@ class TenantStats:
     recalls: tuple[DayCount, ...] = ()
     users: tuple[DayCount, ...] = ()  # memories of the users who wrote most for each agent; the name is the user
     review: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: memories that wait for a review
-    proposals: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: open proposals
+    changes: Mapping[str, int] = field(default_factory=dict, hash=False)  # by agent: those that wait for a decision
     expiring: tuple[Memory, ...] = ()  # next to expire, soonest first
     index_bytes: int = 0  # size of the entries that searches read, of all agents

@@ -1,4 +1,4 @@
-"""Reports of background work, checks, consolidation, facts, erasure and transfer."""
+"""Reports of background work, checks, changes, facts, erasure and transfer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from wellkept.model.activity import AuditHead
-from wellkept.model.records import INSIDE, Kind, Memory, Origin, Owner, State
+from wellkept.model.records import INSIDE, Kind, Memory, Owner, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,62 +117,71 @@ class WrongWords:
     name: str  # as shown to people: atlas/m-7, d-0f34/2, refund-run/3
 
 
-class ProposalState(StrEnum):
-    """State of a proposal."""
+class ChangeState(StrEnum):
+    """State of a change."""
 
-    OPEN = "open"
+    PROPOSED = "proposed"
     APPLIED = "applied"
     REJECTED = "rejected"
     UNDONE = "undone"
 
 
+class ChangeCause(StrEnum):
+    """Reason for which a change was made or proposed."""
+
+    ADD = "add"  # facts read out of a conversation
+    TURN = "turn"  # what a logged turn said ended facts
+    CONSOLIDATION = "consolidation"  # maintenance merged or ended memories
+    EDIT = "edit"  # somebody changed several memories at once
+
+
+class ChangeAction(StrEnum):
+    """Action of a change on one memory."""
+
+    ADD = "add"
+    EDIT = "edit"
+    END = "end"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoldedMemory:
-    """One memory that a proposal replaces, with its version before and after."""
+class ChangedMemory:
+    """One memory that a change adds, edits or ends."""
 
-    id: str = field(metadata={"examples": ["m-7"]})
-    version: int
-    ended_version: int | None = field(
-        default=None, metadata={"description": "Its version after applying; null: not applied."}
+    action: ChangeAction
+    id: str = field(default="", metadata={"examples": ["m-7"], "description": "Empty until the memory is stored."})
+    version: int | None = field(
+        default=None, metadata={"description": "The version it is changed from; null: the change adds it."}
     )
-    valid_to: datetime | None = field(
-        default=None, metadata={"description": "The end of its validity before applying."}
+    new_version: int | None = field(
+        default=None, metadata={"description": "Its version afterwards; null: not applied, or it was there before."}
     )
+    before: Mapping[str, Any] = field(
+        default_factory=dict, hash=False, metadata={"description": "Former times and marks that the change replaces."}
+    )
+    after: Mapping[str, Any] = field(
+        default_factory=dict, hash=False, metadata={"description": "What replaces them, or the fields of a new memory."}
+    )
+    text: str = field(default="", metadata={"description": "What the memory says; empty if it was deleted."})
+    former_text: str | None = field(default=None, metadata={"description": "What it said before; null: the same."})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """One memory that could replace several."""
+class Change:
+    """A change of several memories that can be shown, applied and undone as a whole."""
 
-    id: str = field(default="", metadata={"examples": ["p-1"]})  # "p-3"; set by the store
+    id: str = field(default="", metadata={"examples": ["c-1"]})  # "c-3"; set by the store
     owner: Owner = field(metadata=INSIDE)
-    kind: Kind
-    text: str
-    tags: tuple[str, ...] = ()
-    folds: tuple[FoldedMemory, ...]
+    state: ChangeState
+    cause: ChangeCause
     reason: str
-    origin: Origin = field(metadata={"description": "Its trust: model, or the least trusted memory it replaces."})
-    state: ProposalState = ProposalState.OPEN
-    memory_id: str | None = field(
-        default=None, metadata={"description": "The memory that was created when it was applied."}
-    )
-    is_new: bool = field(
-        default=True, metadata={"description": "False: that memory existed before, so undoing keeps it."}
-    )
+    text: str = field(default="", metadata={"description": "The memory that a proposed change would add."})
+    memories: tuple[ChangedMemory, ...]
+    actor: str = field(default="", metadata={"description": "Who made or decided it; empty: unnamed."})
     created_at: datetime
     decided_at: datetime | None = None
     user: str | None = field(
-        default=None, metadata={"description": "The end user whose memories it replaces; null: of none."}
+        default=None, metadata={"description": "The end user whose memories it changes; null: of none."}
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactStep:
-    """One change that `add` made, and the version that undoing it expects."""
-
-    change: Literal["added", "updated", "ended"]
-    id: str = field(metadata={"examples": ["m-7"]})
-    version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,16 +239,15 @@ class AddedFacts:
         default="", metadata={"description": "Why the configured model was not used; empty if it was."}
     )
     is_dry_run: bool = field(default=False, metadata={"alias": "dry_run"})
-    steps: tuple[FactStep, ...] = field(
-        default=(), metadata={"alias": "undo", "description": "Send it to `add/undo` to undo all of this."}
+    change: str | None = field(
+        default=None, metadata={"description": "The change that undoes all of this; null: nothing was stored."}
     )
-    revert: Callable[[Sequence[FactStep]], None] = field(
-        default=lambda steps: None, repr=False, compare=False, metadata=INSIDE
-    )
+    revert: Callable[[str], object] = field(default=lambda change: None, repr=False, compare=False, metadata=INSIDE)
 
     def undo(self) -> None:
         """Undo every change in one transaction. Raises: Conflict when one of the memories was changed since."""
-        self.revert(self.steps)
+        if self.change is not None:
+            self.revert(self.change)
 
 
 Key = tuple[str | int, ...]
@@ -291,7 +299,7 @@ class Trace:
     @property
     def id(self) -> str:
         """Id of the row as shown to people."""
-        mark = {"memories": "m-", "proposals": "p-", "memory_versions": "m-", "audit_log": "a-"}.get(self.table, "")
+        mark = {"memories": "m-", "changes": "c-", "memory_versions": "m-", "audit_log": "a-"}.get(self.table, "")
         return mark + "/".join(map(str, self.key))
 
 

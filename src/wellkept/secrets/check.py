@@ -175,7 +175,7 @@ def _is_clean(name: str) -> bool:
 
 
 SHELVES: Mapping[str, str] = {table: shelf for table, (shelf,) in read_facts("shelf").items()}
-SHELF_ORDER = "agents memories proposals transcripts details documents workflows prompts audit".split()
+SHELF_ORDER = "agents memories changes transcripts details documents workflows prompts audit".split()
 """Names of the shelves in the order in which they are listed."""
 
 MACHINE_COLUMNS = frozenset(
@@ -258,8 +258,8 @@ class SecretScan:
 
 def _record_id(table: str, row: Json) -> str:
     """Return the id under which people find the record."""
-    if table in ("memories", "memory_versions", "proposals"):
-        return f"{'p' if table == 'proposals' else 'm'}-{row['seq']}"
+    if table in ("memories", "memory_versions", "changes"):
+        return f"{'c' if table == 'changes' else 'm'}-{row['seq']}"
     if table == "kb_chunks":
         return str(row["document_id"])
     return "/".join(str(row[column]) for column in KEYS[table] if column != "agent_id")

@@ -31,10 +31,10 @@ from wellkept.server.console import (
     login_pages,
     memory,
     prompts,
-    proposals,
     tenant,
     users,
 )
+from wellkept.server.console import changes as change_pages
 from wellkept.server.console import details as detail_pages
 from wellkept.server.console import knowledge as knowledge_pages
 from wellkept.server.console import memories as memory_pages
@@ -63,7 +63,7 @@ from wellkept.server.rest import (
     agents,
     audit,
     batch,
-    consolidation,
+    changes,
     context,
     details,
     erasure,
@@ -99,7 +99,7 @@ GROUPS = (
     knowledge,
     keys,
     workflows,
-    consolidation,
+    changes,
     agent_runs,
     transfer,
 )
@@ -115,7 +115,7 @@ PAGES = (
     ask,
     prompts,
     conversations,
-    proposals,
+    change_pages,
     detail_pages,
     documents,
     knowledge_pages,

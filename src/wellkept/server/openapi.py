@@ -36,7 +36,7 @@ TAGS: Mapping[str, str] = {
     "knowledge": "Documents that all agents of a tenant may search, the whiteboard, and skills.",
     "keys": "API keys of the tenant.",
     "workflows": "Workflows and their steps.",
-    "consolidation": "Proposals that fold many memories into few, for a person to decide.",
+    "changes": "What add, turns and consolidation did to several memories or propose: applied, rejected, undone.",
     "reference agent": "Run an agent with memory and tools.",
     "transfer": "Export and import of a tenant.",
 }

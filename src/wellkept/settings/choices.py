@@ -255,10 +255,10 @@ class Settings:
     transfer_timeout: float = setting(
         1800.0, "The same for an import or an export. Erasure and maintenance have no limit.", low=1
     )
-    consolidation: Literal["propose", "apply"] = setting(
-        "propose",
-        "Handling of proposals of `consolidate`: leave them for a person to decide, or apply at once those that are "
-        "trusted enough (never a core memory worded by a model).",
+    consolidation: Literal["apply", "propose", "off"] = setting(
+        "apply",
+        "What maintenance does about near-duplicates and contradicted facts: merge and end them where that is safe, "
+        "propose everything, or nothing.",
     )
     tool_sets: tuple[str, ...] = setting(
         ("memory",),

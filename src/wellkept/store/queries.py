@@ -30,7 +30,7 @@ _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{(:?\w+)\}")
 _OF_USER = re.compile(r"\{user\|([^}]*)\}")
 _USERS = re.compile(r"^-- users: ", re.MULTILINE)
-USER_TABLES = ("memories", "memory_versions", "memory_index", "proposals", "chat_sessions", "details", "context_calls")
+USER_TABLES = ("memories", "memory_versions", "memory_index", "changes", "chat_sessions", "details", "context_calls")
 """Tables whose rows belong to an agent and possibly to one of its users."""
 _ON_USER_TABLE = re.compile(rf"\b(?:FROM|UPDATE|INTO|JOIN) (?:{'|'.join(USER_TABLES)})\b")
 FOR_USER = "_for_user"

@@ -6,6 +6,7 @@ from wellkept.model.stored import EmbedTexts
 from wellkept.store.tables.access import AllowanceRows, IdempotencyRows, KeyRows
 from wellkept.store.tables.agents import AgentRows
 from wellkept.store.tables.audit import AuditRows
+from wellkept.store.tables.changes import ChangeRows
 from wellkept.store.tables.checkup import CheckupRows
 from wellkept.store.tables.context import ContextRows
 from wellkept.store.tables.details import DetailRows
@@ -14,7 +15,6 @@ from wellkept.store.tables.erasure import ErasureRows
 from wellkept.store.tables.knowledge import KnowledgeRows
 from wellkept.store.tables.maintenance import MaintenanceRows
 from wellkept.store.tables.memories import ItemRows, MemoryRows
-from wellkept.store.tables.proposals import ProposalRows
 from wellkept.store.tables.transcripts import TranscriptRows
 from wellkept.store.tables.transfer import TransferRows
 from wellkept.store.tables.workflows import WorkflowRows
@@ -33,7 +33,7 @@ class SqlStore(
     WorkflowRows,
     AllowanceRows,
     ContextRows,
-    ProposalRows,
+    ChangeRows,
     MaintenanceRows,
     CheckupRows,
     KeyRows,

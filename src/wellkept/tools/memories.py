@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Invalid, NotFound, SecretRejected
-from wellkept.memory.fact_requests import parse_conversation, parse_steps
+from wellkept.memory.fact_requests import parse_conversation
 from wellkept.memory.similar import find_lookalikes
-from wellkept.model import FoundFact, Json, Kind, Memory, Scope, ScopeName
+from wellkept.model import Change, ChangeState, FoundFact, Json, Kind, Memory, Scope, ScopeName
 from wellkept.tools.bounds import bound_results, render_secret_refusal, render_text
 
 if TYPE_CHECKING:
@@ -106,12 +106,24 @@ def memory_add(memory: AgentMemory, conversation: str, session_id: str | None = 
         **{name: bound_results([_render_fact(each) for each in changes[name]]) for name in changes},
     }
     dropped = [{"text": each.text, "reason": each.reason} for each in result.dropped[:PAGE]]
-    undo = [f"{step.change}:{step.id}:{step.version}" for step in result.steps]
-    return answer | {"dropped": bound_results(dropped), "undo": undo}
+    change = {} if result.change is None else {"change": result.change}
+    return answer | {"dropped": bound_results(dropped), **change}
 
 
-def memory_undo_add(memory: AgentMemory, undo: Sequence[str]) -> Json:
-    return {"ok": True, "undone": memory.undo_add(parse_steps(undo))}
+def memory_changes(memory: AgentMemory, state: str = ChangeState.PROPOSED, before: str | None = None) -> Json:
+    found = memory.changes.list(state=state, before=before or None, limit=PAGE)
+    answer: Json = {"count": len(found), "changes": bound_results([_render_change(each) for each in found])}
+    return answer | {"before": found[-1].id} if len(found) == PAGE else answer
+
+
+def memory_decide(memory: AgentMemory, id: str, decision: str) -> Json:
+    decide = {"apply": memory.changes.apply, "reject": memory.changes.reject, "undo": memory.changes.undo}
+    return {"ok": True, **_render_change(decide[decision](id))}
+
+
+def _render_change(change: Change) -> Json:
+    lines = [f"{each.action.value} {each.id}: {each.text}" for each in change.memories[:PAGE]]
+    return {"id": change.id, "state": change.state.value, "reason": change.reason, **render_text("\n".join(lines))}
 
 
 def _render_fact(fact: FoundFact) -> Json:

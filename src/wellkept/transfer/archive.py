@@ -28,6 +28,7 @@ from wellkept.history.rules_audit import encode_key, is_foreign, key_mark
 from wellkept.language.json_values import MAX_DEPTH, check_depth, has_too_many_values
 from wellkept.model import AuditEvent, ExportReport, Json
 from wellkept.program import FORMER_NAME, PROGRAM
+from wellkept.transfer.rules import upgrade_row
 from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class ArchiveReader:
                 raise Invalid(f"Line {number} is not a row of an export.")
             counts[table] += 1
             self._seal.update(encoded)
-            yield Line(number, table, row, read)
+            yield Line(number, *upgrade_row(table, row), read)
         raise Invalid(CUT_OFF)
 
     def _check_end(self, end: Any, counts: Counter[str]) -> None:

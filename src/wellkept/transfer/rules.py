@@ -49,3 +49,41 @@ def parent_of(table: str, row: Json) -> Key | None:
 def owner_of(table: str, row: Json) -> Key | None:
     """Return the key of the agent that the row belongs to, if it belongs to one."""
     return ("agents", str(row.get("agent_id"))) if table in OWNED else None
+
+
+def upgrade_row(table: str, row: Json) -> tuple[str, Json]:
+    """Return a row of an export as this version knows it: version 0.2 had proposals instead of changes."""
+    folds = row.get("folds")
+    if table != "proposals" or not isinstance(folds, list) or not all(isinstance(each, dict) for each in folds):
+        return table, row
+    state, made = "proposed" if row.get("state") == "open" else row.get("state"), row.get("memory_seq")
+    is_stored = state in ("applied", "undone")
+    memories: list[Json] = [
+        {
+            "action": "end",
+            "id": fold.get("id"),
+            "version": fold.get("version"),
+            "new_version": fold.get("ended_version"),
+            "before": {"valid_to": fold.get("valid_to")} if is_stored else {},
+            "after": {},
+        }
+        for fold in folds
+    ]
+    memories.append(
+        {
+            "action": "add",
+            "id": "" if made is None else f"m-{made}",
+            "version": None,
+            "new_version": 1 if made is not None and row.get("is_new") else None,
+            "before": {},
+            "after": {name: row.get(name) for name in ("kind", "tags", "origin")},
+        }
+    )
+    kept = {name: row[name] for name in row if name in _KEPT}
+    text = "" if is_stored else row.get("text")
+    more = {"state": state, "text": text, "memories": memories, "cause": "consolidation", "actor": ""}
+    return "changes", {"user_id": "", **kept, **more}
+
+
+_KEPT = ("agent_id", "seq", "reason", "created_at", "decided_at", "user_id")
+"""Columns of a proposal that a change has, too."""

@@ -18,7 +18,7 @@ from wellkept.access.keys import CACHE_TIME
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
-from wellkept.memory.consolidate import Consolidate
+from wellkept.memory.changes import Changes
 from wellkept.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind, Trace
 from wellkept.text_cache import clear_text_caches
 from wellkept.upkeep.rules_erasure import Needle, add_counts, parse_subject, receipt_hash, subject_hash, text_subject
@@ -37,7 +37,7 @@ STEP = 500
 STEP_CHARS = 1_000_000
 """Maximum characters of text in these rows; a single row may have more."""
 
-REMOVAL_ORDER = {"proposals": 0, "context_calls": 0}
+REMOVAL_ORDER = {"changes": 0, "context_calls": 0}
 REMOVAL_ORDER |= {"memories": 2, "chat_sessions": 2, "kb_documents": 2, "workflows": 2, "agents": 3}
 """Order in which the rows of tables are removed; those of all other tables come at 1."""
 
@@ -72,14 +72,14 @@ class Erase:
     def __init__(
         self,
         store: SqlStore,
-        consolidate: Consolidate,
+        changes: Changes,
         now: Clock,
         *,
         flush: Sequence[OfTenant],
         forget: Sequence[OfTenant],
     ) -> None:
         self._store = store
-        self._consolidate = consolidate
+        self._changes = changes
         self._now = now
         # Queued values would be written after the erasure, so they are flushed first.
         self._flush = flush
@@ -195,9 +195,9 @@ class Erase:
             time.sleep(CACHE_TIME.total_seconds())
 
     def _undo(self, owner: Owner, id: str) -> None:
-        """Undo a proposal, if that is still possible, so that the other memories it folded count again."""
+        """Undo a change, if that is still possible, so that the other memories it ended count again."""
         try:
-            self._consolidate.undo(owner, id)
+            self._changes.undo(owner, id)
         except (Conflict, NotFound):
             return
 

@@ -108,6 +108,7 @@ class MaintenanceReport:
     faded: int = 0
     over_quota: int = 0
     gisted: int = field(default=0, metadata={"description": "Expired memories of which the gist was kept."})
+    merged: int = field(default=0, metadata={"description": "Memories that consolidation merged with others or ended."})
     items: int = field(default=0, metadata={"description": "Expired items that were archived."})
     deleted: int = field(
         default=0, metadata={"description": "Expired items that were archived a week ago, and deleted now."}
@@ -123,20 +124,22 @@ class MaintenanceReport:
 
     def changes(self) -> dict[str, int]:
         """Return the counts of what was changed."""
-        names = ("archived", "gisted", "items", "deleted", "swept")
+        names = ("archived", "gisted", "merged", "items", "deleted", "swept")
         return {name: getattr(self, name) for name in names}
 
 
 def describe_changes(changes: Mapping[str, int]) -> str:
     """Return the sentence of the event about a run.
 
-    >>> describe_changes({"archived": 1, "gisted": 2, "items": 0, "deleted": 0, "swept": 1})
+    >>> describe_changes({"archived": 1, "gisted": 2, "merged": 0, "items": 0, "deleted": 0, "swept": 1})
     'Maintenance archived 1 episode, kept the gist of 2 more and removed 1 text no detail has.'
     """
-    archived, gisted, items, deleted, swept = changes.values()
+    archived, gisted, merged, items, deleted, swept = changes.values()
     message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}"
     if gisted:
         message += f", kept the gist of {gisted:,} more"
+    if merged:
+        message += f", merged or ended {merged:,} that others repeat or contradict"
     if items:
         message += f", archived {items:,} expired item{'' if items == 1 else 's'}"
     if deleted:
@@ -175,6 +178,12 @@ ITEMS_KEPT = timedelta(days=7)
 
 FORGOTTEN_KEPT = timedelta(days=30)
 """Time for which a memory that was forgotten by request can be restored."""
+
+PROPOSED_KEPT = timedelta(days=30)
+"""Time for which a proposed change waits for a decision."""
+
+CHANGES_KEPT = timedelta(days=90)
+"""Time for which a change that was applied, rejected or undone is kept."""
 
 WRITE_BATCH = 200
 """Rows archived in one transaction, which takes a few milliseconds."""
@@ -223,8 +232,13 @@ class Maintain:
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
         judge: Judge = lambda memory: memory,
+        consolidate: Callable[[Owner], int] = lambda owner: 0,
     ) -> None:
-        """Set up the service; `judge` flags a memory as it would be flagged today."""
+        """Set up the service; `judge` flags a memory as it would be flagged today.
+
+        `consolidate` merges and ends memories of an agent, and returns how many.
+        """
+        self._consolidate = consolidate
         self._judge = judge
         self._store = store
         self._embedding = embedding
@@ -386,6 +400,9 @@ class Maintain:
         due_at = now + (RECHECK if has_changed else LONGEST_REST * random.uniform(0.5, 1))
         for owner in iter_owners(self._store, tenant):
             due_at = min(due_at, self._maintain_agent(owner, lease, report) or due_at)
+            lease.renew()
+            report.merged += self._consolidate(owner)
+            self._store.delete_old_changes(owner, before=now - CHANGES_KEPT, proposed_before=now - PROPOSED_KEPT)
             states.update(self._count_states(owner))
             yield owner
         lease.renew()

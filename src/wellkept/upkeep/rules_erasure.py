@@ -263,14 +263,15 @@ OWN_EVENTS = frozenset(["turn.add", "turn.secret"])
 """Our own events whose first word programs may use as well."""
 
 OWN_WORDS = frozenset(
-    """a added admin agent allowed and api_response applied approved archived are as asked assistant be begun by came
-    cannot characters command_output completed consolidate conversation core corrected could covers deleted detail
-    digest document edited episode episodes file_content flagged fold folded for forgotten from hold id ids import
-    into it its journal key kind like looked made maintenance meant memories memory message messages model no not
-    note of old oldest or out passage passages piece pieces positions proposal proposals pruned pruned_ids read recorded
-    refused rejected removed review room rules scope secret seems session session_id stands stay stays step steps
-    stored summary system text that the their they to tokens tool_result truncated turns undone used user version
-    was were without words workflow working workspace write""".split()
+    """a added admin agent allowed and api_response applied approved archived are as asked assistant be begun by
+    came cannot cause change characters command_output completed consolidate consolidation contradict
+    conversation core corrected could covers deleted detail digest document edited episode episodes file_content
+    flagged fold folded for forgotten from hold id ids import into it its journal key kind like looked made
+    maintenance meant memories memory message messages model no not note of old oldest or out passage passages
+    piece pieces positions proposal proposals proposed pruned pruned_ids read recorded refused rejected removed
+    repeat review room rules scope secret seems session session_id stands stay stays step steps stored summary
+    system text that the their they to tokens tool_result truncated turns undone used user version was were
+    without words workflow working workspace write""".split()
 )
 """Words that our own events consist of. Anything else in them is an id, which may name a person."""
 

@@ -127,7 +127,7 @@ def keep_agents(stats: TenantStats, agents: tuple[str, ...]) -> TenantStats:
         recalls=keep(stats.recalls),
         users=keep(stats.users),
         review={agent: count for agent, count in stats.review.items() if agent in agents},
-        proposals={agent: count for agent, count in stats.proposals.items() if agent in agents},
+        changes={agent: count for agent, count in stats.changes.items() if agent in agents},
         expiring=tuple(each for each in stats.expiring if each.owner.agent in agents),
         index_bytes=0,
     )

@@ -2,7 +2,7 @@
 
 This module decides which rows are removed and which are only cleared: messages of a conversation and events of the
 audit log keep their place and lose their text, all other rows are removed. Derived rows are removed too: summaries,
-proposals, and records of prompts that showed the subject.
+changes, and records of prompts that showed the subject.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 
 from wellkept.errors import NotFound, StoreError
 from wellkept.history.rules_history import OWN_AREAS
-from wellkept.language.names import memory_id, memory_seq
+from wellkept.language.names import change_seq, memory_id, memory_seq
 from wellkept.model import (
     ACTOR,
     NO_USER,
+    Change,
+    ChangeAction,
+    ChangeCause,
+    ChangeState,
     ErasureFinding,
     Memory,
     Owner,
-    Proposal,
-    ProposalState,
     Subject,
     SubjectKind,
     Trace,
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
 
 PAGE = 500
-OF_AGENTS = ("memories", "memory_versions", "proposals", "context_calls", "details", "notes_file")
-OF_USERS = ("memories", "memory_versions", "proposals", "context_calls", "details")
+OF_AGENTS = ("memories", "memory_versions", "changes", "context_calls", "details", "notes_file")
+OF_USERS = ("memories", "memory_versions", "changes", "context_calls", "details")
 OF_TENANTS = ("chat_sessions", "kb_documents", "workflows", "workflow_steps", "secret_allowances", "kb_chunks")
 STAYS = frozenset(["chat_messages", "audit_log", "api_keys"])
 """Tables with rows that keep their place and lose their text."""
@@ -65,7 +67,7 @@ class SubjectTraces:
     gone: list[Trace] = field(default_factory=list)
     cleared: list[Trace] = field(default_factory=list)
     agents: list[Trace] = field(default_factory=list)  # agents with a description that mentions the subject
-    undone: list[tuple[Owner, str]] = field(default_factory=list)  # proposals to undo first
+    undone: list[tuple[Owner, str]] = field(default_factory=list)  # changes to undo first
     whole: list[str] = field(default_factory=list)  # agents that go because their ids are made from the words
     named: list[str] = field(default_factory=list)  # agent ids that contain the words and stay
     marks: list[str] = field(default_factory=list)  # of rows that go with others
@@ -279,22 +281,28 @@ class FindTraces:
                 found.cleared += map(_shorten, self._walk(tenant, "chat_sessions", session_id=id))
 
     def _add_derived(self, tenant: str, found: SubjectTraces, *, is_derived: bool) -> None:
-        """Add proposals that fold removed memories, prompts that showed them and, with `is_derived`, their results."""
+        """Add changes made from removed memories, prompts that showed these and, with `is_derived`, what was made."""
         for owner in iter_owners(self._store, tenant):
             gone = {memory_id(int(each.key[0])) for each in _select(owner, found.gone, "memories")}
             if is_derived and gone:
                 gone |= self._add_facts(owner, gone, found)
-            known = {each.key for each in _select(owner, found.gone, "proposals")}
-            for proposal in self._iter_proposals(owner) if gone else ():
-                if gone.isdisjoint(fold.id for fold in proposal.folds):
+            known = {each.key for each in _select(owner, found.gone, "changes")}
+            for change in self._iter_changes(owner) if gone else ():
+                made = [each.id for each in change.memories if each.action is ChangeAction.ADD and each.new_version]
+                is_from = change.cause is ChangeCause.CONSOLIDATION and (change.text or made)
+                if not is_from or gone.isdisjoint(each.id for each in change.memories if each.version is not None):
                     continue
-                if is_derived and proposal.state is ProposalState.APPLIED and proposal.is_new:
-                    gone |= self._add_result(owner, proposal, found)
-                key, made = (int(proposal.id.removeprefix("p-")),), _stamp(proposal.created_at)
+                if is_derived and change.state is ChangeState.APPLIED:
+                    found.undone.append((owner, change.id))
+                    results = self._store.find_memories(owner, [memory_seq(id) or 0 for id in made]).values()
+                    found.gone += [_memory_trace(owner, memory) for memory in results]
+                    gone |= {memory.id for memory in results}
+                key, at = (change_seq(change.id) or 0,), _stamp(change.created_at)
                 if key not in known:
-                    mark = mark_row("proposals", proposal.text, made)
-                    trace = Trace(table="proposals", key=key, agent=owner.agent, texts=(proposal.text,), mark=mark)
-                    found.gone.append(trace)
+                    mark = mark_row("changes", change.text, at)
+                    found.gone.append(
+                        Trace(table="changes", key=key, agent=owner.agent, texts=(change.text,), mark=mark)
+                    )
             self._add_prompts(owner, gone, found)
 
     def _add_facts(self, owner: Owner, turns: set[str], found: SubjectTraces) -> set[str]:
@@ -307,12 +315,6 @@ class FindTraces:
         ]
         found.gone += map(_shorten, facts)
         return {memory_id(int(each.key[0])) for each in facts}
-
-    def _add_result(self, owner: Owner, proposal: Proposal, found: SubjectTraces) -> set[str]:
-        found.undone.append((owner, proposal.id))
-        made = self._store.find_memories(owner, [memory_seq(proposal.memory_id or "") or 0])
-        found.gone += [_memory_trace(owner, memory) for memory in made.values()]
-        return {memory.id for memory in made.values()}
 
     def _add_prompts(self, owner: Owner, memories: set[str], found: SubjectTraces) -> None:
         names = memories | {each.id for each in _select(owner, found.gone, "details")}
@@ -327,11 +329,11 @@ class FindTraces:
                 if is_shown and call.key not in known:
                     found.gone.append(call)
 
-    def _iter_proposals(self, owner: Owner) -> Iterator[Proposal]:
+    def _iter_changes(self, owner: Owner) -> Iterator[Change]:
         before = None
-        while page := self._store.list_proposals(owner, before=before, limit=PAGE):
+        while page := self._store.list_changes(owner, before=before, limit=PAGE):
             yield from page
-            before = int(page[-1].id.removeprefix("p-"))
+            before = change_seq(page[-1].id)
 
     def _walk(
         self, tenant: str, table: str, *, agent: str = "", session_id: str = "", user: str | None = None

@@ -21,12 +21,12 @@ from wellkept.cli.options import (
     read_file,
     read_text,
 )
-from wellkept.cli.output import Block, Column, Output, Styled, confirm, list_records, say
+from wellkept.cli.output import Block, Column, Output, Styled, confirm, list_records
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Run
-from wellkept.cli.text import count, json_record
+from wellkept.cli.text import json_record
 from wellkept.errors import Invalid
-from wellkept.memory.fact_requests import parse_conversation, parse_steps
+from wellkept.memory.fact_requests import parse_conversation
 from wellkept.model import AddedFacts, FoundFact, Json, Message, Role, Session
 from wellkept.model.stored import place_of
 
@@ -118,10 +118,9 @@ def log(
 
 def add(
     run: Run,
-    file: Annotated[str, Argument(metavar="FILE", help="The conversation; - reads standard input.")] = "",
+    file: Annotated[str, Argument(metavar="FILE", help="The conversation; - reads standard input.")],
     session: Annotated[str | None, Option(metavar="ID", help="The conversation it is.")] = None,
     dry_run: DryRun = False,
-    undo: Annotated[str | None, Option(metavar="STEPS", help="Undo an earlier add, as it says.")] = None,
     **options: Unpack[ModelOptions],
 ) -> None:
     """Store the lasting facts of a conversation: JSON messages, or lines that begin with user: or assistant:.
@@ -130,12 +129,6 @@ def add(
 
     Example: wellkept memory add monday.txt --dry-run"""
     run.flags |= options
-    if (undo is None) == (not file):
-        raise Invalid("Name the file of a conversation, - for standard input, or --undo with the steps to undo.")
-    if undo is not None:
-        undone = run.memory.undo_add(parse_steps(undo.split(",")))
-        run.show(say(f"Undone: {count(undone, 'memory')}", {"undone": undone}))
-        return
     text = read_text(file) if file == STANDARD_INPUT else decode_input(read_file(Path(file)), what=file)
     run.show(_render_facts(run.memory.add(_parse_messages(text), session_id=session, dry_run=dry_run)))
 
@@ -176,8 +169,8 @@ def _render_facts(result: AddedFacts) -> Output:
     ]
     rows += [("dropped", None, each.turn, f"{each.text} ({each.reason})") for each in result.dropped]
     notes = [f"Read by rules, because the model failed: {result.problem}"] if result.problem else []
-    if steps := ",".join(f"{step.change}:{step.id}:{step.version}" for step in result.steps):
-        notes.append(f"Undo: wellkept memory add --undo {steps}")
+    if result.change is not None:
+        notes.append(f"Undo: wellkept memory changes undo {result.change}")
     listed = list_records(FACT_COLUMNS, rows, notes=notes, if_empty="Nothing was said.")
     found = {name: [_fact_json(each) for each in facts] for name, facts in changes.items()}
     return Output(json=json_record(result) | found, lines=listed.lines, blocks=listed.blocks)

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from wellkept.access.rules_keys import is_allowed
 from wellkept.errors import Forbidden, Invalid, NotFound, WellkeptError
-from wellkept.model import KeyScope, Memory, State
+from wellkept.model import Change, KeyScope, Memory, State
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import WRITE, is_console
@@ -43,6 +43,7 @@ class Action:
     run: Callable[[CurrentAgent, Memory, str], object]
     refuse: Callable[[Memory, State, str], str]
     needs_tag: bool = False
+    can_be_undone: bool = True
 
 
 ACTIONS: Mapping[str, Action] = {
@@ -78,6 +79,7 @@ ACTIONS: Mapping[str, Action] = {
         label="Delete",
         done="deleted",
         run=lambda agent, each, tag: agent.forget(each.id),
+        can_be_undone=False,
         refuse=lambda each, state, tag: "" if each.item_key is None else "an item; delete it under its key",
     ),
 }
@@ -98,15 +100,20 @@ def preview_action(request: Request, tenant: CurrentTenant, memory: CurrentAgent
 
 @router.post("/run", scope=WRITE)
 def run_action(request: Request, tenant: CurrentTenant, memory: CurrentAgent, form: SentForm) -> Response:
-    """Do it to each memory and report what was refused."""
-    action, refused, done = _find_action(request, form), [], 0
-    for each in _select(memory, form.id or []):
-        try:
-            action.run(memory, each, form.value.strip())
-            done += 1
-        except WellkeptError as error:
-            refused.append((each, str(error)))
-    return _page(request, tenant, memory, form, action, rows=refused, done=done)
+    """Do it to all of them as one change, which can be undone, or to none."""
+    action, tag, selected = _find_action(request, form), form.value.strip(), _select(memory, form.id or [])
+    if not action.can_be_undone:
+        for each in selected:
+            action.run(memory, each, tag)
+        return _page(request, tenant, memory, form, action, done=len(selected))
+    reason = f"{action.label}{f' {tag}' if action.needs_tag else ''}."
+    try:
+        changes = memory.changes.edit(
+            [each.id for each in selected], lambda each: action.run(memory, each, tag), reason=reason
+        )
+    except WellkeptError as error:
+        return _page(request, tenant, memory, form, action, done=0, problem=f"Nothing was changed: {error}")
+    return _page(request, tenant, memory, form, action, done=len(selected), changes=changes)
 
 
 def _page(
@@ -116,8 +123,9 @@ def _page(
     form: BulkForm,
     action: Action,
     *,
-    rows: Sequence[tuple[Memory, str]],
+    rows: Sequence[tuple[Memory, str]] = (),
     done: int | None = None,
+    changes: Sequence[Change] = (),
     problem: str = "",
 ) -> Response:
     is_ours = is_console(form.back.partition("?")[0])
@@ -132,6 +140,7 @@ def _page(
         rows=rows,
         ready=[each for each, refused in rows if not refused],
         done=done,
+        changes=changes,
         back=form.back if is_ours else place("agents", memory.owner.agent),
         problem=problem,
     )

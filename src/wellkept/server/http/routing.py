@@ -59,8 +59,8 @@ LONG_JOBS: Mapping[str, str] = {
     "POST /api/secrets/scan": "upkeep",
     "GET /api/audit/verify": "upkeep",
     "GET /admin/audit/verify": "upkeep",
-    "POST /api/agents/{agent}/consolidate": "upkeep",
-    "POST /admin/agents/{agent}/proposals": "upkeep",
+    "POST /api/agents/{agent}/changes/consolidate": "upkeep",
+    "POST /admin/agents/{agent}/changes": "upkeep",
 }
 """Kind of each long job, by its route."""
 

@@ -1,4 +1,4 @@
-"""Facts: `/api/agents/{agent}/add` and undoing it, `/profile`, and `/forget` by what a few words mean."""
+"""Facts: `/api/agents/{agent}/add`, `/profile`, and `/forget` by what a few words mean."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from fastapi import Query
 from pydantic import BaseModel, Field, Strict
 
 from wellkept.memory.fact_requests import MAX_MESSAGES
-from wellkept.model import AddedFacts, DroppedFact, FactStep, FoundFact, Kind, Origin
+from wellkept.model import AddedFacts, DroppedFact, FoundFact, Kind, Origin
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.rest.memories import MemoryBody
 from wellkept.server.rest.shapes import RecordBody, RequestBody, UserName, describes
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
-
-
-@describes(FactStep)
-class FactStepBody(RecordBody):
-    """A change that `add` made."""
 
 
 class NewFacts(RequestBody):
@@ -41,17 +36,6 @@ class NewFacts(RequestBody):
     ] = None
     dry_run: Annotated[bool, Strict(), Field(description="Store nothing, only show what would be stored.")] = False
     records: Annotated[bool, Strict(), Field(description="Also return each memory with all of its fields.")] = False
-
-
-class UndoFacts(RequestBody):
-    """The changes to undo."""
-
-    undo: Annotated[
-        list[dict[str, Any]],
-        Field(
-            description="The `undo` of an answer of `add`.", examples=[[{"change": "added", "id": "m-7", "version": 1}]]
-        ),
-    ]
 
 
 class FactBody(RecordBody):
@@ -101,13 +85,7 @@ class FactsAnswer(RecordBody):
             return WholeFact.of(fact.memory, **change, memory=MemoryBody.at(fact.memory, now))
 
         facts = {name: [body(each) for each in getattr(result, name)] for name in ("added", "updated", "superseded")}
-        return cls.of(result, **facts, dry_run=result.is_dry_run, undo=result.steps)
-
-
-class UndoneFacts(BaseModel):
-    """Result of an undo."""
-
-    undone: Annotated[int, Field(description="Number of memories that were deleted or restored.")]
+        return cls.of(result, **facts, dry_run=result.is_dry_run)
 
 
 @router.post("/add", scope=WRITE)
@@ -116,12 +94,6 @@ def add_facts(wellkept: CurrentWellkept, memory: CurrentAgent, body: NewFacts) -
     the messages; without one, or when it fails, rules do."""
     added = memory.add(**body.model_dump(exclude={"records"}))
     return FactsAnswer.at(added, wellkept.now() if body.records else None)
-
-
-@router.post("/add/undo", scope=WRITE)
-def undo_facts(memory: CurrentAgent, body: UndoFacts) -> UndoneFacts:
-    """Undo an `add`: delete what it added and restore what it changed. 409 if one of the memories was changed since."""
-    return UndoneFacts(undone=memory.undo_add(body.undo))
 
 
 class ProfileQuery(RequestBody):

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
 from wellkept.errors import Invalid
-from wellkept.knowledge.ingest import Change, IngestReport, RemovedSecret
+from wellkept.knowledge.ingest import DocumentChange, IngestReport, RemovedSecret
 from wellkept.knowledge.rules_chunking import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
 from wellkept.model import Chunk, Document, Hit, Skill, Source
 from wellkept.recall.recall import MAX_LIMIT
@@ -111,7 +111,7 @@ class RemovedSecretBody(RecordBody):
 class IngestedBody(DocumentBody):
     """A document that was ingested."""
 
-    change: Annotated[Change, Field(description="unchanged: the same document existed.")]
+    change: Annotated[DocumentChange, Field(description="unchanged: the same document existed.")]
     passages: Annotated[int, Field(description="Number of passages.")]
     removed_secrets: Annotated[list[RemovedSecretBody], Field(description="What was replaced by a mark.")]
 

@@ -65,6 +65,14 @@ class AgentRows(Units):
         if not self.write(owner.tenant, lambda unit: unit.run("delete_agent", **owner_params(owner))):
             raise NotFound(NO_SUCH_AGENT)
 
+    def find_consolidated(self, owner: Owner) -> tuple[int, int]:
+        """Return the numbers of an agent's newest memory, and of the newest that consolidation has examined."""
+        row = self.read(owner.tenant, lambda unit: unit.one("find_consolidated", **owner_params(owner)))
+        return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+    def keep_consolidated(self, owner: Owner, seq: int) -> None:
+        self.write(owner.tenant, lambda unit: unit.run("keep_consolidated", **owner_params(owner), seq=seq))
+
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
         """Count memories that are not archived, for every kind."""
         if owner.user is None:
@@ -110,7 +118,7 @@ class AgentRows(Units):
                 recalls=tuple(_day_count(agent, "recalls", day, count) for agent, day, count in recalls),
                 users=tuple(_day_count(*row) for row in writers),
                 review=dict(map(tuple, unit.all("count_for_review", tenant=tenant))),
-                proposals=dict(map(tuple, unit.all("count_open_proposals", tenant=tenant))),
+                changes=dict(map(tuple, unit.all("count_proposed_changes", tenant=tenant))),
                 expiring=tuple(map(memory_from, soon)),
                 index_bytes=int(unit.all("count_index_bytes", tenant=tenant)[0][0]),
             )

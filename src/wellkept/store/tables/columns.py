@@ -34,10 +34,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "tenant_id id title category source content_hash is_published created_at updated_at flag metadata"
     ),
     "event": _names("tenant_id id at action agent_id message meta previous_hash hash"),
-    "proposal": _names(
-        "tenant_id agent_id seq kind text tags folds reason origin state memory_seq is_new created_at decided_at "
-        "user_id"
-    ),
+    "change": _names("tenant_id agent_id seq state cause reason text memories actor created_at decided_at user_id"),
     "context_call": _names("tenant_id agent_id id session_id at layout budget tokens blocks truncations user_id"),
     "key": _names("tenant_id id scope name created_at last_used_at expires_at revoked_at agents trust user_id"),
     "workflow": _names("tenant_id id name created_at"),

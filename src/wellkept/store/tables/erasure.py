@@ -89,7 +89,7 @@ CHILDREN: Mapping[str, tuple[str, str]] = {
 """Tables with potentially many child rows: the statement that lists the children, and their table."""
 
 ORDER = (
-    *("memory_versions", "memories", "proposals", "context_calls", "details", "chat_messages", "chat_sessions"),
+    *("memory_versions", "memories", "changes", "context_calls", "details", "chat_messages", "chat_sessions"),
     *("kb_chunks", "kb_documents", "workflow_steps", "workflows", "secret_allowances", "agents"),
 )
 """Order of removal. Agents come last, so that rows added to one meanwhile are removed with it."""
@@ -304,6 +304,10 @@ def _trace_from(table: str, row: Row) -> Trace:
 def _iter_texts(table: str, values: Row) -> Iterator[str]:
     if table == "audit_log":
         values = (*values[:-1], _without_own_actor(values[-1]))
+    elif table == "changes":
+        # Of what a change does to memories, only the tags of a proposed one are somebody's words.
+        memories = _parse_json(values[-1]) if isinstance(values[-1], str) else values[-1]
+        values = (*values[:-1], [each["after"].get("tags", []) for each in memories])
     for value in values:
         if isinstance(value, str):
             yield value

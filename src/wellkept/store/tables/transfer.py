@@ -20,17 +20,17 @@ from wellkept.history.rules_audit import canonical_json
 from wellkept.history.rules_history import history_terms, step_words
 from wellkept.language.json_values import MAX_DEPTH, check_storable
 from wellkept.language.text import check_text, fold, index_terms, terms
-from wellkept.model import Detail, EndedAs, Json, Kind, Memory, Origin, Owner, ProposalState, Role, Scope
+from wellkept.model import ChangeCause, ChangeState, Detail, EndedAs, Json, Kind, Memory, Origin, Owner, Role, Scope
 from wellkept.model.stored import Vector
 from wellkept.store.contents import ContentDraft
 from wellkept.store.engine import Row, Unit
 from wellkept.store.search.words import encode_words
 from wellkept.store.tables import audit, knowledge, workflows
 from wellkept.store.tables.agents import renew_index
+from wellkept.store.tables.changes import change_from
 from wellkept.store.tables.columns import COLUMNS
 from wellkept.store.tables.context import call_from
 from wellkept.store.tables.details import DetailRows, search_text
-from wellkept.store.tables.proposals import proposal_from
 from wellkept.store.tables.rows import (
     detail_from,
     is_searchable,
@@ -73,7 +73,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "chat_messages": COLUMNS["message"],
     "details": COLUMNS["detail"],
     "context_calls": COLUMNS["context_call"],
-    "proposals": COLUMNS["proposal"],
+    "changes": COLUMNS["change"],
     "kb_documents": COLUMNS["document"],
     "kb_chunks": COLUMNS["chunk"],
     "workflows": COLUMNS["workflow"],
@@ -84,7 +84,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 _CHOICES: Mapping[str, Mapping[str, type[StrEnum]]] = {
     "memories": {"kind": Kind, "scope": Scope, "role": Role, "origin": Origin, "ended_as": EndedAs},
     "chat_messages": {"role": Role},
-    "proposals": {"kind": Kind, "origin": Origin, "state": ProposalState},
+    "changes": {"cause": ChangeCause, "state": ChangeState},
 }
 
 
@@ -108,14 +108,14 @@ TABLES: Sequence[ExportTable] = tuple(_list_tables())
 BY_NAME: Mapping[str, ExportTable] = {table.name: table for table in TABLES}
 
 WORDS = frozenset(["tools", "knowledge_categories", "tags", "sources"])
-JSON_LISTS = WORDS | {"folds", "blocks", "truncations"}
+JSON_LISTS = WORDS | {"memories", "blocks", "truncations"}
 JSON_OBJECTS = frozenset(["metadata", "meta", "told"])
-FLAGS = frozenset(["is_active", "is_new", "is_published"])
+FLAGS = frozenset(["is_active", "is_published"])
 REALS = {"importance": 1.0, "ttl_seconds": float(MAX_NUMBER)}
 """Columns with fractions, and the largest value of each."""
 NUMBERS = frozenset(
     """seq version last_seq last_id position summarized_count message_count size chars lines budget tokens supersedes
-    ended_by memory_seq""".split()
+    ended_by""".split()
 )
 TIMES = frozenset(each.name for each in fields(Memory) if "datetime" in str(each.type))
 NUMBERED = frozenset(["audit_log", "kb_chunks"])
@@ -216,7 +216,7 @@ CHANGED_MEANWHILE = "The audit log of this tenant changed during the import. Imp
 
 Take = Callable[[str, Json], None]
 
-RECORDS: Mapping[str, Callable[[Row], object]] = {"proposals": proposal_from, "context_calls": call_from}
+RECORDS: Mapping[str, Callable[[Row], object]] = {"changes": change_from, "context_calls": call_from}
 """Tables with nested JSON; rows are validated by converting them."""
 
 

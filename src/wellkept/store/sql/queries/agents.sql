@@ -47,3 +47,11 @@ WHERE tenant_id = :tenant AND id = :agent
 -- name: renew_index
 UPDATE agents SET life = :life, revision = revision + 1, rewrites = rewrites + 1
 WHERE tenant_id = :tenant AND id = :agent
+
+-- name: find_consolidated
+-- users: a counter of the agent
+SELECT last_seq, consolidated FROM agents WHERE tenant_id = :tenant AND id = :agent
+
+-- name: keep_consolidated
+-- users: a counter of the agent
+UPDATE agents SET consolidated = :seq WHERE tenant_id = :tenant AND id = :agent

@@ -15,8 +15,8 @@ SELECT agent_id, NULL, seq, version, replaced_at, text, tags, metadata FROM memo
 WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND (seq, version) > (:after, :after_too)
 ORDER BY seq, version LIMIT :limit
 
--- name: traces_in_proposals
-SELECT agent_id, NULL, seq, NULL, created_at, text, tags, reason, user_id FROM proposals
+-- name: traces_in_changes
+SELECT agent_id, NULL, seq, NULL, created_at, text, reason, actor, user_id, memories FROM changes
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: traces_in_context_calls
@@ -85,8 +85,8 @@ DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq {in
 -- name: erase_memory_versions
 DELETE FROM memory_versions WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :parent AND version {in_numbers}
 
--- name: erase_proposals
-DELETE FROM proposals WHERE tenant_id = :tenant AND agent_id = :agent AND seq {in_numbers}
+-- name: erase_changes
+DELETE FROM changes WHERE tenant_id = :tenant AND agent_id = :agent AND seq {in_numbers}
 
 -- name: erase_context_calls
 DELETE FROM context_calls WHERE tenant_id = :tenant AND agent_id = :agent AND id {in_names}

@@ -43,8 +43,8 @@ SELECT agent_id, count(*) FROM memories
 WHERE tenant_id = :tenant AND archived_at IS NULL AND flag IS NOT NULL
 GROUP BY agent_id
 
--- name: count_open_proposals
-SELECT agent_id, count(*) FROM proposals WHERE tenant_id = :tenant AND state = 'open' GROUP BY agent_id
+-- name: count_proposed_changes
+SELECT agent_id, count(*) FROM changes WHERE tenant_id = :tenant AND state = 'proposed' GROUP BY agent_id
 
 -- name: list_expiring
 SELECT {memory} FROM memories

@@ -45,8 +45,8 @@ WHERE tenant_id = :tenant AND (agent_id, key) > (:agent_id, :key) ORDER BY agent
 SELECT {context_call} FROM context_calls
 WHERE tenant_id = :tenant AND (agent_id, id) > (:agent_id, :id) ORDER BY agent_id, id LIMIT :limit
 
--- name: export_proposals
-SELECT {proposal} FROM proposals
+-- name: export_changes
+SELECT {change} FROM changes
 WHERE tenant_id = :tenant AND (agent_id, seq) > (:agent_id, :seq) ORDER BY agent_id, seq LIMIT :limit
 
 -- name: export_kb_documents
@@ -105,8 +105,8 @@ SELECT content_hash, created_at FROM details WHERE tenant_id = :tenant AND agent
 -- name: present_context_calls
 SELECT 1 FROM context_calls WHERE tenant_id = :tenant AND agent_id = :agent_id AND id = :id
 
--- name: present_proposals
-SELECT kind, created_at FROM proposals WHERE tenant_id = :tenant AND agent_id = :agent_id AND seq = :seq
+-- name: present_changes
+SELECT created_at FROM changes WHERE tenant_id = :tenant AND agent_id = :agent_id AND seq = :seq
 
 -- name: present_kb_documents
 SELECT content_hash FROM kb_documents WHERE tenant_id = :tenant AND id = :id
@@ -154,8 +154,8 @@ INSERT INTO details ({detail}, folded) VALUES ({:detail}, :folded) ON CONFLICT (
 -- name: import_context_calls
 INSERT INTO context_calls ({context_call}) VALUES ({:context_call}) ON CONFLICT (tenant_id, agent_id, id) DO NOTHING
 
--- name: import_proposals
-INSERT INTO proposals ({proposal}) VALUES ({:proposal}) ON CONFLICT (tenant_id, agent_id, seq) DO NOTHING
+-- name: import_changes
+INSERT INTO changes ({change}) VALUES ({:change}) ON CONFLICT (tenant_id, agent_id, seq) DO NOTHING
 
 -- name: import_kb_documents
 INSERT INTO kb_documents ({document}) VALUES ({:document}) ON CONFLICT (tenant_id, id) DO NOTHING

@@ -1,17 +1,16 @@
-"""Propose memories that can replace several others.
+"""Find memories that say the same, and memories that can stand for several others.
 
-Without a model only safe proposals are made, in existing words: notes that say the same, journal entries that repeat
-over days, repeated episodes, and important episodes about to expire. A model may word new memories; its answer is
-validated like any outside data and names the memories it replaces by id.
+Without a model existing words are used: journal entries that repeat over days, and repeated episodes. A model may word
+new memories; its answer is validated like any outside data and names the memories it replaces by id.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from typing import Any
 
 from wellkept.errors import Invalid
 from wellkept.language.text import terms
@@ -22,10 +21,6 @@ from wellkept.model import Json, Kind, Memory, Origin
 MIN_REPEATS = 3
 """Number of repetitions before something is kept permanently."""
 
-WORTH_KEEPING = 0.8
-"""Importance from which an expiring episode is proposed as a note."""
-
-EXPIRES_SOON = timedelta(days=3)
 MAX_ASKED = 60
 MAX_ASKED_CHARS = 12_000
 """Maximum number of memories, and of their characters, in one request to a model."""
@@ -48,7 +43,7 @@ IsSame = Callable[[str, str], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A proposed memory that replaces others."""
+    """A memory that can replace others."""
 
     kind: Kind
     text: str
@@ -63,30 +58,40 @@ class Suggestion:
         return tuple(tag for tag, _ in counted.most_common(MAX_TAGS))
 
 
-def suggest_by_rules(
-    memories: Sequence[Memory], *, is_same: IsSame, now: datetime, is_noted: bool = True
-) -> list[Suggestion]:
-    """Suggest replacements for the live memories of one agent; each memory is in at most one suggestion.
+def find_duplicates(memories: Sequence[Memory], *, is_same: IsSame) -> Iterator[tuple[Memory, Sequence[Memory]]]:
+    """Yield what stays, and what says nearly the same, among the notes and among the facts of one user.
 
-    Pass `is_noted=False` to skip notes, for agents whose notes could not be restored.
+    The most trusted one stays, of these the longest, of these the newest.
     """
-    by_kind = {kind: [memory for memory in memories if memory.kind is kind] for kind in Kind}
+    notes = [memory for memory in memories if memory.kind is Kind.NOTE]
+    facts = [memory for memory in memories if memory.told is not None]
+    for group in (*_group_same(notes, is_same), *_group_same(facts, is_same)):
+        kept = max(group, key=lambda memory: (TRUST[memory.origin], len(memory.text), memory.created_at))
+        yield kept, [memory for memory in group if memory.id != kept.id]
+
+
+def join_fields(kept: Memory, others: Sequence[Memory]) -> dict[str, Any]:
+    """Return the fields that a memory takes over from its duplicates, if they differ from its own."""
+    every = (kept, *others)
+    joined: dict[str, Any] = {
+        "tags": list(dict.fromkeys(tag for memory in every for tag in memory.tags))[:MAX_TAGS],
+        "importance": max(memory.importance for memory in every),
+        "sources": list(dict.fromkeys(id for memory in every for id in memory.sources)),
+    }
+    own = {"tags": list(kept.tags), "importance": kept.importance, "sources": list(kept.sources)}
+    return {name: value for name, value in joined.items() if value != own[name]}
+
+
+def suggest_by_rules(memories: Sequence[Memory], *, is_same: IsSame) -> list[Suggestion]:
+    """Suggest memories that can stand for repeated ones; each memory is in at most one suggestion.
+
+    What was said in a conversation repeats itself and is no rule, so only episodes without a session count.
+    """
+    journal = [memory for memory in memories if memory.kind is Kind.JOURNAL]
+    episodes = [memory for memory in memories if memory.kind is Kind.EPISODE and memory.session_id is None]
     found = [
-        *(_merge_notes(group) for group in _group_same(by_kind[Kind.NOTE], is_same) if is_noted),
-        *(_from_journal(group) for group in _group_same(by_kind[Kind.JOURNAL], is_same) if _days(group) >= MIN_REPEATS),
-        *(_from_episodes(group) for group in _group_same(by_kind[Kind.EPISODE], is_same) if len(group) >= MIN_REPEATS),
-    ]
-    taken = {memory.id for suggestion in found for memory in suggestion.folds}
-    found += [
-        Suggestion(
-            kind=Kind.NOTE,
-            text=memory.text,
-            folds=(memory,),
-            reason="It is important and expires soon.",
-            origin=memory.origin,
-        )
-        for memory in by_kind[Kind.EPISODE]
-        if memory.id not in taken and _is_worth_rescuing(memory, now)
+        *(_from_journal(group) for group in _group_same(journal, is_same) if _days(group) >= MIN_REPEATS),
+        *(_from_episodes(group) for group in _group_same(episodes, is_same) if len(group) >= MIN_REPEATS),
     ]
     return [each for each in found if len(each.text) <= RULES[each.kind].max_chars][:MAX_PROPOSED]
 
@@ -165,11 +170,6 @@ def _parse_suggestion(item: Mapping[str, object], by_id: Mapping[str, Memory]) -
     )
 
 
-def _merge_notes(group: Sequence[Memory]) -> Suggestion:
-    longest = max(group, key=lambda memory: (len(memory.text), memory.created_at))
-    return _suggest_repeated(Kind.NOTE, longest, group, "They say nearly the same.")
-
-
 def _from_journal(group: Sequence[Memory]) -> Suggestion:
     return _suggest_repeated(Kind.CORE, _newest(group), group, f"The journal says it on {_days(group)} days.")
 
@@ -192,11 +192,6 @@ def _newest(group: Sequence[Memory]) -> Memory:
 
 def _days(group: Sequence[Memory]) -> int:
     return len({memory.created_at.date() for memory in group})
-
-
-def _is_worth_rescuing(memory: Memory, now: datetime) -> bool:
-    is_ending = memory.expires_at is not None and memory.expires_at - now <= EXPIRES_SOON
-    return is_ending and memory.importance >= WORTH_KEEPING
 
 
 def _group_same(memories: Sequence[Memory], is_same: IsSame) -> list[list[Memory]]:

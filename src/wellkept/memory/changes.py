@@ -1,0 +1,413 @@
+"""Changes: what add, logged turns, consolidation and edits of several memories did or propose, applied and undone.
+
+A change names the memories that it adds, edits or ends, each with the version it is made from. It is carried out and
+recorded in one transaction, and undone in one, unless one of them was changed since. It holds no text of a stored
+memory: former texts are in the history, and what is forgotten is gone from here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wellkept.caller import current_caller
+from wellkept.errors import Conflict
+from wellkept.extension import Clock
+from wellkept.language.names import memory_seq
+from wellkept.memory import rules_trust as trust
+from wellkept.memory.drafts import Draft, check_own
+from wellkept.memory.remember import Edited, Remember
+from wellkept.model import (
+    AuditEvent,
+    Change,
+    ChangeAction,
+    ChangeCause,
+    ChangedMemory,
+    ChangeState,
+    EndedAs,
+    Kind,
+    Memory,
+    Owner,
+)
+
+if TYPE_CHECKING:
+    from wellkept.store.sqlstore import SqlStore
+
+T = TypeVar("T")
+
+ENDS = ("valid_to", "archived_at", "forgotten_at")
+MARKS = (*ENDS, "ended_by", "ended_as", "held_at", "flag", "expires_at", "sources")
+"""Fields that a change keeps itself; former texts, tags, importances and metadata are in the history."""
+
+MAX_COMPARED = 500
+"""Number of newest changes that a new proposal is compared with."""
+
+CONTRADICTED = "{} may say something else."
+MAX_NAMED = 100
+"""Maximum number of memories that an audit event names."""
+
+
+class Changes:
+    """Service that records changes, and applies, rejects and undoes them."""
+
+    def __init__(self, store: SqlStore, remember: Remember, now: Clock) -> None:
+        self._store = store
+        self._remember = remember
+        self._now = now
+
+    def write(
+        self,
+        owner: Owner,
+        drafts: Sequence[Draft],
+        edits: Sequence[Memory],
+        *,
+        cause: ChangeCause,
+        reason: str,
+        also: Callable[[Sequence[Memory], Sequence[Memory], Change], T],
+    ) -> T:
+        """Store drafts and edited memories of one user in one transaction, as one change.
+
+        Returns the result of `also`, which runs in it with the stored memories, and the corrected and edited ones.
+
+        Raises: see `Remember.apply`.
+        """
+
+        def record(added: Sequence[Memory], edited: Sequence[Edited]) -> T:
+            change = self.record(owner, cause, reason, added=added, edited=edited)
+            return also(added, [after for _, after in edited], change)
+
+        return self._remember.apply(owner, drafts, edits, also=record)
+
+    def record(
+        self,
+        owner: Owner,
+        cause: ChangeCause,
+        reason: str,
+        *,
+        added: Sequence[Memory] = (),
+        edited: Sequence[Edited] = (),
+    ) -> Change:
+        """Record what was done to memories of one user. The caller holds the transaction."""
+        now = self._now()
+        change = Change(
+            owner=owner.whole,
+            user=owner.user or None,
+            state=ChangeState.APPLIED,
+            cause=cause,
+            reason=reason,
+            memories=(*map(_describe_added, added), *(_describe_edited(*each) for each in edited)),
+            actor=current_caller().actor,
+            created_at=now,
+            decided_at=now,
+        )
+        (stored,) = self._store.add_changes(owner, [change])
+        self._record_event(stored, "apply", "was applied")
+        return stored
+
+    def edit(self, owner: Owner, ids: Sequence[str], edit: Callable[[Memory], object], reason: str) -> Sequence[Change]:
+        """Run `edit` on each of these memories in one transaction, as one change for each user.
+
+        Raises: NotFound, and any error of `edit`, in which case nothing is changed.
+        """
+
+        def work() -> Sequence[Change]:
+            former = [self._store.get_memory(owner, id) for id in dict.fromkeys(ids)]
+            for memory in former:
+                edit(memory)
+            of_users: dict[str | None, list[Edited]] = {}
+            for memory in former:
+                of_users.setdefault(memory.user, []).append((memory, self._store.get_memory(owner, memory.id)))
+            made = ((user, [(a, b) for a, b in pairs if a.version != b.version]) for user, pairs in of_users.items())
+            return [
+                self.record(owner.of(user), ChangeCause.EDIT, reason, edited=pairs) for user, pairs in made if pairs
+            ]
+
+        return self._store.transaction(owner.tenant, work)
+
+    def propose(self, owner: Owner, changes: Sequence[Change]) -> Sequence[Change]:
+        """Record changes for a person to decide, and return those that are new.
+
+        What was rejected or undone is not proposed again before one of its memories changes.
+        """
+        if not changes:
+            return []
+
+        def add() -> Sequence[Change]:
+            unwanted = self.find_unwanted(owner)
+            fresh = [each for each in changes if not {(m.id, m.version) for m in each.memories if m.id} <= unwanted]
+            added = self._store.add_changes(owner, fresh)
+            for each in added:
+                self._record_event(each, "propose", "was proposed")
+            return added
+
+        return self._store.transaction(owner.tenant, add)
+
+    def find_unwanted(self, owner: Owner) -> set[tuple[str, int | None]]:
+        """Return the memories of changes that were rejected or undone, with the versions that they have since.
+
+        Those that were restored one by one count, too.
+        """
+        earlier = self._store.list_changes(owner, limit=MAX_COMPARED)
+        return {
+            # Undoing and restoring add a version to the one that the change made.
+            (each.id, each.version if change.state is ChangeState.REJECTED else (each.new_version or 0) + 1)
+            for change in earlier
+            if change.state is not ChangeState.PROPOSED
+            for each in change.memories
+            if each.version is not None
+        }
+
+    def add_turns(self, owner: Owner, edits: Sequence[Memory]) -> Sequence[Memory]:
+        """Return edited memories with the turns of the facts that end: what a turn said is over with its facts."""
+        causes = {id: fact for fact in edits if fact.ended_as is not None for id in fact.sources}
+        known = {memory.id for memory in edits}
+        turns = find_turns(self._store, owner, list(causes.values())) if causes else ()
+        found = list(edits)
+        for turn in turns:
+            if turn.id not in known and turn.valid_to is None:
+                fact = causes[turn.id]
+                marks: dict[str, Any] = {name: getattr(fact, name) for name in ("valid_to", "ended_by", "ended_as")}
+                found.append(replace(turn, **marks))
+        return found
+
+    def list(
+        self, owner: Owner, state: ChangeState | None, *, before: int | None = None, limit: int
+    ) -> Sequence[Change]:
+        """List changes with the texts of their memories, newest first."""
+        changes = self._store.list_changes(owner, state=state, before=before, limit=limit)
+        found = self._find_memories(owner, [each for change in changes for each in change.memories])
+        texts = {id: memory.text for id, memory in found.items()}
+        return [
+            replace(
+                change,
+                memories=tuple(
+                    replace(each, text=texts.get(each.id, "") if each.id else change.text) for each in change.memories
+                ),
+            )
+            for change in changes
+        ]
+
+    def get(self, owner: Owner, id: str) -> Change:
+        """Return a change with what each of its memories says and said. Raises: NotFound."""
+        change = self._store.get_change(owner, id)
+        found, shown = self._find_memories(owner, change.memories), []
+        for each in change.memories:
+            memory, former = found.get(each.id), None
+            if memory is not None and each.action is ChangeAction.EDIT and each.new_version is not None:
+                versions = self._store.list_versions(owner, each.id, before=each.new_version, limit=1)
+                former = versions[0].text if versions and versions[0].text != memory.text else None
+            text = memory.text if memory is not None else "" if each.id else change.text
+            shown.append(replace(each, text=text, former_text=former))
+        return replace(change, memories=tuple(shown))
+
+    def apply(self, owner: Owner, id: str) -> Change:
+        """Carry out a proposed change.
+
+        Raises: NotFound; Conflict when it is not proposed, or a memory was edited or deleted since; Forbidden.
+        """
+        trust.check_decision(current_caller().trust)
+        change = self._get_own(owner, id, ChangeState.PROPOSED)
+        found, now = self._find_memories(owner, change.memories), self._now()
+        edits = list[Memory]()
+        for each in change.memories:
+            if each.action is ChangeAction.ADD:
+                continue
+            memory = found.get(each.id)
+            if memory is None or memory.version != each.version:
+                done = "deleted" if memory is None else "edited"
+                raise Conflict(f"Memory {each.id} was {done} since {id} was proposed. Reject the change.")
+            edits.append(change_memory(memory, each, now))
+        ended = self.add_turns(owner, edits)
+        drafts = [_make_draft(change, each, edits) for each in change.memories if each.action is ChangeAction.ADD]
+
+        def also(added: Sequence[Memory], edited: Sequence[Edited], known: set[str]) -> Change:
+            memories = (
+                *(replace(_describe_added(each), new_version=None if each.id in known else 1) for each in added),
+                *(_describe_edited(*each) for each in edited),
+            )
+            return self._decide(
+                replace(change, memories=memories, text=""), ChangeState.APPLIED, was=ChangeState.PROPOSED
+            )
+
+        return self._remember.carry_out(owner, drafts, ended, also=also)
+
+    def reject(self, owner: Owner, id: str) -> Change:
+        """Reject a proposed change: no memory changes, and the same is not proposed again.
+
+        Raises: NotFound; Conflict when it is not proposed; Forbidden.
+        """
+        trust.check_decision(current_caller().trust)
+        change = self._get_own(owner, id, ChangeState.PROPOSED)
+        return self._store.transaction(
+            owner.tenant, lambda: self._decide(change, ChangeState.REJECTED, was=ChangeState.PROPOSED)
+        )
+
+    def undo(self, owner: Owner, id: str) -> Change:
+        """Undo an applied change: delete the memories it added, and restore those it edited or ended.
+
+        Raises: NotFound; Conflict when it is not applied, or a memory was edited or deleted since; Forbidden.
+        """
+        change = self._get_own(owner, id, ChangeState.APPLIED)
+        # A memory that an applied change named and did not make stays as it is.
+        touched = [each for each in change.memories if each.new_version is not None]
+        found, made, restored = self._find_memories(owner, touched), [], []
+        for each in touched:
+            memory = found.get(each.id)
+            if memory is None or not self._is_as_left(owner, memory, each):
+                done = "deleted" if memory is None else f"changed since; it is at version {memory.version}"
+                raise Conflict(f"Memory {each.id} was {done}, so {id} is not undone as a whole. Restore by hand.")
+            trust.check_change(memory.origin, current_caller().trust)
+            if each.action is ChangeAction.ADD:
+                made.append(memory.id)
+                # Writing what is deleted next compares its version once more, in the transaction.
+                restored.append(memory)
+            else:
+                restored.append(self._restore(owner, memory, each))
+
+        def also() -> Change:
+            return self._decide(change, ChangeState.UNDONE, was=ChangeState.APPLIED)
+
+        return self._remember.revert(owner, restored, made=made, also=also)
+
+    def _get_own(self, owner: Owner, id: str, state: ChangeState) -> Change:
+        change = self._store.get_change(owner, id)
+        check_own(owner, change.user)
+        if change.state is not state:
+            raise Conflict(f"Change {id} is {change.state.value}, not {state.value}.")
+        return change
+
+    def _find_memories(self, owner: Owner, changed: Sequence[ChangedMemory]) -> Mapping[str, Memory]:
+        seqs = sorted({memory_seq(each.id) or 0 for each in changed})
+        return {memory.id: memory for memory in self._store.find_memories(owner, seqs).values()} if seqs else {}
+
+    def _is_as_left(self, owner: Owner, memory: Memory, each: ChangedMemory) -> bool:
+        """Return True if a memory is as the change left it, or is so again: a later change of it was undone."""
+        if memory.version == each.new_version:
+            return True
+        versions = self._store.list_versions(owner, memory.id)
+        was = next((version for version in versions if version.version == each.new_version), None)
+        left = dict.fromkeys(ENDS) | _parse_marks(each.after)
+        return (
+            was is not None
+            and (was.text, was.tags, was.importance, was.metadata)
+            == (memory.text, memory.tags, memory.importance, memory.metadata)
+            and all(getattr(memory, name) == value for name, value in left.items())
+        )
+
+    def _restore(self, owner: Owner, memory: Memory, each: ChangedMemory) -> Memory:
+        memory = replace(memory, **_parse_marks(each.before))
+        if each.action is ChangeAction.END:
+            return memory
+        versions = self._store.list_versions(owner, memory.id, before=each.new_version, limit=1)
+        if not versions:
+            raise Conflict(f"Memory {memory.id} has no former version.")
+        former = versions[0]
+        return replace(
+            memory, text=former.text, tags=former.tags, importance=former.importance, metadata=former.metadata
+        )
+
+    def _decide(self, change: Change, state: ChangeState, *, was: ChangeState) -> Change:
+        """Store the new state of a change with an audit event. The caller holds a transaction."""
+        actor = current_caller().actor or change.actor
+        decided = replace(change, state=state, decided_at=self._now(), actor=actor)
+        self._store.decide_change(decided, was=was)
+        verb = {ChangeState.APPLIED: "apply", ChangeState.REJECTED: "reject", ChangeState.UNDONE: "undo"}[state]
+        self._record_event(decided, verb, f"was {state.value}")
+        return decided
+
+    def _record_event(self, change: Change, verb: str, done: str) -> None:
+        count = len(change.memories)
+        message = f"Change {change.id} of {count:,} {'memory' if count == 1 else 'memories'} {done}."
+        ids = [each.id for each in change.memories if each.id][:MAX_NAMED]
+        self._store.add_event(
+            AuditEvent(
+                tenant=change.owner.tenant,
+                at=self._now(),
+                action=f"change.{verb}",
+                agent_id=change.owner.agent,
+                message=message,
+                meta={"id": change.id, "cause": change.cause.value, "ids": ids},
+            )
+        )
+
+
+def find_turns(store: SqlStore, owner: Owner, facts: Sequence[Memory]) -> Sequence[Memory]:
+    """Return the turns that these facts were read out of."""
+    seqs = {memory_seq(id) or 0 for fact in facts for id in fact.sources}
+    return list(store.find_memories(owner, sorted(seqs)).values()) if seqs else []
+
+
+def propose_change(
+    owner: Owner, cause: ChangeCause, reason: str, memories: Sequence[ChangedMemory], now: datetime, *, text: str = ""
+) -> Change:
+    """Return a change of one user's memories for a person to decide; `text` is that of the memory it adds."""
+    return Change(
+        owner=owner.whole,
+        user=owner.user or None,
+        state=ChangeState.PROPOSED,
+        cause=cause,
+        reason=reason,
+        text=text,
+        memories=tuple(memories),
+        created_at=now,
+    )
+
+
+def propose_end(memory: Memory, by: Memory | None = None, ended_as: EndedAs | None = None) -> ChangedMemory:
+    """Return the end of a memory, in favour of another one or because that contradicts it."""
+    marks = {} if by is None else {"ended_by": by.id} | ({} if ended_as is None else {"ended_as": ended_as.value})
+    return ChangedMemory(action=ChangeAction.END, id=memory.id, version=memory.version, after=marks)
+
+
+def _describe_added(memory: Memory) -> ChangedMemory:
+    return ChangedMemory(action=ChangeAction.ADD, id=memory.id, new_version=memory.version)
+
+
+def _describe_edited(before: Memory, after: Memory) -> ChangedMemory:
+    names = [name for name in MARKS if getattr(before, name) != getattr(after, name)]
+    is_end = any(name in ENDS and getattr(after, name) is not None for name in names)
+    return ChangedMemory(
+        action=ChangeAction.END if is_end else ChangeAction.EDIT,
+        id=after.id,
+        version=before.version,
+        new_version=after.version,
+        before={name: _to_json(getattr(before, name)) for name in names},
+        after={name: _to_json(getattr(after, name)) for name in names},
+    )
+
+
+def _to_json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _parse_marks(marks: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: marks[name] for name in (*MARKS, "tags", "importance") if name in marks}
+    for name, value in found.items():
+        if isinstance(value, list):
+            found[name] = tuple(value)
+        elif value is not None and (name == "valid_to" or name.endswith("_at")):
+            found[name] = datetime.fromisoformat(value)
+        elif value is not None and name == "ended_as":
+            found[name] = EndedAs(value)
+    return found
+
+
+def change_memory(memory: Memory, each: ChangedMemory, now: datetime) -> Memory:
+    """Return a memory as a proposed change would edit or end it."""
+    if each.action is ChangeAction.END:
+        memory = replace(memory, valid_to=min(memory.valid_to or now, now))
+    return replace(memory, **_parse_marks(each.after))
+
+
+def _make_draft(change: Change, each: ChangedMemory, ended: Sequence[Memory]) -> Draft:
+    kind = str(each.after["kind"])
+    return Draft(
+        text=change.text,
+        kind=kind,
+        tags=each.after["tags"],
+        origin=each.after["origin"],
+        importance=max((memory.importance for memory in ended), default=None) if kind != Kind.CORE else None,
+        user=change.user,
+    )
