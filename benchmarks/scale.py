@@ -63,7 +63,7 @@ INDEX_MB = 4
 MAX_COLD_MS = 100.0
 """Milliseconds of processor time of our process that 95 of 100 recalls stay below."""
 
-UNCHANGED: dict[str, Any] = {"maintenance_interval": 0, "maintenance_writes": 0}
+UNCHANGED: dict[str, Any] = {"maintenance_interval": 0}
 """Settings without maintenance, which would archive episodes above the quota and take processor time meanwhile."""
 
 TABLES = ("agents", "memories", "memory_index")

@@ -71,7 +71,7 @@ def measure(url: str, *, seconds: float, has_own_tenants: bool) -> tuple[float, 
             agent.remember(text, kind="episode")
             times.append(1000 * (time.perf_counter() - began))
 
-    settings = Settings(url=url, pool_size=WRITERS + 2, maintenance_interval=0, maintenance_writes=0)
+    settings = Settings(url=url, pool_size=WRITERS + 2, maintenance_interval=0)
     with Wellkept(settings=settings) as wellkept:
         ready = threading.Barrier(WRITERS + 1)
         threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]

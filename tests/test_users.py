@@ -390,18 +390,18 @@ def test_a_user_recalls_neither_events_nor_workflows(store: Wellkept, agent: Age
 
 
 def test_limits_count_for_each_user(tmp_path: Any) -> None:
-    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", max_total=3, max_total_per_user=2, embedder="off")
+    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", max_total=2, embedder="off")
     with Wellkept(settings=settings) as store:
         agent = store.agent("atlas")
         for number in range(5):
             for view in (agent, agent.for_user("u-7"), agent.for_user("u-8")):
                 view.remember(f"note {number}")
         assert [each.text for each in agent.for_user("u-7", shared=False).list()] == ["note 4", "note 3"]
-        assert [each.text for each in agent.list() if each.user is None] == ["note 4", "note 3", "note 2"]
+        assert [each.text for each in agent.list() if each.user is None] == ["note 4", "note 3"]
 
 
 def test_the_quota_counts_for_each_user(tmp_path: Any) -> None:
-    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", episode_quota=4, episode_quota_per_user=2, embedder="off")
+    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", episode_quota=2, embedder="off")
     with Wellkept(settings=settings) as store:
         agent = store.agent("atlas")
         for number in range(6):
@@ -409,7 +409,7 @@ def test_the_quota_counts_for_each_user(tmp_path: Any) -> None:
                 view.remember(f"I bought {number} apples in Oslo on Monday", kind="episode", category="fact")
         store.maintain()
         live = [each.user for each in agent.list()]
-        assert (live.count(None), live.count("u-7")) == (4, 2)
+        assert (live.count(None), live.count("u-7")) == (2, 2)
 
 
 def test_a_limited_caller_acts_as_its_user(store: Wellkept, agent: AgentMemory) -> None:

@@ -1,7 +1,8 @@
 """Write docs/reference/rest.md from the OpenAPI document and the examples of src/wellkept/server/examples.json, and
-docs/reference/cli.md from the commands.
+docs/reference/cli.md and settings.md from the commands and settings.
 
-Run `python -m tools.reference` after a change of a route, a record, an example or a command; tests compare the pages.
+Run `python -m tools.reference` after a change of a route, a record, an example, a command or a setting; tests compare
+the pages.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools import reference_cli
+from tools import reference_cli, reference_settings
 from wellkept import Settings, Wellkept
 from wellkept.model import Json
 from wellkept.server.app import create_app
@@ -126,7 +127,8 @@ def _unwrap(text: str) -> str:
 
 def main() -> None:
     PAGE.write_text(render_page(read_document()), encoding="utf-8")
-    reference_cli.PAGE.write_text(reference_cli.render_page(), encoding="utf-8")
+    for page in (reference_cli, reference_settings):
+        page.PAGE.write_text(page.render_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

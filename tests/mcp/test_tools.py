@@ -13,7 +13,8 @@ from mcp import Client, MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from wellkept import Invalid, Settings, StoreBusy, Wellkept, __version__
-from wellkept.api.agent import AgentMemory
+from wellkept.agent.run import TOOL_SETS
+from wellkept.api.agent_records import AgentReview
 from wellkept.arguments import FORMER
 from wellkept.model import NOTHING_FITS
 from wellkept.server.mcp.client import select_sets
@@ -263,10 +264,10 @@ def test_a_secret_is_refused_with_this_very_sentence(store: Wellkept, name: str)
 def test_what_is_stored_stays_stored_when_nothing_can_be_compared(
     store: Wellkept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def busy(self: AgentMemory, id: str) -> None:
+    def busy(self: AgentReview, id: str) -> None:
         raise StoreBusy("The database is busy.")
 
-    monkeypatch.setattr(AgentMemory, "similar", busy)
+    monkeypatch.setattr(AgentReview, "similar", busy)
 
     assert store.agent("atlas").call_tool("memory_store", {"text": "Prefers tabs"}) == {"ok": True, "id": "m-1"}
 
@@ -277,7 +278,7 @@ def test_the_default_set_is_small_and_has_one_name_for_each_thing(store: Wellkep
 
     assert [each["name"] for each in tools] == list(MEMORY_TOOLS)
     assert store.agent("atlas").prompts.count_tokens(json.dumps(tools) + guidance(["memory"])) <= 1_800
-    assert {tool.name for tool in catalog.select_tools(Settings().agent_tool_sets)} == {
+    assert {tool.name for tool in catalog.select_tools(TOOL_SETS)} == {
         *MEMORY_TOOLS,
         "save_to_journal",
         "save_to_core",
@@ -346,7 +347,6 @@ def test_a_store_that_fails_is_a_refusal_too(store: Wellkept) -> None:
 
 def test_select_sets_returns_sets_that_exist() -> None:
     assert list(select_sets(Settings().tool_sets)) == ["memory"]
-    assert list(select_sets(Settings().agent_tool_sets)) == ["memory", "journal"]
     assert list(select_sets(["recall", "notes"])) == ["recall", "notes"]
 
 

@@ -92,11 +92,10 @@ def summarise(url: str) -> None:
     settings = Settings(
         openai_model="local",
         openai_base_url=url,
-        openai_summary_timeout=ANSWER_SECONDS,
+        openai_timeout=ANSWER_SECONDS,
         summary_enabled=True,
         summary_threshold=8,
         summary_keep_last=2,
-        summary_input_chars=6_000,
     )
     with Wellkept(":memory:", settings=settings) as store:
         agent = store.agent("baker")
@@ -121,7 +120,7 @@ def settings_for(url: str, **more: Any) -> Settings:
 
 def fold(url: str) -> None:
     """Too small a budget for the turns: the model folds the oldest, and its answer is as long as a summary may be."""
-    settings = settings_for(url, openai_fast_model="local", openai_fast_timeout=ANSWER_SECONDS)
+    settings = settings_for(url, openai_fast_model="local")
     with Wellkept(":memory:", settings=settings) as store:
         agent = store.agent("baker")
         for number in range(45):

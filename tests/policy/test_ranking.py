@@ -9,22 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellkept.model import Source
-from wellkept.recall.rules_ranking import SOURCE_PRIORITY, recency, score_parts, weighted_sum
+from wellkept.recall.rules_ranking import HALF_LIFE, SOURCE_PRIORITY, recency, score_parts, weighted_sum
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-HALF_LIFE = timedelta(days=90)
 
 
 @pytest.mark.parametrize(("half_lives", "expected"), [(0, 1), (1, 0.5), (2, 0.25), (10, 2**-10), (-1, 1)])
 def test_recency_halves_and_the_future_is_now(half_lives: int, expected: float) -> None:
-    assert recency(NOW - half_lives * HALF_LIFE, now=NOW, half_life=HALF_LIFE) == pytest.approx(expected)
+    assert recency(NOW - half_lives * HALF_LIFE, now=NOW) == pytest.approx(expected)
 
 
 @given(st.timedeltas(timedelta(), timedelta(days=4000)), st.timedeltas(timedelta(), timedelta(days=4000)))
 def test_the_newer_is_never_less_recent(one: timedelta, other: timedelta) -> None:
     newer, older = sorted((one, other))
 
-    newest, oldest = (recency(NOW - age, now=NOW, half_life=HALF_LIFE) for age in (newer, older))
+    newest, oldest = (recency(NOW - age, now=NOW) for age in (newer, older))
 
     assert newest >= oldest
 

@@ -253,7 +253,7 @@ def test_each_purpose_has_its_own_key_and_time() -> None:
             openai_api_key="key-1",
             openai_summary_base_url=two.url,
             openai_summary_api_key="key-2",
-            openai_summary_timeout=0.2,
+            openai_timeout=0.2,
         )
         models = open_models(settings)
         assert models.main is not None

@@ -47,8 +47,11 @@ def test_an_unknown_name_is_refused_with_the_choices(choice: str) -> None:
         open_tokenizer(choice)
 
 
-def test_a_store_refuses_to_open_with_a_tokenizer_that_is_not_there(tmp_path: Path) -> None:
-    settings = Settings(url=":memory:", tokenizer="tiktoken:cl100k_base", tiktoken_cache_dir=tmp_path)
+def test_a_store_refuses_to_open_with_a_tokenizer_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    settings = Settings(url=":memory:", tokenizer="tiktoken:cl100k_base")
 
     with pytest.raises(Invalid, match=r"cl100k_base.*wellkept downloads nothing"):
         Wellkept(settings=settings)
@@ -65,13 +68,14 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tokens = [bytes([each]) for each in range(256)] + [b" w", b" wo", b" wor", b" word"]
     lines = b"\n".join(base64.b64encode(token) + b" " + str(rank).encode() for rank, token in enumerate(tokens))
     (tmp_path / hashlib.sha1(ADDRESS.encode()).hexdigest()).write_bytes(lines)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(import_module("tiktoken.load"), "read_file", lambda _: pytest.fail("asked the network"))
     return tmp_path
 
 
 def test_a_damaged_file_counts_as_missing(cached: Path) -> None:
     with pytest.raises(Invalid, match="wellkept downloads nothing"):
-        open_tokenizer("tiktoken:cl100k_base", folder=cached)
+        open_tokenizer("tiktoken:cl100k_base")
     assert len(list(cached.iterdir())) == 1  # and is left to its owner
 
 
@@ -92,7 +96,7 @@ def test_a_file_that_is_there_counts_exactly(name: str, cached: Path, monkeypatc
 
     monkeypatch.setattr(hashlib, "sha256", Hash)
 
-    counter = open_tokenizer(f"tiktoken:{name}", folder=cached)
+    counter = open_tokenizer(f"tiktoken:{name}")
 
     assert counter.count("a word") == 2
     assert counter.count("") == 0
@@ -101,7 +105,7 @@ def test_a_file_that_is_there_counts_exactly(name: str, cached: Path, monkeypatc
 
 def test_tiktoken_itself_is_left_as_it_was(cached: Path) -> None:
     with pytest.raises(Invalid):
-        open_tokenizer("tiktoken:cl100k_base", folder=cached)
+        open_tokenizer("tiktoken:cl100k_base")
 
     encodings = import_module("tiktoken_ext.openai_public")
     assert encodings.load_tiktoken_bpe is import_module("tiktoken.load").load_tiktoken_bpe

@@ -14,7 +14,7 @@ import pytest
 
 from tests.waiting import pass_turn
 from wellkept import Conflict, Invalid, ModelError, OverBudget, Settings, Wellkept
-from wellkept.agent import AgentRunner
+from wellkept.agent import AgentRunner, loop
 from wellkept.agent.prompt import MEMORY_HEADING, MESSAGE_HEADING
 from wellkept.api.wellkept import AgentMemory
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
@@ -326,8 +326,11 @@ def test_a_long_prompt_is_shown_in_part_with_a_reference_to_the_whole(
     assert said(atlas)[0] == ("user", prompt), "the transcript keeps the whole prompt"
 
 
-def test_a_model_that_only_calls_tools_is_told_to_answer(endpoint: ModelServer) -> None:
-    with opened(endpoint, agent_max_rounds=2) as store:
+def test_a_model_that_only_calls_tools_is_told_to_answer(
+    endpoint: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "MAX_ROUNDS", 2)
+    with opened(endpoint) as store:
         endpoint.usual = calls("recall", query="x")
 
         with pytest.raises(ModelError, match="never answered"):
@@ -392,11 +395,18 @@ def test_an_endpoint_that_only_says_that_it_is_done_is_believed(store: Wellkept,
     assert heard == [Delta(text="Tabs"), Delta(text=".")]
 
 
-@pytest.mark.parametrize("setting", ["openai_timeout", "agent_timeout"])
+@pytest.mark.parametrize("limit", ["request", "run"])
 @pytest.mark.parametrize("answer", [hangs, drips, drips_headers])
-def test_a_model_that_says_nothing_is_not_waited_for(endpoint: ModelServer, setting: str, answer: Any) -> None:
+def test_a_model_that_says_nothing_is_not_waited_for(
+    endpoint: ModelServer, monkeypatch: pytest.MonkeyPatch, limit: str, answer: Any
+) -> None:
     endpoint.usual = answer
-    with opened(endpoint, **{setting: 0.3}) as store, pytest.raises(ModelError, match="did not answer in time"):
+    if limit == "run":
+        monkeypatch.setattr(loop, "RUN_SECONDS", 0.3)
+    with (
+        opened(endpoint, openai_timeout=0.3 if limit == "request" else 60) as store,
+        pytest.raises(ModelError, match="did not answer in time"),
+    ):
         ask(store, "Hello")
 
 

@@ -75,7 +75,7 @@ def test_a_correction_of_the_future_ends_nothing_yet(ann: AgentMemory, clock: Cl
 
 
 def test_what_was_archived_stays_so(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, maintenance_interval=0, maintenance_writes=0) as wellkept:
+    with fresh_place.open(clock, maintenance_interval=0) as wellkept:
         ann = wellkept.agent("ann")
         chat = ann.remember("Thanks, that sounds great!", kind="episode")
         clock.moment = START + 400 * DAY
@@ -92,7 +92,7 @@ def test_what_was_archived_stays_so(fresh_place: Place, clock: Clock) -> None:
 
 
 def test_a_run_that_is_ten_years_ahead_ends_nothing_for_good(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, maintenance_interval=0, maintenance_writes=0) as wellkept:
+    with fresh_place.open(clock, maintenance_interval=0) as wellkept:
         ann = wellkept.agent("ann")
         kept = put(ann, "kept", {"text": "pancakes"}, ttl=30 * DAY.total_seconds())
         ann.items.put(USER, "gone", {"text": "waffles"}, ttl=60)
@@ -120,7 +120,7 @@ def test_a_run_that_is_ten_years_ahead_ends_nothing_for_good(fresh_place: Place,
 
 
 def test_an_expired_item_is_kept_for_a_week(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, maintenance_interval=0, maintenance_writes=0) as wellkept:
+    with fresh_place.open(clock, maintenance_interval=0) as wellkept:
         ann = wellkept.agent("ann")
         old = put(ann, "a", "pancakes", ttl=60)
         clock.forward(minutes=2)
@@ -232,7 +232,7 @@ class Model:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_jump_of_the_clock_revives_anything(fresh_place: Place, clock: Clock, seed: int) -> None:
-    with fresh_place.open(clock, maintenance_interval=0, maintenance_writes=0, embedder="off") as wellkept:
+    with fresh_place.open(clock, maintenance_interval=0, embedder="off") as wellkept:
         model = Model(wellkept, clock, random.Random(seed))
         for _ in range(60):
             model.act()

@@ -406,8 +406,8 @@ def test_a_small_budget_keeps_the_answer_and_not_the_diary(ann: AgentMemory) -> 
         assert len(ids(made, "private_memory", shown=False)) == 12 - kept
 
 
-def test_settings_say_how_many_memories_and_passages_are_shown(place: Place, clock: Clock, tenant_id: str) -> None:
-    with place.open(clock, context_memories=8, context_passages=1) as wellkept:
+def test_a_setting_says_how_many_memories_are_shown(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock, context_memories=7) as wellkept:
         memory = wellkept.agent("ann", tenant_id)
         for number in range(12):
             memory.remember(f"The invoice of month {number} was paid late", kind="episode")
@@ -417,7 +417,7 @@ def test_settings_say_how_many_memories_and_passages_are_shown(place: Place, clo
 
         made = memory.context("which invoice was paid late?", session="s-1")
 
-    assert (len(ids(made, "memories")), len(ids(made, "knowledge"))) == (8, 1)
+    assert (len(ids(made, "memories")), len(ids(made, "knowledge"))) == (7, 5)
 
 
 def test_a_message_that_does_not_fit_is_shown_in_part(full: AgentMemory) -> None:

@@ -15,6 +15,7 @@ from wellkept.api.wellkept import AgentMemory
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.model import Json, Kind, Origin, Role
 from wellkept.model.stored import place_of
+from wellkept.prompt import rules_summaries
 from wellkept.testing.fake_model import (
     Answer,
     ModelServer,
@@ -320,25 +321,6 @@ def test_the_next_call_folds_into_the_old_summary_and_comes_only_when_as_much_ha
     assert sam.sessions.get("s").summarized_count == 12
 
 
-@pytest.mark.proves("T3")
-def test_counting_all_messages_folds_at_every_turn_beyond_the_threshold(
-    place: Place, clock: Clock, tenant_id: str, model: Scripted
-) -> None:
-    with opened(place, clock, model, summary_counting="all") as wellkept:
-        agent = wellkept.agent("sam", tenant_id)
-        talk(agent, 3)
-        agent.sessions.conversation("s")
-        assert model.asked == []  # six do not exceed six
-        for number in range(3, 6):
-            talk(agent, 1, start=number)
-            shown = agent.sessions.conversation("s")
-            assert said(shown.messages) == [f"S: Summary {number - 2}.", f"question {number}", f"answer {number}"]
-            assert agent.sessions.get("s").summarized_count == 2 * number
-        assert said(agent.sessions.conversation("s").messages)[0] == "S: Summary 3.", (
-            "without a new turn there is no call"
-        )
-
-
 def test_a_rambling_model_is_limited_and_its_answer_cut_after_a_sentence(
     place: Place, clock: Clock, tenant_id: str
 ) -> None:
@@ -398,9 +380,10 @@ def test_keeping_more_than_the_threshold_folds_only_what_is_beyond(
 
 
 def test_what_is_too_much_for_one_request_is_shortened_or_left_for_the_next(
-    place: Place, clock: Clock, tenant_id: str, model: Scripted
+    place: Place, clock: Clock, tenant_id: str, model: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with opened(place, clock, model, summary_input_chars=1_000) as wellkept:
+    monkeypatch.setattr(rules_summaries, "MAX_INPUT_CHARS", 1_000)
+    with opened(place, clock, model) as wellkept:
         agent = wellkept.agent("sam", tenant_id)
         for number in range(6):
             agent.log_turn("s", user=f"{number} " + "long " * 1_000, assistant="short")
@@ -485,7 +468,7 @@ def test_when_the_model_fails_the_old_summary_stays_and_the_run_goes_on(
             before = agent.sessions.get("s")
         server.usual = TROUBLES[trouble]
 
-        with opened(place, clock, **options, openai_summary_timeout=0.3) as wellkept:
+        with opened(place, clock, **options, openai_timeout=0.3) as wellkept:
             agent = wellkept.agent("sam", tenant_id)
             shown = agent.sessions.conversation("s")
 

@@ -241,7 +241,7 @@ def test_a_recall_is_marked_in_the_background_and_is_no_edit(ann: AgentMemory) -
 
 @pytest.mark.proves("E4")
 def test_over_quota_the_least_important_go_first(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=3, maintenance_writes=0, embedder="off") as wellkept:
+    with fresh_place.open(clock, episode_quota=3, maintenance_interval=0, embedder="off") as wellkept:
         ann, bob = wellkept.agent("ann"), wellkept.agent("bob")
         old = ann.remember("old but important", importance=0.6, **LONG)
         clock.forward(weeks=20)  # 0.6 · 0.95^20 = 0.215
@@ -265,7 +265,7 @@ def test_over_quota_the_least_important_go_first(fresh_place: Place, clock: Cloc
 
 @pytest.mark.proves("E4")
 def test_small_talk_goes_before_what_has_faded_further(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=1, maintenance_writes=0, embedder="off") as wellkept:
+    with fresh_place.open(clock, episode_quota=1, maintenance_interval=0, embedder="off") as wellkept:
         ann = wellkept.agent("ann")
         faded = ann.remember("said long ago", importance=0.4, **LONG)
         clock.forward(weeks=20)  # 0.4 · 0.95^20 = 0.143
@@ -278,7 +278,7 @@ def test_small_talk_goes_before_what_has_faded_further(fresh_place: Place, clock
 
 @pytest.mark.proves("E4")
 def test_the_quota_counts_what_is_live(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=2, maintenance_writes=0, embedder="off") as wellkept:
+    with fresh_place.open(clock, episode_quota=2, maintenance_interval=0, embedder="off") as wellkept:
         ann = wellkept.agent("ann")
         wrong = said(ann, "The launch is in May", importance=0.9)
         clock.forward(hours=1)
@@ -302,7 +302,7 @@ def test_by_default_the_quota_is_ten_thousand() -> None:
 
 @pytest.mark.proves("E4")
 def test_ten_thousand_and_one_are_one_too_many(tmp_path: object, clock: Clock) -> None:
-    settings = Settings(embedder="off", maintenance_writes=0)
+    settings = Settings(embedder="off", maintenance_interval=0)
     with Wellkept(f"sqlite:///{tmp_path}/memory.db", settings=settings, clock=clock) as wellkept:
         ann = wellkept.agent("ann")
         for start in range(0, 10_000, 2_500):
@@ -321,7 +321,7 @@ def test_ten_thousand_and_one_are_one_too_many(tmp_path: object, clock: Clock) -
 
 @pytest.mark.proves("E4")
 def test_a_run_reports_and_records_what_it_did(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=2, maintenance_writes=0, embedder="off") as wellkept:
+    with fresh_place.open(clock, episode_quota=2, maintenance_interval=0, embedder="off") as wellkept:
         ann, bob = wellkept.agent("ann", "one"), wellkept.agent("bob", "two")
         ann.remember_many([{"text": f"routine {number}", **ROUTINE} for number in range(1_300)])
         ann.remember_many([{"text": f"faint {number}", "importance": 0.1, **LONG} for number in range(3)])

@@ -394,7 +394,7 @@ class Asked:
 def asked(place: Place, clock: Clock, tenant_id: str) -> Iterator[Asked]:
     with (
         ModelServer() as server,
-        place.open(clock, openai_base_url=server.url, openai_model="scripted", openai_summary_timeout=2.0) as store,
+        place.open(clock, openai_base_url=server.url, openai_model="scripted", openai_timeout=2.0) as store,
     ):
         yield Asked(server, store, tenant_id)
 

@@ -190,7 +190,7 @@ def test_being_recalled_moves_the_end(fresh_place: Place, clock: Clock) -> None:
 
 
 def test_facts_neither_fade_nor_make_room_early(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, episode_quota=2, maintenance_writes=0, embedder="off") as wellkept:
+    with fresh_place.open(clock, episode_quota=2, maintenance_interval=0, embedder="off") as wellkept:
         ann = wellkept.agent("ann")
         asked = said(ann, "Remember that the key is under the mat", importance=0.01)
         fact = said(ann, "Maria owns the billing service", importance=0.1)

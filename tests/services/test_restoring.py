@@ -19,7 +19,7 @@ BIRTHDAY = "Please remember this: my daughter's birthday is on May 4th."
 
 
 def test_what_was_asked_for_and_the_core_are_permanent(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off", episode_quota=1, maintenance_writes=0) as wellkept:
+    with fresh_place.open(clock, embedder="off", episode_quota=1, maintenance_interval=0) as wellkept:
         ann = wellkept.agent("ann")
         asked = [ann.remember(text, kind="episode").id for text in (BIRTHDAY, "Remember that I am allergic to nuts")]
         core = ann.remember("I am careful", kind="core", importance=0.01).id

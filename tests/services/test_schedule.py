@@ -86,12 +86,12 @@ def test_a_library_runs_it_by_time_too(
     fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     monkeypatch.setattr(schedule, "NUDGE_SECONDS", 0.01)
-    with fresh_place.open(clock, embedder="off", maintenance_writes=0) as wellkept:
+    with fresh_place.open(clock, embedder="off") as wellkept:
         wellkept.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
         wellkept.maintain()
         assert wellkept.agent("ann").list()
     clock.forward(days=8)
-    with fresh_place.open(clock, embedder="off", maintenance_writes=0) as wellkept:
+    with fresh_place.open(clock, embedder="off") as wellkept:
         ann = wellkept.agent("ann")
         ann.list()
         assert wellkept.maintenance.refresh().next_at is None, "reading a list starts nothing"
@@ -160,7 +160,7 @@ def test_the_quota_holds_without_maintenance(fresh_place: Place, clock: Clock, i
 
 
 def test_the_quota_is_not_maintained_if_that_is_off(fresh_place: Place, clock: Clock) -> None:
-    with fresh_place.open(clock, embedder="off", episode_quota=2, maintenance_writes=0) as wellkept:
+    with fresh_place.open(clock, embedder="off", episode_quota=2, maintenance_interval=0) as wellkept:
         wellkept.agent("ann").remember_many([{"text": f"Anna bought {n} apples", "kind": "episode"} for n in range(9)])
     with fresh_place.open(clock, embedder="off") as wellkept:
         assert len(wellkept.agent("ann").list()) == 9

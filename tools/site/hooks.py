@@ -15,7 +15,14 @@ ROOT = Path(__file__).parents[2]
 # Files beside docs/ that are pages of the site.
 PAGES = {"SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 # They mention everything, and would stand above the page about it in the results of a search.
-LONG_PAGES = {"changelog.md", "reference/cli.md", "reference/python.md", "reference/records.md", "reference/rest.md"}
+LONG_PAGES = {
+    "changelog.md",
+    "reference/cli.md",
+    "reference/python.md",
+    "reference/records.md",
+    "reference/rest.md",
+    "reference/settings.md",
+}
 # Code may look like a link: `tests[0](x)`; the text of a link may be code.
 CODE_OR_LINK = re.compile(
     r"^```.*?^```$|`[^`\n]+`|\[(?P<text>[^\[\]]*)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)",

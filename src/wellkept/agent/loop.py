@@ -35,7 +35,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.settings import ModelSettings
 
-from wellkept.agent.prompt import RunPrompt, ToolResult
+from wellkept.agent.prompt import RUN_SECONDS, RunPrompt, ToolResult
 from wellkept.api.wellkept import AgentMemory
 from wellkept.details.capturing import capture_calls, captured
 from wellkept.errors import ModelError, WellkeptError
@@ -46,6 +46,9 @@ from wellkept.prompt.rules_transcript_digest import clip_middle
 from wellkept.providers.chat_model import OpenedModel, open_chat_model, wrap_model
 from wellkept.settings import Settings
 from wellkept.tools.spec import Tool as MemoryTool
+
+MAX_ROUNDS = 8
+"""Model calls for one answer; each round of tools takes one."""
 
 MOVED = "This answer is under [Tool Result] in front of the message."
 EMPTY = "The model {name!r} returned an empty answer."
@@ -112,7 +115,7 @@ async def run_agent(
             capabilities=[_build_hooks(prompt, question.images, settings)],
             retries={"tools": 2, "output": 1},
         )
-        limits = UsageLimits(request_limit=settings.agent_max_rounds)
+        limits = UsageLimits(request_limit=MAX_ROUNDS)
         model_settings = ModelSettings(timeout=settings.openai_timeout, request_timeout=settings.openai_timeout)
         listen = _listener(log, on_event)
         try:
@@ -120,7 +123,7 @@ async def run_agent(
                 question.prompt,
                 usage_limits=limits,
                 model_settings=model_settings,
-                timeout=settings.agent_timeout,
+                timeout=RUN_SECONDS,
                 event_stream_handler=listen if on_event is not None else None,
             )
         except (AgentRunError, UserError) as error:
@@ -193,7 +196,7 @@ def _build_hooks(prompt: RunPrompt, images: Sequence[Image], settings: Settings)
         built = await run_sync(prompt.build, [_convert_for_counting(message) for message in history], results)
         model_settings = request.model_settings
         # In the last round the model must answer.
-        if ctx.usage.requests >= settings.agent_max_rounds - 1:
+        if ctx.usage.requests >= MAX_ROUNDS - 1:
             model_settings = {**(model_settings or {}), "tool_choice": "none"}
         messages = [*_convert_messages(built.messages, images), *_mark_moved(history, built.moved)]
         return replace(request, messages=messages, model_settings=model_settings)

@@ -30,6 +30,9 @@ from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.tools import catalog
 from wellkept.tools.spec import Tool
 
+TOOL_SETS = ("memory", "journal")
+"""Sets of tools for an agent that does not name its own."""
+
 if TYPE_CHECKING:
     from wellkept.agent.loop import FinishedRun
 
@@ -147,7 +150,7 @@ class AgentRunner:
         if self._wellkept.model is not None:
             return []
         if agent is None or not agent.tools:
-            return catalog.select_tools(self._wellkept.settings.agent_tool_sets)
+            return catalog.select_tools(TOOL_SETS)
         sets = {tool.set for tool in catalog.TOOLS.values() if _is_allowed(agent, tool.name, tool.set)}
         return [tool for tool in catalog.select_tools(sets) if _is_allowed(agent, tool.name, tool.set)]
 

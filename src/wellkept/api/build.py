@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -82,6 +81,10 @@ class Dependencies:
     formats: Importers
 
 
+MAINTENANCE_WRITES = 1000
+"""New memories of an agent after which it is maintained; at most a tenth of its quota."""
+
+
 class Services:
     """A store and all services that work on it."""
 
@@ -113,7 +116,6 @@ class Services:
             self._embedding,
             self.now,
             quota=settings.episode_quota,
-            quota_per_user=settings.episode_quota_per_user,
             lifetimes=self._lifetimes,
             keeps_gist=settings.gist_on_expiry,
             judge=self.judge,
@@ -132,12 +134,10 @@ class Services:
             self.loop_guard,
             now,
             max_counts={Kind.NOTE: settings.max_total},
-            max_per_user=settings.max_total_per_user,
             suspicious=settings.suspicious,
             lifetimes=self._lifetimes,
             keeps_gist=settings.gist_on_expiry,
-            # At most a tenth of the quota, so that an agent never has much more than its quota.
-            step=settings.maintenance_writes and max(1, min(settings.maintenance_writes, settings.episode_quota // 10)),
+            step=max(1, min(MAINTENANCE_WRITES, settings.episode_quota // 10)) if settings.maintenance_interval else 0,
             on_step=self.schedule.request,
             on_first=self.schedule.nudge,
         )
@@ -173,7 +173,6 @@ class Services:
             self.judge,
             self.now,
             weights={name: getattr(settings, f"weight_{name}") for name in PARTS},
-            half_life=timedelta(days=settings.recency_half_life),
             deadline=settings.recall_deadline,
             is_embedded=not is_postgres(settings.store_url),
             on_recall=self.schedule.nudge,
@@ -207,7 +206,7 @@ class Services:
             gather=Gather(
                 store, self.judge, self.inject, self.profiles, self.recall, self.skills, self.conversations, settings
             ),
-            fold=FoldTurns(store, guard, self._fast, now, max_input_chars=settings.summary_input_chars),
+            fold=FoldTurns(store, guard, self._fast, now),
             # No model here: assembling a prompt must not wait for a summary.
             move=OffloadPieces(Details(store, guard, Describe(None), now)),
             tokens=self.tokens,

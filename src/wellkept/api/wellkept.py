@@ -104,7 +104,7 @@ class Wellkept(CheckedMethods):
         if url is not None:
             self.settings = replace(self.settings, url=os.fspath(url))
         skills = Skills(SkillFolders(self.settings.skills))
-        tokens = open_tokenizer(tokenizer or self.settings.tokenizer, folder=self.settings.tiktoken_cache_dir)
+        tokens = open_tokenizer(tokenizer or self.settings.tokenizer)
         self._now = _utc_now if clock is None else _normalise_clock(clock)
         if not self.settings.url:
             warn_of_former_store(Path(store.sqlite_path(self.settings.store_url)))

@@ -103,7 +103,6 @@ class Replay:
             max_total=max(settings.max_total, notes),
             # Maintenance in the background would depend on how fast the machine is. `_move_clock` runs it.
             maintenance_interval=0,
-            maintenance_writes=0,
         )
 
     def __enter__(self) -> Self:

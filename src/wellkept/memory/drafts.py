@@ -131,9 +131,7 @@ def find_session_user(store: SqlStore, owner: Owner, session_id: str | None) -> 
     return None if session is None else session.user
 
 
-def make_room(
-    store: SqlStore, owner: Owner, new: Sequence[Memory], max_counts: Mapping[Kind, int], max_per_user: int
-) -> Sequence[str]:
+def make_room(store: SqlStore, owner: Owner, new: Sequence[Memory], max_counts: Mapping[Kind, int]) -> Sequence[str]:
     """Delete the oldest memories beyond each kind's limit, of each user or of none, and return their ids.
 
     Memories of low trust (tool, import, model) replace only memories of low trust.
@@ -143,7 +141,7 @@ def make_room(
     pruned: list[str] = []
     for kind, user in {(memory.kind, memory.user) for memory in new if memory.kind in max_counts}:
         added = [memory for memory in new if (memory.kind, memory.user) == (kind, user)]
-        keep = (max_per_user if user is not None else 0) or max_counts[kind]
+        keep = max_counts[kind]
         trusted = sum(not trust.is_low(memory.origin) for memory in added)
         if trusted < len(added):
             # As if only those of low trust had been added; the others make room for themselves below.

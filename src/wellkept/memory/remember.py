@@ -60,7 +60,6 @@ class Remember:
         now: Clock,
         *,
         max_counts: Mapping[Kind, int],
-        max_per_user: int = 0,
         suspicious: str = "last",
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
@@ -70,7 +69,7 @@ class Remember:
     ) -> None:
         """Set up the service; `on_step` runs after every `step` memories of an agent, `on_first` after the first.
 
-        `on_step` gets the owner of the user's memories. `max_per_user` replaces `max_counts` for these (0: no).
+        `on_step` gets the owner of the user's memories.
         """
         self._store = store
         self._embedding = embedding
@@ -78,7 +77,6 @@ class Remember:
         self._loop_guard = loop_guard
         self._now = now
         self._max_counts = max_counts
-        self._max_per_user = max_per_user
         self._suspicious = suspicious
         self._check = DraftChecker(store, lifetimes)
         self._lifetimes = lifetimes
@@ -338,7 +336,7 @@ class Remember:
         new = self._store.add_memories([memories[each] for each in places], [encoded[each] for each in places])
         added = dict(zip(firsts, new, strict=True))
         result = [known or added[identity] for known, identity in zip(same, identities, strict=True)]
-        pruned = make_room(self._store, owner, new, self._max_counts, self._max_per_user)
+        pruned = make_room(self._store, owner, new, self._max_counts)
         if new:
             corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
             meta = {

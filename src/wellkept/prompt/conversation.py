@@ -110,11 +110,10 @@ class Conversations:
         Raises: NotFound.
         """
         uncovered, settings = session.message_count - session.summarized_count, self._settings
-        counted = session.message_count if settings.summary_counting == "all" else uncovered
-        if uncovered <= settings.summary_keep_last or counted <= settings.summary_threshold:
+        if uncovered <= max(settings.summary_keep_last, settings.summary_threshold):
             return session
         # Fold no more messages than the model's input has room for.
-        most = min(uncovered - settings.summary_keep_last, settings.summary_input_chars // summaries.MIN_CHARS_EACH)
+        most = min(uncovered - settings.summary_keep_last, summaries.MAX_INPUT_CHARS // summaries.MIN_CHARS_EACH)
         old = self._store.list_messages(session.owner, session.id, after=session.summarized_count, limit=most)
         try:
             summary = self._summarize(session, old)
@@ -157,7 +156,7 @@ class Conversations:
         else:
             source_chars = sum(map(len, sources))
             answer = self._model.complete(
-                summaries.build_messages(session.summary, turns, max_chars=self._settings.summary_input_chars),
+                summaries.build_messages(session.summary, turns),
                 max_tokens=summaries.MAX_TOKENS,
                 about=(session.owner, session.id),
                 find_problem=partial(summaries.find_problem, source_chars=source_chars),

@@ -57,14 +57,11 @@ class _Folded:
 class FoldTurns:
     """Service that folds turns and caches the result."""
 
-    def __init__(
-        self, store: SqlStore, guard: SecretGuard, model: GuardedModel | None, now: Clock, *, max_input_chars: int
-    ) -> None:
+    def __init__(self, store: SqlStore, guard: SecretGuard, model: GuardedModel | None, now: Clock) -> None:
         self._store = store
         self._guard = guard
         self._model = model
         self._now = now
-        self._max_input_chars = max_input_chars
         self._lock = threading.Lock()
         self._folds: OrderedDict[tuple[Owner, str], _Folded] = OrderedDict()
 
@@ -119,7 +116,7 @@ class FoldTurns:
         """
         source_chars = len(before) + sum(len(content) for _, content in turns)
         answer = model.complete(
-            summaries.build_messages(before, turns, max_chars=self._max_input_chars),
+            summaries.build_messages(before, turns),
             max_tokens=summaries.MAX_TOKENS,
             about=(owner, session_id),
             find_problem=partial(summaries.find_problem, source_chars=source_chars),

@@ -104,6 +104,10 @@ class PromptRequest:
     where: Condition | None = None  # only memories that meet it are recalled
 
 
+MAX_PASSAGES = 5
+"""Passages of documents that may enter one prompt."""
+
+
 class Gather:
     """Service that reads every source once and returns the pieces by part."""
 
@@ -121,7 +125,7 @@ class Gather:
         self._store, self._judge, self._inject, self._recall = store, judge, inject, recall
         self._profiles = profiles
         self._skills, self._converse = skills, converse
-        self._limits = {PromptPart.MEMORIES: settings.context_memories, PromptPart.KNOWLEDGE: settings.context_passages}
+        self._limits = {PromptPart.MEMORIES: settings.context_memories, PromptPart.KNOWLEDGE: MAX_PASSAGES}
 
     def __call__(self, request: PromptRequest) -> Window:
         """Gather the pieces of the next prompt.

@@ -24,6 +24,8 @@ ALWAYS_SHORT = 2_000
 MAX_TOKENS = 2_000
 """Limit of an answer. A summary needs a third of it; the rest is for models that count their reasoning."""
 
+MAX_INPUT_CHARS = 60_000
+"""Characters of old turns in one request for a summary."""
 MIN_CHARS_EACH = 200
 """Minimum length of a shortened turn; if turns would get shorter, fewer are folded at once."""
 
@@ -55,11 +57,11 @@ MIN_DISTINCT = 0.2
 """An answer of at least `MIN_LOOP_WORDS` words is a loop if fewer than this share of them are distinct."""
 
 
-def build_messages(summary: str, turns: Sequence[tuple[str, str]], *, max_chars: int) -> list[Json]:
-    """Build the messages for a model from `turns` (role and content), shortened to fit `max_chars`."""
+def build_messages(summary: str, turns: Sequence[tuple[str, str]]) -> list[Json]:
+    """Build the messages for a model from `turns` (role and content), shortened to fit `MAX_INPUT_CHARS`."""
     lines = [
         json.dumps({"role": role, "content": content}, ensure_ascii=False)
-        for (role, _), content in zip(turns, fit_texts([content for _, content in turns], max_chars), strict=True)
+        for (role, _), content in zip(turns, fit_texts([content for _, content in turns], MAX_INPUT_CHARS), strict=True)
     ]
     prompt = f"Summary so far:\n{summary or '(none)'}\n\nNext turns:\n" + "\n".join(lines)
     return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": prompt}]

@@ -41,7 +41,7 @@ def _open_model(settings: Settings, role: str) -> Model | None:
     prefix = f"openai_{role}_" if role else "openai_"
     options = {
         name: getattr(settings, f"{prefix}{name}") or getattr(settings, f"openai_{name}")
-        for name in ("model", "api_key", "base_url", "timeout")
+        for name in ("model", "api_key", "base_url")
     }
     if not options["model"]:
         return None
@@ -55,11 +55,11 @@ def _open_model(settings: Settings, role: str) -> Model | None:
             options["model"],
             options["api_key"],
             options["base_url"],
-            timeout=options["timeout"],
+            timeout=settings.openai_timeout,
             url_setting=f"{prefix if is_own['base_url'] else 'openai_'}base_url",
             key_setting=f"{prefix if is_own['api_key'] else 'openai_'}api_key",
         ),
-        timeout=options["timeout"],
+        timeout=settings.openai_timeout,
     )
 
 

@@ -15,15 +15,15 @@ from wellkept.errors import Invalid
 from wellkept.extension import TokenCounter
 from wellkept.program import advise_install
 from wellkept.prompt.rules_tokens import estimate_tokens
+from wellkept.settings import foreign_folder
 
 CHOICES = "estimate, or tiktoken:<encoding or model> such as tiktoken:o200k_base"
 ENCODINGS_MODULE = "tiktoken_ext.openai_public"
-DEFAULT_FOLDER = "data-gym-cache"  # in the system's temporary folder: where tiktoken keeps its files by itself
 NOT_A_TOKENIZER = "A tokenizer is a function from a text to the number of its tokens, or has such a method `count`."
 
 
-def open_tokenizer(choice: str | TokenCounter | Callable[[str], int], *, folder: Path | None = None) -> TokenCounter:
-    """Return the counter a setting names, or wrap the given one; `folder` holds tiktoken's files. Raises: Invalid."""
+def open_tokenizer(choice: str | TokenCounter | Callable[[str], int]) -> TokenCounter:
+    """Return the counter a setting names, or wrap the given one. Raises: Invalid."""
     if not isinstance(choice, str):
         count = getattr(choice, "count", choice)
         if not callable(count):
@@ -33,9 +33,7 @@ def open_tokenizer(choice: str | TokenCounter | Callable[[str], int], *, folder:
     if choice == "estimate":
         return CheckedCounter(estimate_tokens)
     if name == "tiktoken" and argument:
-        return CheckedCounter(
-            _open_tiktoken(argument, folder or Path(import_module("tempfile").gettempdir(), DEFAULT_FOLDER))
-        )
+        return CheckedCounter(_open_tiktoken(argument, _find_folder()))
     raise Invalid(f"There is no tokenizer {choice!r}; choose {CHOICES}.")
 
 
@@ -51,6 +49,12 @@ class CheckedCounter:
         if type(tokens) is not int or tokens < 0:
             raise Invalid(NOT_A_TOKENIZER)
         return tokens
+
+
+def _find_folder() -> Path:
+    """Return the folder where tiktoken itself keeps its files."""
+    default = Path(import_module("tempfile").gettempdir(), "data-gym-cache")
+    return foreign_folder("TIKTOKEN_CACHE_DIR", foreign_folder("DATA_GYM_CACHE_DIR", default))
 
 
 def _open_tiktoken(name: str, folder: Path) -> Callable[[str], int]:

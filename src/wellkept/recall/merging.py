@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import compress
 from typing import NamedTuple
 
@@ -30,10 +30,9 @@ class Ranking:
 
 
 class Formula(NamedTuple):
-    """Weights, floor, half-life and judge with which hits are scored."""
+    """Weights and judge with which hits are scored."""
 
     weights: Mapping[str, float]  # of similarity, recency, importance and source
-    half_life: timedelta
     judge: Judge
 
 
@@ -52,7 +51,7 @@ def merge_candidates(
     proposed, below = _split_by_relevance(found, request)
     is_wanted = [purpose is None or purposes.is_relevant(purpose, each.facts()) for each in proposed]
     relevant = list(compress(proposed, is_wanted))
-    scored = [_Scored.of(each, now, weights, formula.half_life) for each in relevant]
+    scored = [_Scored.of(each, now, weights) for each in relevant]
     # Whoever holds a rare word of the question comes first. Ties go to the newest memory.
     scored.sort(key=lambda each: (len(each.candidate.held), each.score, each.candidate.seq), reverse=True)
     if len({each.source for each in relevant}) > 1:
@@ -113,8 +112,8 @@ class _Scored(NamedTuple):
     recency: float
 
     @classmethod
-    def of(cls, candidate: Candidate, now: datetime, weights: Mapping[str, float], half_life: timedelta) -> _Scored:
-        recency = ranking.recency(candidate.created_at, now=now, half_life=half_life)
+    def of(cls, candidate: Candidate, now: datetime, weights: Mapping[str, float]) -> _Scored:
+        recency = ranking.recency(candidate.created_at, now=now)
         score = ranking.score(candidate.similarity, recency, candidate.importance, candidate.source, weights)
         return cls(candidate, score, recency)
 

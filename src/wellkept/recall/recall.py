@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from datetime import timedelta
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -80,7 +79,6 @@ class Recall:
         now: Clock,
         *,
         weights: Mapping[str, float],
-        half_life: timedelta,
         deadline: float,
         is_embedded: bool = False,
         on_recall: Callable[[], None] = lambda: None,
@@ -92,7 +90,7 @@ class Recall:
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
         self._loop_guard, self._retrieval_marks = loop_guard, retrieval_marks
-        self._formula = Formula(weights, half_life, judge)
+        self._formula = Formula(weights, judge)
         self._now = now
         self._deadline = deadline
         self._workers = Workers()

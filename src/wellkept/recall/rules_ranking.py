@@ -22,13 +22,17 @@ SOURCE_PRIORITY: Mapping[Source, float] = {
 """Score part `source`: at equal similarity, an agent's own memories rank above shared history and documents."""
 
 
-def recency(created_at: datetime, *, now: datetime, half_life: timedelta) -> float:
-    """Return 1 for a new record, halving every `half_life`.
+HALF_LIFE = timedelta(days=365)
+"""Age at which the recency of a record counts half."""
 
-    >>> recency(datetime(2026, 1, 1), now=datetime(2026, 6, 30), half_life=timedelta(days=180))
+
+def recency(created_at: datetime, *, now: datetime) -> float:
+    """Return 1 for a new record, halving every `HALF_LIFE`.
+
+    >>> recency(datetime(2026, 1, 1), now=datetime(2027, 1, 1))
     0.5
     """
-    age = (now - created_at) / half_life
+    age = (now - created_at) / HALF_LIFE
     return float(0.5**age) if age > 0 else 1.0
 
 

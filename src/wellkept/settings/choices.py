@@ -46,16 +46,15 @@ class Settings:
         "Token counter: `estimate` (UTF-8 bytes / 4, a tenth more for JSON), or "
         "`tiktoken:<encoding or model>`, whose file must have been downloaded before.",
     )
-    tiktoken_cache_dir: Path | None = setting(
-        None, "Folder of tiktoken's files; empty means tiktoken's default.", "TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"
-    )
     openai_model: str = setting(
         "",
         "Language model at the endpoint; empty means none. All features work without one.",
         "openai.model",
         "OPENAI_MODEL",
     )
-    openai_timeout: float = setting(60.0, "Seconds a model's answer may take, retries included.", low=0.001)
+    openai_timeout: float = setting(
+        60.0, "Seconds an answer of any of the models may take, retries included.", low=0.001
+    )
     openai_summary_model: str = setting(
         "", "Another model for summaries of conversations.", "openai.summaryModel", "OPENAI_SUMMARY_MODEL"
     )
@@ -69,7 +68,6 @@ class Settings:
         "OPENAI_SUMMARY_API_KEY",
         is_secret=True,
     )
-    openai_summary_timeout: float = setting(30.0, "Seconds a summary may take; 0 means `openai_timeout`.", low=0)
     openai_fast_model: str = setting(
         "",
         "Another model for quick answers, such as fitting a prompt into its budget.",
@@ -82,23 +80,13 @@ class Settings:
     openai_fast_api_key: str = setting(
         "", "Another key for the fast model; never shown.", "openai.fastApiKey", "OPENAI_FAST_API_KEY", is_secret=True
     )
-    openai_fast_timeout: float = setting(0.0, "Seconds the fast model may take; 0 means `openai_timeout`.", low=0)
     summary_enabled: bool = setting(
         False, "Fold the oldest turns of a long conversation into a summary.", "summaryEnabled"
     )
     summary_threshold: int = setting(
         40, "Messages a conversation may have before the oldest are summarised.", "summaryThreshold", low=1
     )
-    summary_counting: Literal["uncovered", "all"] = setting(
-        "uncovered",
-        "Messages that count towards `summary_threshold`: those the summary does not cover, or all of the "
-        "conversation, which takes a model call for every turn beyond the threshold.",
-        "summaryCounting",
-    )
     summary_keep_last: int = setting(12, "Newest messages that are never summarised.", "summaryKeepLast", low=0)
-    summary_input_chars: int = setting(
-        60_000, "Characters of old turns in one request for a summary; longer turns are shortened.", low=1_000
-    )
     remember_turns: bool = setting(
         True,
         "Remember logged turns: their messages can be recalled, and what users state in them becomes facts. Off: only "
@@ -130,9 +118,6 @@ class Settings:
     weight_recency: float = setting(0.2, "Weight of recency in recall.", low=0, high=1)
     weight_importance: float = setting(0.2, "Weight of importance in recall.", low=0, high=1)
     weight_source: float = setting(0.1, "Weight of trust in a memory's origin in recall.", low=0, high=1)
-    recency_half_life: float = setting(
-        365.0, "Days after which the recency of a memory counts half in recall.", low=0.01, high=36_500
-    )
     recall_deadline: float = setting(
         2.0, "Seconds a recall has for its sources; a slower source is skipped and listed as unanswered.", low=0.01
     )
@@ -150,9 +135,8 @@ class Settings:
     )
     max_inject_count: int = setting(10, "Notes that may enter one prompt.", "memory.max_inject_count", low=0)
     max_total: int = setting(
-        500, "Notes an agent may have that belong to no user; the oldest are deleted.", "memory.max_total", low=1
+        500, "Notes an agent may have for each user, and of no user; the oldest are deleted.", "memory.max_total", low=1
     )
-    max_total_per_user: int = setting(0, "Notes each user of an agent may have; 0 is as many as `max_total`.", low=0)
     secrets: Literal["reject", "redact", "flag"] = setting(
         "reject",
         "Handling of a text that holds a secret: refuse it, store it without the secret, or store it with a mark.",
@@ -185,22 +169,14 @@ class Settings:
         True, "Replace an expired decision, finished task, error or long answer by its gist, instead of archiving it."
     )
     episode_quota: int = setting(
-        10_000, "Live episodes an agent may have after maintenance that belong to no user.", low=1
-    )
-    episode_quota_per_user: int = setting(
-        0, "Live episodes each user of an agent may have after maintenance; 0 is as many as `episode_quota`.", low=0
+        10_000, "Live episodes an agent may have after maintenance for each user, and of no user.", low=1
     )
     maintenance_interval: float = setting(
         3600.0,
-        "Seconds between maintenance runs of a server, or of a program that stores or recalls; 0 runs none by itself.",
+        "Seconds between maintenance runs of a server, or of a program that stores or recalls; 0 runs none by itself, "
+        "also not after many new memories.",
         low=0,
         high=31_536_000,
-    )
-    maintenance_writes: int = setting(
-        1000,
-        "New memories of an agent after which its memories are maintained in the background, at most a tenth of "
-        "`episode_quota`; 0 never does.",
-        low=0,
     )
     context_budget: int = setting(
         8000, "Tokens a prompt may have: all messages with their framing, and the opening of the answer.", low=1
@@ -209,15 +185,7 @@ class Settings:
         "standard", "Order of a prompt; `cache_stable` puts the parts that change from call to call last."
     )
     context_memories: int = setting(8, "Recalled memories that may enter one prompt.", low=0, high=30)
-    context_passages: int = setting(5, "Passages of documents that may enter one prompt.", low=0, high=30)
     context_calls_kept: int = setting(200, "Assembled prompts kept in the log of each agent.", low=0)
-    agent_layout: Literal["standard", "cache_stable"] = setting(
-        "cache_stable", "Order of a prompt when wellkept runs an agent (`chat`, `ask`, `POST /agent/run`)."
-    )
-    agent_max_rounds: int = setting(8, "Model calls for one answer; each round of tools takes one.", low=1, high=100)
-    agent_timeout: float = setting(
-        300.0, "Seconds a whole answer of an agent may take, including all rounds and tools.", low=0.001
-    )
     server: str = setting("http://127.0.0.1:8077", "Address of the server that a `Client` uses.")
     key: str = setting("", "API key of a `Client`; never shown.", is_secret=True)
     host: str = setting("127.0.0.1", "Address the server listens on.")
@@ -250,10 +218,10 @@ class Settings:
         128, "Largest number of concurrent requests; further ones are answered with a request to retry.", low=1
     )
     request_timeout: float = setting(
-        30.0, "Seconds the server may work on a request; the time to receive it does not count.", low=1
-    )
-    transfer_timeout: float = setting(
-        1800.0, "The same for an import or an export. Erasure and maintenance have no limit.", low=1
+        30.0,
+        "Seconds the server may work on a request; the time to receive it does not count. Imports and exports have "
+        "60 times as long, erasure and maintenance no limit.",
+        low=1,
     )
     consolidation: Literal["apply", "propose", "off"] = setting(
         "apply",
@@ -264,10 +232,6 @@ class Settings:
         ("memory",),
         "Sets of tools that the MCP server offers: `memory`, `notes`, `journal`, `recall`, `details`, `items`, "
         "`admin`.",
-    )
-    agent_tool_sets: tuple[str, ...] = setting(
-        ("memory", "journal"),
-        "Sets of tools that the reference agent offers to its model, unless the agent names its own.",
     )
 
     @classmethod

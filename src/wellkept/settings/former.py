@@ -9,7 +9,14 @@ from pathlib import Path
 
 from wellkept.program import FORMER_NAME, PROGRAM
 
-GONE = ("recall_floor", "context_floor", "inject_floor", "capture_turns", "extract_facts", "similarity_words")
+GONE = frozenset(
+    """
+    recall_floor context_floor inject_floor capture_turns extract_facts similarity_words
+    tiktoken_cache_dir openai_summary_timeout openai_fast_timeout summary_counting summaryCounting
+    summary_input_chars recency_half_life max_total_per_user episode_quota_per_user maintenance_writes
+    agent_layout agent_max_rounds agent_timeout agent_tool_sets context_passages transfer_timeout
+    """.split()
+)
 """Settings of earlier versions that are ignored."""
 
 GONE_VALUES = {("embedder", "static")}

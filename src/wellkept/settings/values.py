@@ -163,17 +163,6 @@ _KINDS: Mapping[object, _Conversion] = {
 }
 
 
-def markdown(rows: Sequence[SettingRow]) -> str:
-    """Render the settings table of the documentation."""
-    lines = ["| Setting | Default | Meaning | Also in files as | Environment |", "|---|---|---|---|---|"]
-    for row in rows:
-        aliases, environment = (", ".join(f"`{name}`" for name in names) for names in (row.aliases, row.environment))
-        default = f"`{row.default}`" if row.default else "(empty)"
-        cells = (f"`{row.name}`", default, row.meaning, aliases, environment)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)
-
-
 HEAPS = 2
 """Heaps to share."""
 M_ARENA_MAX = -8

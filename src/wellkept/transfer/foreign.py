@@ -104,7 +104,6 @@ class ForeignImport:
     ) -> None:
         self._store, self._remember, self._items, self._transcripts = store, remember, items, transcripts
         self._guard, self._now, self._max_notes = guard, now, settings.max_total
-        self._max_per_user = settings.max_total_per_user or settings.max_total
 
     def __call__(
         self, owner: Owner, format: ForeignFormat, path: Path, options: ImportOptions, progress: Progress | None
@@ -208,9 +207,8 @@ class ForeignImport:
         """Check that the note fits, since an import never displaces stored notes. Raises: Invalid."""
         if owner not in seen.known_notes:
             seen.known_notes[owner] = self._store.count_memories(owner)[Kind.NOTE]
-        most = self._max_per_user if owner.user else self._max_notes
-        if seen.known_notes[owner] + seen.notes[owner] >= most:
-            raise Invalid(FULL.format(most=most))
+        if seen.known_notes[owner] + seen.notes[owner] >= self._max_notes:
+            raise Invalid(FULL.format(most=self._max_notes))
 
     def _is_known(self, owner: Owner, kind: Kind, text: str) -> bool:
         """Return True if the agent has this memory in any state, so that archived ones do not come back."""

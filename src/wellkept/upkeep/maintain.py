@@ -56,12 +56,12 @@ class EpisodeQuota:
             if (rank := _rank(episode, self._now)) is not None:
                 self._evictable.setdefault(episode.user, []).append((rank, episode.seq))
 
-    def find_excess(self, quota_of: Callable[[str], int]) -> list[int]:
-        """Return the numbers of the episodes that are archived first, as many as there are too many."""
+    def find_excess(self, most: int) -> list[int]:
+        """Return the numbers of the episodes that are archived first, as many as a user has too many."""
         return [
             seq
             for user, ranked in self._evictable.items()
-            for _, seq in heapq.nsmallest(max(0, self.live[user] - quota_of(user)), ranked)
+            for _, seq in heapq.nsmallest(max(0, self.live[user] - most), ranked)
         ]
 
 
@@ -228,7 +228,6 @@ class Maintain:
         now: Clock,
         *,
         quota: int = EPISODE_QUOTA,
-        quota_per_user: int = 0,
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
         judge: Judge = lambda memory: memory,
@@ -244,7 +243,6 @@ class Maintain:
         self._embedding = embedding
         self._now = now
         self._quota = quota
-        self._quota_per_user = quota_per_user or quota
         self._lifetimes = lifetimes
         self._keeps_gist = keeps_gist
 
@@ -290,7 +288,7 @@ class Maintain:
         lease = _Lease(self._store, self._now, f"{LEASE} {owner.tenant} {owner.agent}", is_stopped)
         report = MaintenanceReport()
         live, expired = self._store.count_aging(owner, now=self._now())
-        if live <= self._find_quota(owner.user) and not expired:
+        if live <= self._quota and not expired:
             return report
         lease.renew()
         try:
@@ -311,7 +309,7 @@ class Maintain:
                 fates = [(episode, decide_episode(episode, now)) for episode in batch]
                 reasons |= {episode.seq: fate.name.lower() for episode, fate in fates if fate is not Fate.KEPT}
                 quota.add(episode for episode, fate in fates if fate is Fate.KEPT)
-            reasons |= dict.fromkeys(quota.find_excess(self._find_quota), "over_quota")
+            reasons |= dict.fromkeys(quota.find_excess(self._quota), "over_quota")
             preview.counts.update(reasons.values())
             listed = list(reasons)[: limit - len(preview.found)]
             memories = self._store.find_memories(owner, listed) if listed else {}
@@ -385,7 +383,7 @@ class Maintain:
         lifetimes = {
             each.value: None if time is None else time.total_seconds() for each, time in self._lifetimes.items()
         }
-        rules = json.dumps([self._quota, self._quota_per_user, self._keeps_gist, lifetimes], sort_keys=True)
+        rules = json.dumps([self._quota, self._keeps_gist, lifetimes], sort_keys=True)
         known, last = self._store.find_record(RULES), self._store.find_record(LAST_RUN)
         was_ahead = last is not None and last[1] > self._now() + RECHECK
         if known is None or known[0] != rules or was_ahead:
@@ -438,7 +436,7 @@ class Maintain:
             ends = [end for episode in kept if (end := find_end(episode, now)) is not None]
             due_at = min([*ends, *([] if due_at is None else [due_at])], default=None)
         self._end_items(owner, lease, report, now)
-        for part in self._archive(owner, lease, quota.find_excess(self._find_quota), now):
+        for part in self._archive(owner, lease, quota.find_excess(self._quota), now):
             report.over_quota += part
         return due_at
 
@@ -459,9 +457,6 @@ class Maintain:
         while deleted := self._store.delete_forgotten(owner, before=before, limit=WRITE_BATCH):
             report.deleted += deleted
             lease.renew()
-
-    def _find_quota(self, user: str | None) -> int:
-        return self._quota_per_user if user else self._quota
 
     def _keep_gists(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> set[int]:
         """Replace expired episodes by their gist where the rules say so; return the numbers of these."""

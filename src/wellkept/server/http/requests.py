@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import prometheus_client
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wellkept.agent.prompt import RUN_SECONDS
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.meter import METER
 from wellkept.server.http.errors import METHODS, error_response
@@ -40,6 +41,8 @@ EVERYWHERE = frozenset({"0.0.0.0", "::"})
 
 TWO_HOSTS = "The request has more than one Host header; send it once."
 
+LONGER = 60
+"""Imports and exports may take so many times as long as other requests."""
 LONG_ROUTES = frozenset({"/api/import", "/api/export", "/admin/import", "/admin/export"})
 
 AGENT_ROUTES = "/agent/"
@@ -247,8 +250,8 @@ class DeadlineMiddleware:
 
     def _seconds(self, path: str) -> float:
         if path.startswith(AGENT_ROUTES):
-            return self._settings.agent_timeout + self._settings.request_timeout
-        return self._settings.transfer_timeout if path in LONG_ROUTES else self._settings.request_timeout
+            return RUN_SECONDS + self._settings.request_timeout
+        return self._settings.request_timeout * (LONGER if path in LONG_ROUTES else 1)
 
 
 class _Watch:
