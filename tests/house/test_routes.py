@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ def test_every_route_says_which_key_it_takes() -> None:
     known = {*SCOPES, *CONSOLE}
     assert served - known == set(), "declare them with a scope"
     assert known - served == set(), "these are no routes any more"
+
+
+def test_no_two_routes_match_the_same_request() -> None:
+    for one, other in combinations((*SCOPES, *CONSOLE), 2):
+        pairs = zip_longest(one.split("/"), other.split("/"), fillvalue="")
+        assert not all(a == b or ("{" in (a[:1], b[:1]) and a and b) for a, b in pairs), (one, other)
 
 
 def test_the_table_of_the_console_is_the_one_of_the_program() -> None:

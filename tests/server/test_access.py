@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -20,8 +19,7 @@ from tests.server.routes import SCOPES
 from wellkept.access.rules_keys import is_allowed
 from wellkept.api.wellkept import Wellkept
 from wellkept.model import KeyScope
-from wellkept.server import app
-from wellkept.server.http.routing import Route, Router, RouteTable
+from wellkept.server.http.routing import Route, RouteTable
 from wellkept.settings import Settings
 
 SETTINGS = {"tenant": "settings"}
@@ -174,20 +172,6 @@ def test_the_table_finds_the_route_of_a_request() -> None:
 
     assert (table.find("GET", "/a/x"), table.find("HEAD", "/a/x/c")) == (one, other)
     assert table.find("GET", "/a/") is table.find("POST", "/a/x") is table.find("GET", "/a//c") is None
-
-
-def test_two_routes_of_the_same_path_are_refused_at_start_up() -> None:
-    with pytest.raises(ValueError, match="can match the same request"):
-        RouteTable([Route("GET", "/a/{b}", KeyScope.READ), Route("GET", "/a/c", KeyScope.ADMIN)])
-
-
-def test_a_route_without_a_scope_is_refused_at_start_up(opened: Wellkept, monkeypatch: pytest.MonkeyPatch) -> None:
-    router = Router(prefix="/api/forgotten")
-    router.api.add_api_route("", lambda: {"ok": True}, methods=["GET"])
-    monkeypatch.setattr(app, "PAGES", [*app.PAGES, SimpleNamespace(router=router)])
-
-    with pytest.raises(TypeError, match="GET /api/forgotten is declared without a scope"):
-        app.create_app(opened)
 
 
 def test_health_says_little_to_strangers_and_all_to_others(door: Door) -> None:

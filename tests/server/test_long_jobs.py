@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -13,10 +14,9 @@ import pytest
 from fastapi import FastAPI
 
 from tests.server.live import PATIENCE, client_of, serving, wait_until
-from tests.server.routes import CONSOLE, SCOPES
 from wellkept.api.wellkept import Wellkept
-from wellkept.server.http import limits, routing
-from wellkept.server.http.routing import UNKNOWN
+from wellkept.server.http import auth, limits
+from wellkept.server.http.routing import UNLISTED
 from wellkept.settings import Settings
 
 
@@ -62,11 +62,7 @@ def waiting(**settings: Any) -> Iterator[Waiting]:
 
 @pytest.fixture
 def long_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LONG_JOBS", {f"GET {UNKNOWN.path}": "documents"})
-
-
-def test_every_long_job_is_a_route() -> None:
-    assert set(routing.LONG_JOBS) <= {*SCOPES, *CONSOLE}
+    monkeypatch.setattr(auth, "UNLISTED", replace(UNLISTED, queue="documents"))
 
 
 @pytest.mark.usefixtures("long_route")

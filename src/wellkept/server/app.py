@@ -55,7 +55,7 @@ from wellkept.server.http.requests import (
     has_idempotency_key,
     leads_to_console,
 )
-from wellkept.server.http.routing import FoundRoute, Route, RouteTable, check_scopes
+from wellkept.server.http.routing import FoundRoute, Route, RouteTable
 from wellkept.server.mcp import mounting
 from wellkept.server.openapi import complete_document
 from wellkept.server.rest import (
@@ -196,10 +196,9 @@ def create_app(
 
 def _add_routes(app: FastAPI, wellkept: Wellkept) -> None:
     """Add every route to the framework and to the table of scopes."""
-    app.state.routes = table = RouteTable([*REST, *CONSOLE])
+    app.state.routes = RouteTable([*REST, *CONSOLE])
     for each in (*GROUPS, *PAGES, reference):
         app.include_router(each.router.api)
-        check_scopes(each.router.api, table.scopes)
     app.state.reference = reference.ReferencePage(app)
     app.state.mcp = mounting.create_endpoint(wellkept)
     endpoint = starlette_routing.Route(mounting.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)

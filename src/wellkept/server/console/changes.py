@@ -46,7 +46,7 @@ def list_changes(
     )
 
 
-@router.post("", scope=WRITE)
+@router.post("", queue="upkeep", scope=WRITE)
 def consolidate(memory: CurrentAgent, tenant: CurrentTenant) -> Response:
     """Consolidate now."""
     tenant.agents.get(memory.owner.agent)

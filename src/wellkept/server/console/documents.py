@@ -70,7 +70,7 @@ def list_documents(
     return _list_page(request, tenant, category=category, q=q, after=(title, after))
 
 
-@router.post("/documents", scope=WRITE)
+@router.post("/documents", queue="documents", scope=WRITE)
 def upload(request: Request, tenant: CurrentTenant, sent: Annotated[UploadForm, Depends(_receive_form)]) -> Response:
     """Ingest uploaded files; each is reported by itself."""
     if not sent.files:

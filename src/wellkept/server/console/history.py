@@ -78,7 +78,7 @@ def list_events(
     return _audit_page(request, tenant, query, events=[(each, link_ids(each)) for each in listed], older=older)
 
 
-@router.get("/audit/verify", scope=READ)
+@router.get("/audit/verify", queue="upkeep", scope=READ)
 def verify_audit(request: Request, tenant: CurrentTenant) -> Response:
     """Verify the whole log."""
     return _audit_page(request, tenant, EventQuery(), report=tenant.audit.verify())

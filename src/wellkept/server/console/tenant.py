@@ -20,7 +20,7 @@ from wellkept.model import ImportReport, KeyScope, Origin
 from wellkept.server.console.logins import PATH
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routing import ADMIN
+from wellkept.server.http.routing import ADMIN, TRANSFER
 from wellkept.server.rest import transfer
 from wellkept.server.rest.transfer import Compression, ExportParameters
 
@@ -94,7 +94,7 @@ def show_transfer(request: Request, tenant: CurrentTenant) -> Response:
     return _transfer_page(request, tenant)
 
 
-@router.get("/export", scope=ADMIN)
+@router.get("/export", queue=TRANSFER, scope=ADMIN)
 def download(tenant: CurrentTenant, compression: Annotated[Compression, Query()] = Compression.NONE) -> Response:
     """Export everything the tenant has, except keys."""
     return transfer.export(tenant, ExportParameters(compression=compression))
@@ -115,7 +115,7 @@ async def _receive_form(request: Request) -> AsyncIterator[ImportForm]:
         )
 
 
-@router.post("/import", scope=ADMIN)
+@router.post("/import", queue=TRANSFER, scope=ADMIN)
 def import_file(
     request: Request, tenant: CurrentTenant, sent: Annotated[ImportForm, Depends(_receive_form)]
 ) -> Response:

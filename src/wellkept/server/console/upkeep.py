@@ -17,7 +17,7 @@ from wellkept.model import MaintenancePreview
 from wellkept.server.console.charts import describe_bytes
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
-from wellkept.server.http.routing import ADMIN, OPERATOR
+from wellkept.server.http.routing import ADMIN, OPERATOR, TRANSFER
 from wellkept.settings.origins import describe_settings
 from wellkept.store import is_postgres
 from wellkept.upkeep.maintain import MaintenanceReport
@@ -54,13 +54,13 @@ def show_maintenance(request: Request, wellkept: CurrentWellkept) -> Response:
     return _maintenance_page(request, wellkept)
 
 
-@router.get("/maintenance/preview", scope=ADMIN)
+@router.get("/maintenance/preview", queue="upkeep", scope=ADMIN)
 def preview_maintenance(request: Request, wellkept: CurrentWellkept, tenant: CurrentTenant) -> Response:
     """Show what a run would archive now; change nothing."""
     return _maintenance_page(request, wellkept, preview=tenant.preview_maintenance(limit=LISTED))
 
 
-@router.post("/maintenance", scope=ADMIN)
+@router.post("/maintenance", queue="upkeep", scope=ADMIN)
 def run_maintenance(request: Request, wellkept: CurrentWellkept, tenant: CurrentTenant) -> Response:
     """Run maintenance for this tenant and show the result."""
     try:
@@ -95,7 +95,7 @@ def show_backup(request: Request, wellkept: CurrentWellkept) -> Response:
     return page(request, "backup.html", is_offered=is_offered, size=describe_bytes(wellkept.count_bytes()))
 
 
-@router.get("/backup/file", scope=OPERATOR)
+@router.get("/backup/file", queue=TRANSFER, scope=OPERATOR)
 def download_backup(wellkept: CurrentWellkept) -> Response:
     """Return a backup of the whole store, all tenants. Raises: Invalid on PostgreSQL."""
     name = f"wellkept-{wellkept.now():%Y-%m-%d-%H%M%S}.tar.zst"

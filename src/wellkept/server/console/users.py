@@ -100,13 +100,13 @@ def show_erasure(
     return _erasure_page(request, ErasureForm(kind=kind, id=id))
 
 
-@router.post("/erasure/preview", scope=ADMIN)
+@router.post("/erasure/preview", queue="upkeep", scope=ADMIN)
 def preview_erasure(request: Request, tenant: CurrentTenant, form: SentForm) -> Response:
     """Show what an erasure would remove; change nothing."""
     return _erase(request, tenant, form, is_dry_run=True)
 
 
-@router.post("/erasure", scope=ADMIN)
+@router.post("/erasure", queue="upkeep", scope=ADMIN)
 def erase(request: Request, tenant: CurrentTenant, form: SentForm) -> Response:
     """Erase a subject permanently and show the receipt."""
     return _erase(request, tenant, form, is_dry_run=False)

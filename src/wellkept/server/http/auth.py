@@ -210,7 +210,8 @@ class AuthMiddleware:
 
     def _find_unlisted(self, scope: Scope) -> Route:
         """Return the rule for a request outside the table: routes added later require an admin key."""
-        exists = any(each.matches(scope)[0] is Match.FULL for each in scope["app"].router.routes)
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        exists = any(each.matches(asked)[0] is Match.FULL for each in scope["app"].router.routes)
         return UNLISTED if exists else UNKNOWN
 
 

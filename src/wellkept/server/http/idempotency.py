@@ -22,7 +22,7 @@ from wellkept.model.stored import Claim, KeptAnswer
 from wellkept.server.http.auth import Access
 from wellkept.server.http.errors import client_left, error_response, http_refusal, refusal
 from wellkept.server.http.requests import IDEMPOTENCY_KEY
-from wellkept.server.http.routing import USER_HEADER, header, is_console, read_body
+from wellkept.server.http.routing import USER_HEADER, header, is_console
 from wellkept.server.mcp.mounting import PATH as MCP
 from wellkept.server.rest.agent_runs import EVENT_STREAM
 from wellkept.server.threads import Threads
@@ -92,7 +92,7 @@ class IdempotencyMiddleware:
     ) -> None:
         response: Response | None
         try:
-            body = await read_body(receive)
+            body = await Request(scope, receive).body()
             # Include the key, which is stored nowhere, so that short bodies cannot be guessed from their hash.
             target = (scope["path"], scope["query_string"], header(scope, AGENT_HEADER), header(scope, USER_HEADER))
             request_hash = sha256(repr((*keys, *target)).encode() + body).hexdigest()

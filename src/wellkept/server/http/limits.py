@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wellkept.deadline import DEADLINE
 from wellkept.language.json_values import has_too_many_values
 from wellkept.server.http.errors import error_response
-from wellkept.server.http.routing import FILE_ROUTES, LONG_JOBS, has_body, header
+from wellkept.server.http.routing import FILE_ROUTES, Route, has_body, header
 from wellkept.server.threads import BodyReader
 
 RETRY_AFTER = 1
@@ -305,8 +305,8 @@ class LongJobQueue:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = access = None
         if scope["type"] == "http":
-            method = "GET" if scope["method"] in SAFE_METHODS else scope["method"]
-            kind = LONG_JOBS.get(f"{method} {scope['state']['route'].path}")
+            route: Route = scope["state"]["route"]
+            kind = route.queue
             access = scope["state"]["access"]
         if kind is None or access is None:
             await self._app(scope, receive, send)

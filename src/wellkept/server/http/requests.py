@@ -26,7 +26,7 @@ from wellkept.deadline import DEADLINE, Deadline
 from wellkept.meter import METER
 from wellkept.server.http.errors import METHODS, error_response
 from wellkept.server.http.metrics import Metrics
-from wellkept.server.http.routing import UNKNOWN, has_body, has_json, header, is_console
+from wellkept.server.http.routing import TRANSFER, UNKNOWN, Route, has_body, has_json, header, is_console
 from wellkept.server.threads import THREADS, Threads
 from wellkept.settings import Settings
 
@@ -42,8 +42,7 @@ EVERYWHERE = frozenset({"0.0.0.0", "::"})
 TWO_HOSTS = "The request has more than one Host header; send it once."
 
 LONGER = 60
-"""Imports and exports may take so many times as long as other requests."""
-LONG_ROUTES = frozenset({"/api/import", "/api/export", "/admin/import", "/admin/export"})
+"""Imports, exports and backups may take so many times as long as other requests."""
 
 AGENT_ROUTES = "/agent/"
 MOMENT = 0.25
@@ -240,7 +239,7 @@ class DeadlineMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        watch = _Watch(scope, receive, Deadline(self._seconds(scope["path"])))
+        watch = _Watch(scope, receive, Deadline(self._seconds(scope)))
         token = DEADLINE.set(watch.deadline)
         try:
             await self._app(scope, watch.receive, send)
@@ -248,10 +247,11 @@ class DeadlineMiddleware:
             watch.end()
             DEADLINE.reset(token)
 
-    def _seconds(self, path: str) -> float:
-        if path.startswith(AGENT_ROUTES):
+    def _seconds(self, scope: Scope) -> float:
+        route: Route = scope["state"]["route"]
+        if route.path.startswith(AGENT_ROUTES):
             return RUN_SECONDS + self._settings.request_timeout
-        return self._settings.request_timeout * (LONGER if path in LONG_ROUTES else 1)
+        return self._settings.request_timeout * (LONGER if route.queue == TRANSFER else 1)
 
 
 class _Watch:
@@ -260,9 +260,7 @@ class _Watch:
     def __init__(self, scope: Scope, receive: Receive, deadline: Deadline) -> None:
         self.deadline = deadline
         self._receive = receive
-        self._has_body = header(scope, b"content-length") not in (None, "0") or bool(
-            header(scope, b"transfer-encoding")
-        )
+        self._has_body = has_body(scope)
         self._is_whole = False
         self._unread: Message | None = None
         self._task: asyncio.Task[None] | None = None

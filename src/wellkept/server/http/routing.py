@@ -11,20 +11,18 @@ body. A route that is no coroutine runs in a thread of our own.
 from __future__ import annotations
 
 import inspect
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial, wraps
 from json import JSONDecodeError
-from operator import itemgetter
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
@@ -42,28 +40,8 @@ CONSOLE_PATH = "/admin"
 NEAR = 0.7
 """Similarity that each part of a path must exceed to be suggested in place of a mistyped one."""
 
-LONG_JOBS: Mapping[str, str] = {
-    "POST /api/kb/documents": "documents",
-    "POST /admin/documents": "documents",
-    "POST /api/import": "transfer",
-    "POST /admin/import": "transfer",
-    "GET /api/export": "transfer",
-    "GET /admin/export": "transfer",
-    "GET /admin/backup/file": "transfer",
-    "POST /api/erase": "upkeep",
-    "POST /admin/erasure": "upkeep",
-    "POST /admin/erasure/preview": "upkeep",
-    "POST /admin/maintenance": "upkeep",
-    "GET /admin/maintenance/preview": "upkeep",
-    "POST /api/maintenance": "upkeep",
-    "POST /api/secrets/scan": "upkeep",
-    "GET /api/audit/verify": "upkeep",
-    "GET /admin/audit/verify": "upkeep",
-    "POST /api/agents/{agent}/changes/consolidate": "upkeep",
-    "POST /admin/agents/{agent}/changes": "upkeep",
-}
-"""Kind of each long job, by its route."""
-
+TRANSFER = "transfer"
+"""Queue of exports, imports and backups, which have more time than other requests."""
 
 FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
 """Routes that write the body to disk as it arrives. It may be large and slow as long as data keeps arriving."""
@@ -80,6 +58,7 @@ class Route:
     path: str  # with the names of its parameters, never their values
     scope: KeyScope | None  # None: no key
     api: APIRoute | None = None  # as the framework serves it
+    queue: str | None = None  # of long jobs, which a tenant runs one after the other
 
     @property
     def name(self) -> str:
@@ -130,17 +109,11 @@ class RouteTable:
     """Finds the route of a request without trying one pattern after the other."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        """Raises: ValueError when two routes can match the same request."""
         self.routes = [*routes]
-        self._shapes: dict[tuple[str, int], dict[tuple[int, ...], _Shape]] = {}
-        for number, route in enumerate(self.routes):
-            for other in self.routes[:number]:
-                if route.method == other.method and _is_ambiguous(route.path.split("/"), other.path.split("/")):
-                    raise ValueError(f"{other.name} and {route.name} can match the same request.")
+        self._alike = defaultdict[tuple[str, int], list[tuple[list[str], Route]]](list)
+        for route in self.routes:
             parts = route.path.split("/")
-            names = tuple(place for place, part in enumerate(parts) if part[:1] == "{")
-            shapes = self._shapes.setdefault((route.method, len(parts)), {})
-            shapes.setdefault(names, _Shape(len(parts), names)).add(parts, route)
+            self._alike[route.method, len(parts)].append((parts, route))
 
     @property
     def scopes(self) -> Mapping[str, KeyScope | None]:
@@ -154,12 +127,9 @@ class RouteTable:
         '/api/agents/{agent}'
         """
         parts = path.split("/")
-        shapes = self._shapes.get(("GET" if method == "HEAD" else method, len(parts)))
-        if shapes is not None:
-            for shape in shapes.values():
-                route = shape.find(parts)
-                if route is not None:
-                    return route
+        for expected, route in self._alike.get(("GET" if method == "HEAD" else method, len(parts)), ()):
+            if all(name == part or (name[:1] == "{" and part) for name, part in zip(expected, parts, strict=True)):
+                return route
         return None
 
     def nearest(self, path: str) -> str:
@@ -188,35 +158,6 @@ class RouteTable:
             if similarity > best:
                 best, found = similarity, "/" + "/".join(suggested)
         return found
-
-
-def check_scopes(router: APIRouter, scopes: Mapping[str, KeyScope | None]) -> None:
-    """Check that every route of the framework's router was declared with a scope. Raises: TypeError."""
-    for route in router.routes:
-        for method in getattr(route, "methods", None) or ():
-            name = f"{method} {getattr(route, 'path', '')}"
-            if name not in scopes:
-                raise TypeError(f"{name} is declared without a scope.")
-
-
-class _Shape:
-    """Routes of one length with parameters in the same places, found by the words between them."""
-
-    def __init__(self, length: int, names: Sequence[int]) -> None:
-        self._names = names
-        self._words = itemgetter(*(place for place in range(length) if place not in names))
-        self._routes: dict[Any, Route] = {}
-
-    def add(self, parts: Sequence[str], route: Route) -> None:
-        self._routes[self._words(parts)] = route
-
-    def find(self, parts: Sequence[str]) -> Route | None:
-        route = self._routes.get(self._words(parts))
-        return route if route is not None and all(parts[place] for place in self._names) else None
-
-
-def _is_ambiguous(one: Sequence[str], other: Sequence[str]) -> bool:
-    return len(one) == len(other) and all(a == b or "{" in (a[:1], b[:1]) for a, b in zip(one, other, strict=True))
 
 
 def _compare_parts(expected: str, part: str) -> float:
@@ -259,28 +200,17 @@ def has_body(scope: Scope) -> bool:
     return header(scope, b"content-length") not in (None, "0") or header(scope, b"transfer-encoding") is not None
 
 
-async def read_body(receive: Receive) -> bytes:
-    """Read a whole body. Raises: HTTPException, ClientDisconnect."""
-    pieces = []
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise ClientDisconnect
-        pieces.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(pieces)
-
-
 class StrictRoute(APIRoute):
-    """A route of REST: parameters are given once, JSON is read strictly, and a route without a body gets none."""
+    """A route of REST: parameters are known and given once, JSON is read strictly, and no body goes unread."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None or "requestBody" in (self.openapi_extra or {})
+        takes_query = bool(self.dependant.query_params)
 
         async def handle_strictly(request: Request) -> Response:
             scope = request.scope
-            reject_repeats(name for name, _ in parse_query(scope))
+            check_query([name for name, _ in parse_query(scope)], takes_query=takes_query)
             if scope["method"] != "GET" and scope["path"] not in FILE_ROUTES and (takes_body or has_body(scope)):
                 body, is_json = await request.body(), has_json(scope)
                 reader: BodyReader = request.app.state.reader
@@ -294,21 +224,26 @@ class StrictRoute(APIRoute):
         return handle_strictly
 
 
-def reject_repeats(names: Iterable[str]) -> None:
-    """Refuse query parameters that are given twice, of which only one would count. Raises: RequestValidationError."""
+def check_query(names: Sequence[str], *, takes_query: bool) -> None:
+    """Refuse parameters that are given twice, of which only one would count, or to a route that takes none; a route
+    that takes some checks their names itself. Raises: RequestValidationError.
+    """
     for name, count in Counter(names).items():
         if count > 1:
             raise _refusal("query", name, f"The parameter {name[:40]!r} was given {count} times; give it once.")
+        # The authentication reads the user of any route.
+        if not takes_query and name != USER:
+            raise _refusal("query", name, f"There is no parameter {name[:40]!r}: this route takes none.")
 
 
 def reject_fields(body: bytes, *, is_json: bool) -> None:
     """Refuse fields sent to a route that takes no body. Raises: RequestValidationError, Invalid."""
     try:
-        sent = read_json(body) if body else None
-    except (ValueError, Invalid) as error:
-        if not is_json:
-            return
-        raise error if isinstance(error, Invalid) else Invalid(NOT_JSON) from error
+        sent = parse_body(body) if body else None
+    except (RequestValidationError, Invalid):
+        if is_json:
+            raise
+        return
     for name in sent if isinstance(sent, dict) else ():
         raise _refusal("body", name, f"There is no field {name[:40]!r}: this route takes no body.")
 
@@ -351,16 +286,19 @@ class Router:
         self.delete = partial(self._declare, "DELETE")
 
     def _declare(
-        self, method: str, path: str, *, scope: KeyScope | None, **options: Any
+        self, method: str, path: str, *, scope: KeyScope | None, queue: str | None = None, **options: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """Declare a route. `options` are those of `APIRouter.get`."""
+        """Declare a route; a tenant's requests of the same `queue` run one after the other.
+
+        `options` are those of `APIRouter.get`.
+        """
 
         def declare(endpoint: Endpoint) -> Endpoint:
             served = endpoint if inspect.iscoroutinefunction(endpoint) else blocking(endpoint, self.api)
             self.api.add_api_route(path, served, methods=[method], **options)
             declared = self.api.routes[-1]
             assert isinstance(declared, APIRoute)
-            self.routes.append(Route(method, declared.path, scope, declared))
+            self.routes.append(Route(method, declared.path, scope, declared, queue))
             return endpoint
 
         return declare

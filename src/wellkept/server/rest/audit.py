@@ -72,7 +72,7 @@ def record_event(tenant: CurrentTenant, body: NewEvent) -> EventBody:
     return EventBody.of(tenant.audit.record(body.action, body.message, agent=body.agent_id, meta=body.meta))
 
 
-@router.get("/verify", scope=READ)
+@router.get("/verify", queue="upkeep", scope=READ)
 def verify_audit(tenant: CurrentTenant) -> VerifyAnswer:
     """Verify the whole log: find events that were changed or are missing."""
     report = tenant.audit.verify()

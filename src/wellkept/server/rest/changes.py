@@ -50,7 +50,7 @@ def list_changes(memory: CurrentAgent, filters: Annotated[ChangeFilter, Query()]
     return ChangePage(items=[ChangeBody.of(each) for each in found], next_cursor=cursor)
 
 
-@router.post("/consolidate", scope=WRITE)
+@router.post("/consolidate", queue="upkeep", scope=WRITE)
 def consolidate(memory: CurrentAgent) -> ChangePage:
     """Merge near-duplicates and end contradicted facts now, as maintenance does; return the changes made and proposed.
     A configured model is asked for more, which is only proposed."""

@@ -52,7 +52,7 @@ class ReceiptBody(RecordBody):
     """Receipt of an erasure. It holds nothing of what was erased."""
 
 
-@router.post("/erase", scope=ADMIN)
+@router.post("/erase", queue="upkeep", scope=ADMIN)
 def erase(tenant: CurrentTenant, body: EraseBody) -> ReceiptBody:
     """Erase a subject permanently from every table, file and cache, and return a receipt."""
     return ReceiptBody.of(tenant.data.erase(**dict(body)))

@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Self
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
@@ -79,7 +80,8 @@ SLOW = "The store does not answer at the moment: it is busy or failing."
 NO_ANSWER = "The store does not answer."
 log = logging.getLogger("wellkept.server")
 
-router = Router(tags=["health"])
+# Monitors may add parameters of their own.
+router = Router(tags=["health"], route_class=APIRoute)
 
 
 class StoreChecks:

@@ -252,6 +252,7 @@ async def _parse_form(form: dict[str, Any]) -> Upload:
 
 @router.post(
     "/kb/documents",
+    queue="documents",
     scope=WRITE,
     status_code=201,
     response_model=IngestedBody,

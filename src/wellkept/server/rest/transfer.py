@@ -24,7 +24,7 @@ from wellkept.errors import DiskFull, Invalid
 from wellkept.model import ImportReport, RefusedItem
 from wellkept.providers.archives import open_compressed
 from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routing import ADMIN, Router
+from wellkept.server.http.routing import ADMIN, TRANSFER, Router
 from wellkept.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, describes, is_form
 
 
@@ -93,6 +93,7 @@ router = Router(prefix="/api", tags=["transfer"])
 
 @router.get(
     "/export",
+    queue=TRANSFER,
     scope=ADMIN,
     response_class=StreamingResponse,
     responses={200: {"content": dict.fromkeys(MEDIA.values(), BINARY), "description": "The export, as a file."}},
@@ -148,7 +149,7 @@ async def save_file(form: FormData, folder: str) -> Path:
     return path
 
 
-@router.post("/import", scope=ADMIN, openapi_extra=_BODY)
+@router.post("/import", queue=TRANSFER, scope=ADMIN, openapi_extra=_BODY)
 def import_file(
     tenant: CurrentTenant, options: Annotated[ImportParameters, Query()], path: Annotated[Path, Depends(_receive_file)]
 ) -> ImportedBody:

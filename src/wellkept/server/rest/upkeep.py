@@ -46,14 +46,14 @@ class AllowSecretAnswer(BaseModel):
 router = Router(prefix="/api", tags=["upkeep"])
 
 
-@router.post("/maintenance", scope=OPERATOR)
+@router.post("/maintenance", queue="upkeep", scope=OPERATOR)
 def maintain(wellkept: CurrentWellkept) -> MaintenanceAnswer:
     """Run maintenance on the whole store: archive expired, decayed and excess memories, and create missing vectors.
     Requires an operator key. 409 while another process runs it."""
     return MaintenanceAnswer.of(wellkept.maintain())
 
 
-@router.post("/secrets/scan", scope=ADMIN)
+@router.post("/secrets/scan", queue="upkeep", scope=ADMIN)
 def scan_for_secrets(tenant: CurrentTenant) -> ScanAnswer:
     """Scan everything the tenant has stored for secrets: memories and their versions, conversations, details,
     documents, workflows, logged prompts, audit events and agents."""
