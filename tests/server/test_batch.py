@@ -11,7 +11,7 @@ import pytest
 from tests.server.live import client_of, serving
 from wellkept.api.wellkept import AgentMemory, Wellkept
 from wellkept.errors import StoreBusy, WellkeptError
-from wellkept.server.rest.batch import MAX_ITEMS
+from wellkept.server.rest.memories import MAX_ITEMS
 from wellkept.settings import Settings
 
 SECRET = "The key is AKIAIOSFODNN7EXAMPLQ"

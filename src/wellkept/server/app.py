@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +21,6 @@ from wellkept import __version__
 from wellkept.agent import AgentRunner
 from wellkept.api.wellkept import Wellkept
 from wellkept.server import reference
-from wellkept.server.console import (
-    agent_forms,
-    ask,
-    bulk,
-    conversations,
-    documents,
-    history,
-    home,
-    login_pages,
-    memory,
-    prompts,
-    tenant,
-    users,
-)
-from wellkept.server.console import changes as change_pages
-from wellkept.server.console import details as detail_pages
-from wellkept.server.console import knowledge as knowledge_pages
-from wellkept.server.console import memories as memory_pages
-from wellkept.server.console import upkeep as upkeep_pages
 from wellkept.server.console.guard import ConsoleGuard
 from wellkept.server.console.pages import compile_frame
 from wellkept.server.http.addresses import Connections, KeyCheck
@@ -55,79 +37,32 @@ from wellkept.server.http.requests import (
     has_idempotency_key,
     leads_to_console,
 )
-from wellkept.server.http.routing import FoundRoute, Route, RouteTable
+from wellkept.server.http.routing import FoundRoute, Route, Router, RouteTable
 from wellkept.server.mcp import mounting
 from wellkept.server.openapi import complete_document
-from wellkept.server.rest import (
-    agent_runs,
-    agents,
-    audit,
-    batch,
-    changes,
-    context,
-    details,
-    erasure,
-    facts,
-    health,
-    items,
-    keys,
-    knowledge,
-    memories,
-    recall,
-    sessions,
-    transfer,
-    upkeep,
-    workflows,
-)
+from wellkept.server.rest.health import StoreChecks
 from wellkept.server.rest.shapes import ErrorBody
 from wellkept.server.threads import BodyReader, Threads
 
-GROUPS = (
-    health,
-    agents,
-    memories,
-    items,
-    batch,
-    facts,
-    recall,
-    sessions,
-    details,
-    context,
-    audit,
-    upkeep,
-    erasure,
-    knowledge,
-    keys,
-    workflows,
-    changes,
-    agent_runs,
-    transfer,
-)
-"""The modules with the routes of the REST API."""
 
-PAGES = (
-    login_pages,
-    home,
-    memory_pages,
-    bulk,
-    memory,
-    agent_forms,
-    ask,
-    prompts,
-    conversations,
-    change_pages,
-    detail_pages,
-    documents,
-    knowledge_pages,
-    history,
-    users,
-    tenant,
-    upkeep_pages,
-)
-"""The modules with the pages of the console."""
+def _import_routers(package: str, modules: str) -> Sequence[Router]:
+    return [import_module(f"wellkept.server.{package}.{name}").router for name in modules.split()]
 
-REST: Sequence[Route] = [*(route for each in (reference, *GROUPS) for route in each.router.routes), mounting.ROUTE]
-CONSOLE: Sequence[Route] = [route for each in PAGES for route in each.router.routes]
+
+GROUPS = _import_routers(
+    "rest",
+    "health agents memories items facts recall sessions details context history data knowledge keys changes agent_runs",
+)
+"""The routes of the REST API, in the order of its reference."""
+
+PAGES = _import_routers(
+    "console",
+    "login_pages home memories bulk memory agent_forms ask prompts conversations changes details documents knowledge "
+    "history users tenant upkeep",
+)
+
+REST: Sequence[Route] = [*(route for each in (reference.router, *GROUPS) for route in each.routes), mounting.ROUTE]
+CONSOLE: Sequence[Route] = [route for each in PAGES for route in each.routes]
 
 SWITCH_SECONDS = 0.001
 """Switch interval of Python's threads. With the default of 5 ms a request that queries the database ten times waits up
@@ -197,8 +132,8 @@ def create_app(
 def _add_routes(app: FastAPI, wellkept: Wellkept) -> None:
     """Add every route to the framework and to the table of scopes."""
     app.state.routes = RouteTable([*REST, *CONSOLE])
-    for each in (*GROUPS, *PAGES, reference):
-        app.include_router(each.router.api)
+    for each in (*GROUPS, *PAGES, reference.router):
+        app.include_router(each.api)
     app.state.reference = reference.ReferencePage(app)
     app.state.mcp = mounting.create_endpoint(wellkept)
     endpoint = starlette_routing.Route(mounting.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)
@@ -217,7 +152,7 @@ def _add_middlewares(
     app.state.connections = Connections(
         per_address=settings.max_connections, proxies=settings.trusted_proxies, metrics=app.state.metrics
     )
-    app.state.store_checks = health.StoreChecks()
+    app.state.store_checks = StoreChecks()
     # One for each concurrent request: a tenant has a share of those, so its slow work leaves threads to others.
     app.state.threads = Threads(most=settings.max_requests + SPARE)
     app.state.reader = BodyReader()

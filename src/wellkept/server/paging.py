@@ -118,15 +118,23 @@ class PagedList(Generic[Position]):
 
     name: str
     decode: Callable[[str, str], Position]
+    place_of: Callable[[Any], Position]
     first: Position  # where the first page starts
     at_once: int = READ_AT_ONCE
+    direction: str = "after"  # the place that `verb` takes
 
-    def read(
-        self, read: Callable[[Position, int], Iterable[Item]], place_of: Callable[[Item], Position], asked: PageRequest
-    ) -> tuple[list[Item], str | None]:
-        """Return the items of a page as `read_page` does, and the cursor of the next one. Raises: Invalid."""
+    def read(self, verb: Callable[..., Iterable[Item]], asked: PageRequest) -> tuple[list[Item], str | None]:
+        """Return the items of a page, which a verb of the library reads `before` or `after` a place, and the cursor of
+        the next one. Raises: Invalid.
+        """
         start = self.decode(self.name, asked.cursor) if asked.cursor else self.first
-        page = read_page(read, place_of, start, limit=asked.limit, at_once=self.at_once)
+        page = read_page(
+            lambda place, limit: verb(**{self.direction: place}, limit=limit),
+            self.place_of,
+            start,
+            limit=asked.limit,
+            at_once=self.at_once,
+        )
         # Positions are those that `decode` returns, or None.
         end = cast(Place | str | int | None, page.end)
         return page.items, None if end is None else encode_cursor(self.name, end)

@@ -21,8 +21,8 @@ from wellkept.server.console.logins import PATH
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, TRANSFER
-from wellkept.server.rest import transfer
-from wellkept.server.rest.transfer import Compression, ExportParameters
+from wellkept.server.rest import data
+from wellkept.server.rest.data import Compression, ExportParameters
 
 TRY, MERGE = "try", "merge"
 MAX_FIELDS = 8
@@ -97,14 +97,14 @@ def show_transfer(request: Request, tenant: CurrentTenant) -> Response:
 @router.get("/export", queue=TRANSFER, scope=ADMIN)
 def download(tenant: CurrentTenant, compression: Annotated[Compression, Query()] = Compression.NONE) -> Response:
     """Export everything the tenant has, except keys."""
-    return transfer.export(tenant, ExportParameters(compression=compression))
+    return data.export(tenant, ExportParameters(compression=compression))
 
 
 async def _receive_form(request: Request) -> AsyncIterator[ImportForm]:
     """Raises: Invalid."""
     with tempfile.TemporaryDirectory(prefix="wellkept-") as folder:
         async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
-            path = await transfer.save_file(form, folder)
+            path = await data.save_file(form, folder)
             fields = {name: value.strip() for name, value in form.items() if isinstance(value, str)}
         yield ImportForm(
             path,

@@ -70,7 +70,7 @@ class AgentPage(Page[AgentBody]):
     """Agents by id."""
 
 
-LISTING = PagedList("agents", decode_cursor, "", READ_LARGE_AT_ONCE)
+LISTING = PagedList("agents", decode_cursor, attrgetter("id"), "", READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/agents", tags=["agents"])
 AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])]
@@ -79,9 +79,7 @@ AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])
 @router.get("", scope=READ)
 def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> AgentPage:
     """List all agents, by id."""
-    found, cursor = LISTING.read(
-        lambda after, limit: tenant.agents.list(after=after, limit=limit), attrgetter("id"), paging
-    )
+    found, cursor = LISTING.read(tenant.agents.list, paging)
     return AgentPage(items=_bodies(tenant, found), next_cursor=cursor)
 
 

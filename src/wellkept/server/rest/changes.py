@@ -16,7 +16,7 @@ from wellkept.server.http.routing import ADMIN, READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_cursor
 from wellkept.server.rest.shapes import Page, Paging, RecordBody, describes
 
-LISTING = PagedList[str | None]("changes", decode_cursor, None)
+LISTING = PagedList[str | None]("changes", decode_cursor, attrgetter("id"), None, direction="before")
 
 router = Router(prefix="/api/agents/{agent}/changes", tags=["changes"])
 ChangeId = Annotated[str, Path(description="The id of the change.", examples=["c-1"])]
@@ -45,8 +45,7 @@ class ChangeFilter(Paging):
 @router.get("", scope=READ)
 def list_changes(memory: CurrentAgent, filters: Annotated[ChangeFilter, Query()]) -> ChangePage:
     """List what add, logged turns, consolidation and edits of several memories did or propose, newest first."""
-    listed = partial(memory.changes.list, state=filters.state)
-    found, cursor = LISTING.read(lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), filters)
+    found, cursor = LISTING.read(partial(memory.changes.list, state=filters.state), filters)
     return ChangePage(items=[ChangeBody.of(each) for each in found], next_cursor=cursor)
 
 

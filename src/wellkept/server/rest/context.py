@@ -129,7 +129,7 @@ class CallPage(Page[CallBody]):
     """Calls, newest first."""
 
 
-LISTING = PagedList("context-calls", decode_cursor, "", READ_LARGE_AT_ONCE)
+LISTING = PagedList("context-calls", decode_cursor, attrgetter("id"), "", READ_LARGE_AT_ONCE, "before")
 
 router = Router(prefix="/api/agents/{agent}", tags=["working memory"])
 
@@ -147,7 +147,7 @@ def list_context_calls(memory: CurrentAgent, filters: Annotated[CallFilter, Quer
     """List the latest prompts of the agent, newest first, by ids and digests."""
     check_limit(filters.limit, most=MAX_CALLS)
     listed = partial(memory.prompts.list, session_id=filters.session_id, item=filters.item)
-    found, cursor = LISTING.read(lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), filters)
+    found, cursor = LISTING.read(listed, filters)
     return CallPage(items=[CallBody.of(each) for each in found], next_cursor=cursor)
 
 

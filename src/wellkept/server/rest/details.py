@@ -130,8 +130,8 @@ class CapturedBody(BaseModel):
 
 
 VISIBLE = {"shown": True, "hidden": False, "all": None}
-LISTING = PagedList[Place | None]("details", decode_place, None)
-SEARCH = PagedList("found details", decode_number, 0)
+LISTING = PagedList[Place | None]("details", decode_place, attrgetter("created_at", "key"), None, direction="before")
+SEARCH = PagedList("found details", decode_number, itemgetter(0), 0)
 
 router = Router(prefix="/api/agents/{agent}", tags=["details"])
 Key = Annotated[str, Path(description="The detail's key.", examples=["npm-install-x7k2m9qp"])]
@@ -154,18 +154,14 @@ def list_details(memory: CurrentAgent, filters: Annotated[DetailFilter, Query()]
     if filters.q.strip():
         return _search(memory, filters)
     listed = partial(memory.details.list, session_id=filters.session_id, is_active=VISIBLE[filters.visible])
-    found, cursor = LISTING.read(
-        lambda before, limit: listed(before=before, limit=limit), attrgetter("created_at", "key"), filters
-    )
+    found, cursor = LISTING.read(listed, filters)
     return DetailList(items=[_body(each) for each in found], next_cursor=cursor)
 
 
 def _search(memory: AgentMemory, filters: DetailFilter) -> DetailList:
     """Return a page of a search; the cursor counts the items before it."""
     search = partial(memory.details.search, filters.q, session_id=filters.session_id)
-    found, cursor = SEARCH.read(
-        lambda start, limit: enumerate(search(offset=start, limit=limit), start + 1), itemgetter(0), filters
-    )
+    found, cursor = SEARCH.read(lambda after, limit: enumerate(search(offset=after, limit=limit), after + 1), filters)
     return DetailList(items=[_body(each) for _, each in found], next_cursor=cursor)
 
 

@@ -58,7 +58,7 @@ class KeyPage(Page[KeyBody]):
     """Keys, oldest first."""
 
 
-LISTING = PagedList[Place | None]("keys", decode_place, None)
+LISTING = PagedList[Place | None]("keys", decode_place, attrgetter("created_at", "id"), None)
 
 router = Router(prefix="/api/keys", tags=["keys"])
 KeyId = Annotated[str, Path(description="The key's id: the part of it between tenant and secret.")]
@@ -67,9 +67,7 @@ KeyId = Annotated[str, Path(description="The key's id: the part of it between te
 @router.get("", scope=ADMIN)
 def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyPage:
     """List the tenant's keys, oldest first, with revoked and expired ones, never their secrets."""
-    found, cursor = LISTING.read(
-        lambda after, limit: tenant.keys.list(after=after, limit=limit), attrgetter("created_at", "id"), paging
-    )
+    found, cursor = LISTING.read(tenant.keys.list, paging)
     return KeyPage(items=[KeyBody.of(each) for each in found], next_cursor=cursor)
 
 

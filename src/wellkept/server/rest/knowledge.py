@@ -187,7 +187,7 @@ class SkillPage(Page[SkillBody]):
     problems: Annotated[list[str], Field(description="Problems of the files; the last valid versions stay in use.")]
 
 
-LISTING = PagedList("documents", decode_cursor, "")
+LISTING = PagedList("documents", decode_cursor, attrgetter("id"), "")
 FORM_FIELDS = ("file", "title", "category", "is_published", "metadata", "secrets")
 
 router = Router(prefix="/api", tags=["knowledge"])
@@ -280,7 +280,7 @@ def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestRep
 def list_documents(tenant: CurrentTenant, filters: Annotated[DocumentFilter, Query()]) -> DocumentPage:
     """List documents, by id."""
     listed = partial(tenant.knowledge.list, category=filters.category, where=filters.where)
-    found, cursor = LISTING.read(lambda after, limit: listed(after=after, limit=limit), attrgetter("id"), filters)
+    found, cursor = LISTING.read(listed, filters)
     return DocumentPage(items=[DocumentBody.of(each) for each in found], next_cursor=cursor)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
 
@@ -134,8 +135,8 @@ class WholeConversation(ConversationBody):
     turns: list[MessageBody]
 
 
-SESSIONS = PagedList[Place | None]("sessions", decode_place, None)
-MESSAGES = PagedList("messages", decode_number, 0, READ_LARGE_AT_ONCE)
+SESSIONS = PagedList[Place | None]("sessions", decode_place, place_of, None, direction="before")
+MESSAGES = PagedList("messages", decode_number, attrgetter("position"), 0, READ_LARGE_AT_ONCE)
 
 router = Router(prefix="/api/chat/sessions", tags=["conversations"])
 SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"])]
@@ -151,9 +152,7 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
     if filters.agent:
         agent = readable_agent(tenant, filters.agent)
         listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions.list
-    found, cursor = SESSIONS.read(
-        lambda before, limit: listed(where=filters.where, before=before, limit=limit), place_of, filters
-    )
+    found, cursor = SESSIONS.read(partial(listed, where=filters.where), filters)
     return SessionPage(items=[_body(each) for each in found], next_cursor=cursor)
 
 
@@ -183,9 +182,7 @@ def delete_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> None:
 def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[SessionFilter, Query()]) -> MessagePage:
     """List messages, in order."""
     owner = _owner(tenant, id, paging.agent)
-    found, cursor = MESSAGES.read(
-        lambda after, limit: owner.sessions.messages(id, after=after, limit=limit), attrgetter("position"), paging
-    )
+    found, cursor = MESSAGES.read(partial(owner.sessions.messages, id), paging)
     return MessagePage(items=[MessageBody.of(each) for each in found], next_cursor=cursor)
 
 

@@ -1,4 +1,4 @@
-"""Export and import of a tenant: `/api/export` and `/api/import`.
+"""All of a tenant's data: `/api/export`, `/api/import`, `/api/erase`, `/api/secrets`, `/api/maintenance`.
 
 An export is first written to a temporary file, or to memory while it is small: it is complete before the first byte is
 sent, and a slow client holds no transaction open. An import is written to a file first because it is read twice.
@@ -17,15 +17,17 @@ from typing import IO, Annotated, Any, ClassVar, cast
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.datastructures import FormData, UploadFile
 
 from wellkept.errors import DiskFull, Invalid
-from wellkept.model import ImportReport, RefusedItem
+from wellkept.model import ErasureFinding, ImportReport, Receipt, RefusedItem
 from wellkept.providers.archives import open_compressed
-from wellkept.server.http.auth import CurrentTenant
-from wellkept.server.http.routing import ADMIN, TRANSFER, Router
+from wellkept.secrets.check import Sighting
+from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
+from wellkept.server.http.routing import ADMIN, OPERATOR, TRANSFER, Router
 from wellkept.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, describes, is_form
+from wellkept.upkeep.maintain import MaintenanceReport
 
 
 class Compression(StrEnum):
@@ -88,13 +90,14 @@ SUFFIXES = {Compression.NONE: ".jsonl", Compression.GZIP: ".jsonl.gz", Compressi
 BINARY: dict[str, Any] = {"schema": FILE_FIELD}
 _BODY = describe_form({"file": FILE_FIELD}, ["file"], {"application/octet-stream": BINARY})
 
-router = Router(prefix="/api", tags=["transfer"])
+router = Router(prefix="/api")
 
 
 @router.get(
     "/export",
     queue=TRANSFER,
     scope=ADMIN,
+    tags=["transfer"],
     response_class=StreamingResponse,
     responses={200: {"content": dict.fromkeys(MEDIA.values(), BINARY), "description": "The export, as a file."}},
 )
@@ -149,7 +152,7 @@ async def save_file(form: FormData, folder: str) -> Path:
     return path
 
 
-@router.post("/import", queue=TRANSFER, scope=ADMIN, openapi_extra=_BODY)
+@router.post("/import", queue=TRANSFER, scope=ADMIN, tags=["transfer"], openapi_extra=_BODY)
 def import_file(
     tenant: CurrentTenant, options: Annotated[ImportParameters, Query()], path: Annotated[Path, Depends(_receive_file)]
 ) -> ImportedBody:
@@ -157,3 +160,97 @@ def import_file(
     Existing items stay unchanged, so sending it twice changes nothing. 409 where ids clash, unless `merge`."""
     imported = tenant.data.import_(path, **dict(options))
     return ImportedBody.of(imported, dry_run=imported.is_dry_run)
+
+
+class EraseBody(RequestBody):
+    """The subject to erase."""
+
+    subject: Annotated[
+        str,
+        Field(
+            description="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for "
+            "all that mentions them. Without a kind, an existing id is meant, otherwise a text.",
+            examples=["text:Mara Lindqvist"],
+        ),
+    ]
+    dry_run: Annotated[bool, Field(description="Only list what would be erased.")] = False
+    compact: Annotated[
+        bool | None,
+        Field(
+            description="Rewrite the database files. Takes an operator's key, because every tenant waits meanwhile. "
+            "null: overwrite unused parts of SQLite's."
+        ),
+    ] = None
+    with_agents: Annotated[
+        bool | None,
+        Field(
+            description="Delete agents whose ids are made from the words of a text, or keep them. null: delete them "
+            "for several words, and answer 409 for a single one."
+        ),
+    ] = None
+
+
+@describes(ErasureFinding)
+class FindingBody(RecordBody):
+    """An item that a dry run found."""
+
+
+@describes(Receipt)
+class ReceiptBody(RecordBody):
+    """Receipt of an erasure. It holds nothing of what was erased."""
+
+
+@router.post("/erase", queue="upkeep", scope=ADMIN, tags=["erasure"])
+def erase(tenant: CurrentTenant, body: EraseBody) -> ReceiptBody:
+    """Erase a subject permanently from every table, file and cache, and return a receipt."""
+    return ReceiptBody.of(tenant.data.erase(**dict(body)))
+
+
+class AllowSecretBody(RequestBody):
+    """A text that only looks like a secret."""
+
+    text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["AKIAIOSFODNN7EXAMPLE"])]
+
+
+@describes(MaintenanceReport)
+class MaintenanceAnswer(RecordBody):
+    """Result of a maintenance run."""
+
+    archived: Annotated[int, Field(description="expired, faded and over_quota together")]
+
+
+@describes(Sighting)
+class SightingBody(RecordBody):
+    """A record that seems to contain a secret; never the secret."""
+
+
+class ScanAnswer(BaseModel):
+    """Stored records that seem to contain a secret."""
+
+    items: list[SightingBody]
+
+
+class AllowSecretAnswer(BaseModel):
+    """Result of allowing a text."""
+
+    allowed: Annotated[int, Field(description="Number of matches in the text.")]
+
+
+@router.post("/maintenance", queue="upkeep", scope=OPERATOR, tags=["upkeep"])
+def maintain(wellkept: CurrentWellkept) -> MaintenanceAnswer:
+    """Run maintenance on the whole store: archive expired, decayed and excess memories, and create missing vectors.
+    Requires an operator key. 409 while another process runs it."""
+    return MaintenanceAnswer.of(wellkept.maintain())
+
+
+@router.post("/secrets/scan", queue="upkeep", scope=ADMIN, tags=["upkeep"])
+def scan_for_secrets(tenant: CurrentTenant) -> ScanAnswer:
+    """Scan everything the tenant has stored for secrets: memories and their versions, conversations, details,
+    documents, workflows, logged prompts, audit events and agents."""
+    return ScanAnswer(items=[SightingBody.of(each) for each in tenant.secrets.scan()])
+
+
+@router.post("/secrets/allow", scope=ADMIN, tags=["upkeep"])
+def allow_secret(tenant: CurrentTenant, body: AllowSecretBody) -> AllowSecretAnswer:
+    """Allow a text that only looks like a secret. Only its hash is stored."""
+    return AllowSecretAnswer(allowed=tenant.secrets.allow(body.text))
