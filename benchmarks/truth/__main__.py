@@ -1,7 +1,8 @@
 """Measure current truth at the public verb: what prompts show after people changed, corrected and withdrew facts.
 
 `--people` and `--statements` measure one part; `--held-out` the half that nobody tunes on; `--misses` prints what went
-wrong, of the other half only. `--set remember_turns=false` measures with another setting than the default.
+wrong, of the other half only. `--model` asks a scripted model that answers by the labels. `--set remember_turns=false`
+measures with another setting than the default.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from benchmarks.truth.data import read_people, read_rows
+from benchmarks.truth.data import Person, read_people, read_rows
+from benchmarks.truth.model import serve_good_model
 from benchmarks.truth.people import HEADERS, measure_person, render_people
 from benchmarks.truth.statements import measure_statements
 from wellkept import Settings
@@ -25,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--statements", action="store_true", help="only pairs, sentences and requests to forget")
     parser.add_argument("--held-out", action="store_true", help="the half that rules must not be tuned on")
     parser.add_argument("--misses", action="store_true", help="print every miss; refused with --held-out")
+    parser.add_argument("--model", action="store_true", help="with a scripted model that answers from the labels")
     parser.add_argument("--set", dest="changed", action="append", default=[], metavar="NAME=VALUE", help="a setting")
     given = parser.parse_args(arguments)
     if given.misses and given.held_out:
@@ -32,7 +36,12 @@ def main(arguments: Sequence[str]) -> int:
     misses: list[str] = []
     settings = _settings(given.changed)
     if not given.statements:
-        _print_table(HEADERS, _measure_people(given.people or (), settings, misses, held_out=given.held_out))
+        people = [each for each in read_people(held_out=given.held_out) if each.name in (given.people or (each.name,))]
+        with serve_good_model(people) as server:
+            if given.model:
+                settings = replace(settings, openai_base_url=server.url, openai_model="scripted")
+            _print_table(HEADERS, _measure_people(people, settings, misses))
+            print(f"\nQuestions to the model: {len(server.requests)}" if given.model else "")
     if given.people is None:
         rows = {name: read_rows(name, held_out=given.held_out) for name in STATEMENTS}
         _print_table(("statements", "figure"), measure_statements(rows, settings, misses))
@@ -47,18 +56,15 @@ def _settings(changed: Sequence[str]) -> Settings:
     return Settings(**{name: json.loads(value) for name, _, value in pairs})
 
 
-def _measure_people(
-    names: Sequence[str], settings: Settings, misses: list[str], *, held_out: bool
-) -> Iterator[Sequence[str]]:
+def _measure_people(people: Sequence[Person], settings: Settings, misses: list[str]) -> Iterator[Sequence[str]]:
     results = []
-    for person in read_people(held_out=held_out):
-        if not names or person.name in names:
-            print(f"{person.name}: {len(person.turns)} turns", file=sys.stderr)
-            result = measure_person(person, settings)
-            results.append(result)
-            found = [miss for tally in result.tallies.values() for miss in tally.misses]
-            found += [f"wrongly ended: {each.text}" for each in result.wrongly_ended]
-            misses.extend(f"{person.name}, {each}" for each in found)
+    for person in people:
+        print(f"{person.name}: {len(person.turns)} turns", file=sys.stderr)
+        result = measure_person(person, settings)
+        results.append(result)
+        found = [miss for tally in result.tallies.values() for miss in tally.misses]
+        found += [f"wrongly ended: {each.text}" for each in result.wrongly_ended]
+        misses.extend(f"{person.name}, {each}" for each in found)
     yield from render_people(results)
 
 

@@ -166,14 +166,16 @@ def test_the_facts_of_a_conversation_are_stored_and_undone(program: Program) -> 
     assert program.ok("memory", "list") == ""
 
 
-def test_a_model_reads_the_conversation_or_the_rules_do(program: Program, server: ModelServer) -> None:
-    fact = "The user is allergic to penicillin."
-    server.script.append(says(json.dumps([{"op": "add", "text": fact, "turn": 0}])))
+def test_a_model_says_what_ends_or_the_rules_do(program: Program, server: ModelServer) -> None:
     asked = ("--openai-model", "m", "--openai-base-url", server.url)
+    program("memory", "add", "-", given="user: I always pay in cash at the market.")
+    server.script.append(says(json.dumps([{"item": 0, "ends": "1", "as": "superseded"}])))
 
-    assert program("memory", "add", "-", *asked, given=TALK).out.startswith(f"added\tm-1\t0\t{fact}")
-    failed = program("memory", "add", "-", *asked, given="user: I live in Oslo.")
-    assert failed.out.startswith("added\tm-2\t0\tI live in Oslo.")
+    ended = program("memory", "add", "-", *asked, given="user: I only carry a card.")
+    failed = program("memory", "add", "-", *asked, given="user: I also carry a few coins.")
+
+    assert ended.out.startswith("superseded m-1\tm-2\t0\tI only carry a card.")
+    assert failed.out.startswith("added\tm-3\t0\tI also carry a few coins.")
     assert "Read by rules, because the model failed" in failed.err
 
 

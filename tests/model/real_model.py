@@ -83,6 +83,7 @@ def main() -> None:
         fold(url)
         describe(url)
         ask(url)
+        compare(url)
     finally:
         process.terminate()
         process.wait()
@@ -145,12 +146,27 @@ def describe(url: str) -> None:
     print("A real model described a long output.")
 
 
+def compare(url: str) -> None:
+    """Which facts new ones end: whatever the model answers, it is used or refused as a whole."""
+    with Wellkept(":memory:", settings=settings_for(url)) as store:
+        agent = store.agent("baker")
+        for text in ("I always pay in cash at the market.", "My oven is a Sveba.", "I only carry a card."):
+            agent.log_turn("oven", user=text, assistant="Noted.")
+        store.maintain()
+        ended = [each.text for each in agent.list(state="all") if each.ended_as is not None]
+        events = [event.message for event in store.tenant().audit.search("model", limit=3)]
+        facts = [each.text for each in agent.profile().facts]
+    print(f"\n{facts}\nended: {ended}\n{events}\n")
+    assert "I only carry a card." in facts
+    print("A real model was asked which facts end.")
+
+
 def ask(url: str) -> None:
     """The whole program: prompt, tools, answer and transcript, whatever the model makes of the tools."""
     with tempfile.TemporaryDirectory() as folder:
         variables = {
             "WELLKEPT_URL": f"sqlite:///{folder}/memory.db",
-            "WELLKEPT_AGENT_TOOL_SETS": "notes",
+            "WELLKEPT_AGENT_TOOL_SETS": "memory",
             "OPENAI_MODEL": "local",
             "OPENAI_BASE_URL": url,
             "OPENAI_API_KEY": "none",
@@ -161,7 +177,7 @@ def ask(url: str) -> None:
             "wellkept",
             "chat",
             "--once",
-            "Call memory_store with the text: delivery is on May 3rd.",
+            "Call remember with the text: delivery is on May 3rd.",
         ]
         ended = subprocess.run(
             [*run, "--json"], env=os.environ | variables, capture_output=True, text=True, timeout=ANSWER_SECONDS

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.stopwatch import times_as_long
-from wellkept.language.cues import CUES
 from wellkept.memory.rules_categories import LIFETIMES, Category, make_lifetimes
 from wellkept.memory.rules_chatter import is_small_talk
-from wellkept.memory.rules_importance import LOW, judge, rate_importance
+from wellkept.memory.rules_importance import CUES, LOW, judge, rate_importance
 from wellkept.model import Role
 
 HIGH = 0.7

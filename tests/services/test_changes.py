@@ -404,25 +404,6 @@ def test_what_was_forgotten_is_gone_from_changes(ann: AgentMemory) -> None:
         ann.changes.undo(change.id)
 
 
-def test_what_an_add_edited_shows_both_texts(place: Place, tenant_id: str, clock: Clock) -> None:
-    model = Scripted([{"op": "update", "id": "m-1", "text": "The report is due on Monday", "turn": 0}])
-    with place.open(clock, model=model) as store:
-        ann = store.agent("ann", tenant_id)
-        ann.remember("The report is due on Friday", kind="note", origin="tool")
-        result = ann.add([{"role": "user", "content": "The report is due on Monday now."}])
-        assert result.change is not None
-
-        (edited,) = ann.changes.get(result.change).memories
-
-        assert (edited.action, edited.text) == (ChangeAction.EDIT, "The report is due on Monday")
-        assert edited.former_text == "The report is due on Friday"
-        result.undo()
-        assert ann.get("m-1").text == "The report is due on Friday"
-
-
-# With a model -------------------------------------------------------------------------------------------------------
-
-
 def opened(place: Place, clock: Clock, model: object, **settings: Any) -> Wellkept:
     return place.open(clock, model=model, **settings)
 

@@ -12,6 +12,7 @@ from wellkept.access.keys import ApiKeys
 from wellkept.details.capture import Capture
 from wellkept.details.details import Describe, Details
 from wellkept.extension import Clock, Models, TokenCounter
+from wellkept.facts.asking import AskModel
 from wellkept.facts.profile import Profiles
 from wellkept.facts.telling import Telling
 from wellkept.history.rules_audit import check_key
@@ -49,11 +50,11 @@ from wellkept.upkeep.schedule import MaintenanceSchedule
 from wellkept.upkeep.stats import CountTenant
 
 if TYPE_CHECKING:
+    from wellkept.facts.adding import AddFacts
     from wellkept.history.workflows import RecordWorkflows
     from wellkept.importers import Importers
     from wellkept.knowledge.files import Files
     from wellkept.knowledge.ingest import Ingest
-    from wellkept.memory.facts import ExtractFacts
     from wellkept.memory.restoring import RestoreMemories
     from wellkept.providers.archives import Archives
     from wellkept.store.sqlstore import SqlStore
@@ -119,7 +120,7 @@ class Services:
             lifetimes=self._lifetimes,
             keeps_gist=settings.gist_on_expiry,
             judge=self.judge,
-            consolidate=lambda owner: self.consolidate.run_if_changed(owner),
+            consolidate=self._consolidate,
         )
         self.schedule = MaintenanceSchedule(
             self.maintain, self.retrieval_marks.flush, self.now, interval=settings.maintenance_interval
@@ -149,9 +150,17 @@ class Services:
             _embed_facts if self._embedding.is_on else lambda texts: None,
             now,
             lifetimes=self._lifetimes,
+            proposes=self._summary is None,
         )
+        self.asking = AskModel(store, self.remember, self.telling, self.changes, guard, self._summary, now)
         self.transcripts = TranscriptWriter(
-            store, self.remember, guard, self.telling, now, remembers=settings.remember_turns
+            store,
+            self.remember,
+            guard,
+            self.telling,
+            now,
+            remembers=settings.remember_turns,
+            on_facts=self.asking.request,
         )
         self.similar = Similar(store, self._embedding, now)
         self.details = Details(store, guard, Describe(self._fast if settings.detail_summary == "model" else None), now)
@@ -209,12 +218,18 @@ class Services:
             fold=FoldTurns(store, guard, self._fast, now),
             # No model here: assembling a prompt must not wait for a summary.
             move=OffloadPieces(Details(store, guard, Describe(None), now)),
+            settle=self.asking.settle,
             tokens=self.tokens,
             loop_guard=self.loop_guard,
             retrieval_marks=self.retrieval_marks,
             calls=self.context_calls,
             settings=settings,
         )
+
+    def _consolidate(self, owner: Owner) -> int:
+        """Compare what no model was asked about, and consolidate an agent in which memories were stored."""
+        self.asking.attempt(owner)
+        return self.consolidate.run_if_changed(owner)
 
     # Programs that never use these do not import them either. They have no state but erase's, which is that of others.
 
@@ -263,20 +278,10 @@ class Services:
         )
 
     @cached_property
-    def facts(self) -> ExtractFacts:
-        from wellkept.memory.facts import ExtractFacts
+    def facts(self) -> AddFacts:
+        from wellkept.facts.adding import AddFacts
 
-        settings = self._settings
-        return ExtractFacts(
-            self.store,
-            self.remember,
-            self.changes,
-            self.guard,
-            self.similar,
-            self.now,
-            model=self._summary,
-            is_noted=settings.workspace is None,
-        )
+        return AddFacts(self.store, self.remember, self.telling, self.changes, self.guard, self.now, model=self.asking)
 
     @cached_property
     def ingest(self) -> Ingest:

@@ -317,6 +317,7 @@ class Wellkept(CheckedMethods):
             with ExitStack() as closing:
                 closing.callback(self._store.close)
                 closing.callback(self._services.context_calls.close)
+                closing.callback(self._services.asking.close)
                 closing.callback(self._services.retrieval_marks.close)
                 closing.callback(self._services.loop_guard.close)
                 closing.callback(self._services.keys.close)

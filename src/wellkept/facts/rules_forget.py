@@ -12,10 +12,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wellkept.facts import rules_signs as signs
 from wellkept.facts.rules_statements import USER, Statement, find_values, read_statement, weigh
 from wellkept.facts.rules_words import CODES, FOLDER, join_lines, load_attributes, load_words
 from wellkept.language.text import terms
-from wellkept.memory import rules_fact_signs as signs
 
 MAX_CHARS = 200
 """Characters of a request; a longer sentence says more than that."""

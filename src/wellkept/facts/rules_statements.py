@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from wellkept.facts import rules_signs as signs
 from wellkept.facts.rules_words import CODES, Vocabulary, load_kinds, load_names, load_shapes, load_words
 from wellkept.language.languages import LEXICONS, find_language
 from wellkept.language.text import is_question, split_words, terms
 from wellkept.memory import rules_chatter as chatter
-from wellkept.memory import rules_fact_signs as signs
 from wellkept.model import Fact
 from wellkept.secrets.rules_scan import MARK_START
 
@@ -169,7 +169,12 @@ def _split_turn(body: str, code: str, kept: list[Statement | Excluded]) -> Itera
     if _is_pasted(body, words):
         kept.append(Excluded(body[:80], ExclusionReason.PASTED))
         return
-    for sentence in (signs.BULLET.sub("", each) for each in signs.split_sentences(body)):
+    for line in signs.split_sentences(body):
+        if line.startswith("#"):
+            # A comment in code, or the heading of a text.
+            kept.append(Excluded(line[:80], ExclusionReason.PASTED))
+            continue
+        sentence = signs.BULLET.sub("", line)
         lowered = sentence.lower()
         if signs.TASK.match(lowered[:MAX_TASK_CHARS]) or _PASTED_START.match(lowered):
             kept.append(Excluded(sentence[:80], ExclusionReason.PASTED))

@@ -9,7 +9,7 @@ those of the packaged encoder, whatever embedder the store uses, because the thr
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,8 +19,8 @@ from wellkept.deadline import check_deadline
 from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant
-from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, find_rest, judge_pair
-from wellkept.facts.rules_statements import Statement, Tier, describe_parts, read_statement, read_turn
+from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, find_rest, is_compatible, judge_pair
+from wellkept.facts.rules_statements import Excluded, Statement, Tier, describe_parts, read_statement, read_turn
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_trust as trust
@@ -43,11 +43,18 @@ MAX_KNOWN = 1_000
 MAX_COMPARED = 24
 """Standing facts that one statement is compared with, those that share most with it."""
 
+LEAST_NEAR = 0.3
+"""Nearness of a statement below which a model is not asked about it."""
+
 MAX_CACHED = 8_192
 """Texts whose statement and vector are kept in memory."""
 
 MAX_FORGOTTEN = 12
 """Facts that one request in a turn may hide; more are not one subject."""
+
+INSTRUCTION = "reads like instructions"
+SAID_TWICE = "said twice in this conversation"
+REASONS = {ChangeCause.TURN: "A turn said something else.", ChangeCause.ADD: "A conversation was read."}
 
 Embed: TypeAlias = "Callable[[Sequence[str]], Vector | None]"
 
@@ -56,9 +63,9 @@ log = logging.getLogger("wellkept")
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a standing fact by a new statement, by its place in the turn."""
+    """The end of a standing fact by a new statement, by its place in the reading."""
 
-    seq: int
+    seq: int  # of a stored fact; -1 - place of one of the same reading
     by: int
     verdict: Verdict
     rest: str = ""  # what stays true of the old sentence
@@ -69,11 +76,22 @@ class TurnReading:
     """Statements of a turn, compared with what stands."""
 
     statements: list[Statement] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)  # the message that each statement comes from
+    left_out: list[tuple[int, str, str]] = field(default_factory=list)  # message, sentence and reason
     endings: list[Ending] = field(default_factory=list)
     proposals: list[Ending] = field(default_factory=list)
-    repeated: list[int] = field(default_factory=list)  # numbers of facts that the turn says again
+    repeated: dict[int, int] = field(default_factory=dict)  # numbers of facts that are said again, with the message
     hidden: list[int] = field(default_factory=list)  # numbers of memories that the user asks to forget
     is_request: bool = False  # the turn asks to forget something, so it is no memory itself
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTurn:
+    """Memories that a reading became, and the facts that they ended with the place of the newer one."""
+
+    added: Sequence[Memory] = ()
+    ended: Sequence[tuple[int, Memory]] = ()
+    change: Change | None = None
 
 
 @dataclass(slots=True)
@@ -101,76 +119,131 @@ class Telling:
         now: Clock,
         *,
         lifetimes: Lifetimes = LIFETIMES,
+        proposes: bool = True,
     ) -> None:
+        """Set up; `proposes` is False if a model decides about the ends that are not sure."""
         self._store = store
         self._remember = remember
         self._changes = changes
         self._embed = embed
         self._now = now
         self._lifetime = lifetimes[Category.FACT]
+        self._proposes = proposes
 
     def read(self, owner: Owner, text: str) -> TurnReading:
         """Read a user's turn and compare it with the standing facts of exactly this user."""
-        reading = TurnReading()
-        known = self._list_known(owner)
-        said = list(read_turn(text, usual=known[0][1].statement.language if known else ""))
-        wanted = [find_forget_request(each.text) for each in said]
-        said = [each for each, about in zip(said, wanted, strict=True) if not about]
-        for about in filter(None, wanted):
+        reading, wanted = self._read(owner, [(0, text)])
+        for _, about in wanted:
             reading.is_request = True
             meant = self.find_meant(owner, about)
             if meant.is_clear and len(meant.seqs) <= MAX_FORGOTTEN:
                 reading.hidden += meant.seqs
-        for each in said:
-            if isinstance(each, Statement) and not find_instruction(each.text):
-                self._take(reading, each, known)
         return reading
 
+    def read_conversation(self, owner: Owner, messages: Iterable[tuple[int, str]]) -> TurnReading:
+        """Read a user's messages, by their numbers. What they ask to forget is only left out: they are not said now."""
+        reading, wanted = self._read(owner, messages)
+        reading.left_out += [(turn, about, "asks to forget something") for turn, about in wanted]
+        return reading
+
+    def _read(self, owner: Owner, messages: Iterable[tuple[int, str]]) -> tuple[TurnReading, list[tuple[int, str]]]:
+        """Return a reading, and what the messages ask to forget."""
+        reading, wanted = TurnReading(), list[tuple[int, str]]()
+        known = self.list_known(owner)
+        usual = known[0][1].statement.language if known else ""
+        for turn, text in messages:
+            # A later message may replace what an earlier one said, which has no number yet.
+            before = [(-1 - place, ParsedFact(each)) for place, each in enumerate(reading.statements)]
+            for each in read_turn(text, usual=usual):
+                if about := find_forget_request(each.text):
+                    wanted.append((turn, about))
+                elif isinstance(each, Excluded):
+                    reading.left_out.append((turn, each.text, each.reason))
+                elif find_instruction(each.text):
+                    reading.left_out.append((turn, each.text, INSTRUCTION))
+                else:
+                    self._take(reading, each, turn, [*known, *before])
+        return reading, wanted
+
     def write(
-        self, owner: Owner, reading: TurnReading, turns: Sequence[Memory], *, session_id: str | None, at: datetime
-    ) -> Sequence[Memory]:
+        self,
+        owner: Owner,
+        reading: TurnReading,
+        turns: Sequence[Memory] = (),
+        *,
+        session_id: str | None,
+        at: datetime,
+        cause: ChangeCause = ChangeCause.TURN,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> WrittenTurn:
         """Store what a turn said, and end what it ended. The caller holds a transaction."""
         now = self._now()
         said = next((each for each in turns if each.role is Role.USER), None)
-        memories = [self._make(owner, each, turns, session_id, at) for each in reading.statements]
+        memories = self.make_memories(owner, reading, turns, session_id=session_id, at=at, metadata=metadata)
         encoded = self._store.encode_memories(memories)
-        added = self._remember.add_now(owner, memories, encoded, now) if memories else []
-        by_place = dict(enumerate(added))
-        ended, rests = list[Edited](), list[Memory]()
-        for ending in reading.endings:
-            pairs = self._end(owner, ending.seq, by=by_place[ending.by], ended_as=ending.verdict.ended_as, at=at)
-            ended += pairs
-            if pairs and ending.rest:
-                old = pairs[0][0]
-                rest = self._make(owner, read_statement(ending.rest), turns, old.session_id, old.created_at)
-                rest = replace(rest, sources=old.sources)
-                rests += self._remember.add_now(owner, [rest], self._store.encode_memories([rest]), now)
-        if ended:
-            self._changes.record(owner, ChangeCause.TURN, "A turn said something else.", added=rests, edited=ended)
-        self._propose(owner, reading.proposals, by_place)
+        added = list(self._remember.add_now(owner, memories, encoded, now)) if memories else []
+        ended, edited, rests = list[tuple[int, Memory]](), list[Edited](), list[Memory]()
+        for each in reading.endings:
+            seq = each.seq if each.seq > 0 else memory_seq(added[-1 - each.seq].id) or 0
+            pairs, left = self.end(owner, seq, added[each.by], each.verdict.ended_as, at=at, rest=each.rest)
+            rests += left
+            ended += [(each.by, old) for old, _ in pairs[:1]]
+            if each.seq > 0:
+                edited += pairs
+            elif pairs:
+                added[-1 - each.seq] = pairs[0][1]
+        new, change = [*(added if cause is ChangeCause.ADD else ()), *rests], None
+        if edited or new:
+            change = self._changes.record(owner, cause, REASONS[cause], added=new, edited=edited)
+        if self._proposes:
+            self._propose(owner, reading.proposals, added)
         if reading.repeated and said is not None:
-            for memory in self._store.find_memories(owner, reading.repeated).values():
+            for memory in self._store.find_memories(owner, list(reading.repeated)).values():
                 self._store.update_memory(replace(memory, sources=(*memory.sources, said.id)), replaced_at=now)
         if reading.hidden:
             self.hide(owner, reading.hidden, "was forgotten because the user asked for it")
-        return added
+        return WrittenTurn(added, ended, change)
 
-    def _end(self, owner: Owner, seq: int, *, by: Memory, ended_as: EndedAs, at: datetime) -> Sequence[Edited]:
-        """End a fact, and with it the turns it came from. The caller holds a transaction."""
-        fact = self._store.find_memories(owner, [seq]).get(seq)
+    def make_memories(
+        self,
+        owner: Owner,
+        reading: TurnReading,
+        turns: Sequence[Memory] = (),
+        *,
+        session_id: str | None,
+        at: datetime,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> list[Memory]:
+        """Return the memories that the statements of a reading become."""
+        made = [self._make(owner, each, turns, session_id, at) for each in reading.statements]
+        return [replace(each, metadata=metadata) for each in made] if metadata else made
+
+    def end(
+        self, owner: Owner, seq: int, by: Memory, ended_as: EndedAs, *, at: datetime, rest: str = ""
+    ) -> tuple[Sequence[Edited], Sequence[Memory]]:
+        """End a fact with the turns it came from, and keep the `rest` of its sentence; return both.
+
+        The caller holds a transaction.
+        """
+        fact, now = self._store.find_memories(owner, [seq]).get(seq), self._now()
         if fact is None or not _can_end(fact, at):
-            return []
+            return [], []
         turns = (each for each in find_turns(self._store, owner, [fact]) if each.valid_to is None)
         marks: dict[str, Any] = {"valid_to": at, "ended_by": by.id, "ended_as": ended_as}
-        return self._remember.edit_now(owner, [replace(each, **marks) for each in (fact, *turns)], self._now())
+        edited = self._remember.edit_now(owner, [replace(each, **marks) for each in (fact, *turns)], now)
+        if not rest:
+            return edited, []
+        kept = self._make(owner, read_statement(rest), (), fact.session_id, fact.created_at)
+        kept = replace(kept, sources=fact.sources, metadata=fact.metadata)
+        return edited, self._remember.add_now(owner, [kept], self._store.encode_memories([kept]), now)
 
-    def _propose(self, owner: Owner, endings: Sequence[Ending], by_place: Mapping[int, Memory]) -> None:
+    def _propose(self, owner: Owner, endings: Sequence[Ending], added: Sequence[Memory]) -> None:
         """Propose ends that are not sure enough to happen silently. The caller holds a transaction."""
         found = self._store.find_memories(owner, [each.seq for each in endings]) if endings else {}
         now, proposed = self._now(), list[Change]()
         for each in endings:
             if (fact := found.get(each.seq)) is not None and _can_end(fact, now):
-                by = by_place[each.by]
+                by = added[each.by]
                 end = propose_end(fact, by, each.verdict.ended_as)
                 proposed.append(propose_change(owner, ChangeCause.TURN, CONTRADICTED.format(by.id), [end], now))
         self._changes.propose(owner, proposed)
@@ -217,24 +290,27 @@ class Telling:
             [shared[place] + cosine for place, cosine in zip(shared, cosines, strict=True)],
         )
 
-    def _list_known(self, owner: Owner) -> list[tuple[int, ParsedFact]]:
+    def list_known(self, owner: Owner) -> list[tuple[int, ParsedFact]]:
+        """Return the standing facts of exactly this user by their numbers, newest first."""
         texts = self._store.list_told_texts(owner, now=self._now(), limit=MAX_KNOWN)
         return [(seq, parse_fact(text)) for seq, text in texts]
 
-    def _take(self, reading: TurnReading, new: Statement, known: Sequence[tuple[int, ParsedFact]]) -> None:
+    def _take(self, reading: TurnReading, new: Statement, turn: int, known: Sequence[tuple[int, ParsedFact]]) -> None:
         """Add a statement to the reading, unless it is said again, with what it ends."""
-        said = content_hash(new.text)
-        same = next((seq for seq, old in known if content_hash(old.statement.text) == said), None)
-        if same is not None:
-            reading.repeated.append(same)
+        mark = content_hash(new.text)
+        if any(content_hash(each.text) == mark for each in reading.statements):
+            reading.left_out.append((turn, new.text, SAID_TWICE))
             return
-        if any(content_hash(each.text) == said for each in reading.statements):
+        same = next((seq for seq, old in known if content_hash(old.statement.text) == mark), None)
+        if same is not None:
+            reading.repeated[same] = turn
             return
         place = len(reading.statements)
         reading.statements.append(new)
+        reading.turns.append(turn)
         taken = {ending.seq for ending in reading.endings}
         for seq, old, verdict in self._judge(new, known):
-            if seq not in taken:
+            if seq not in taken and (seq > 0 or verdict.action is Consequence.END):
                 found = reading.endings if verdict.action is Consequence.END else reading.proposals
                 found.append(Ending(seq, place, verdict, find_rest(old, new)))
 
@@ -252,6 +328,13 @@ class Telling:
             verdict = judge_pair(old.statement, compared.statement)
             if verdict.action is not Consequence.NOTHING:
                 yield seq, old.statement, verdict
+
+    def find_nearest(self, new: Statement, known: Sequence[tuple[int, ParsedFact]], limit: int) -> list[int]:
+        """Return the numbers of the statements that are most likely about the same, nearest first."""
+        compared = ParsedFact(new)
+        self._add_vectors([compared, *(old for _, old in known)])
+        rated = [(_rate_nearness(old.statement, compared.statement), seq) for seq, old in known]
+        return [seq for nearness, seq in sorted(rated, reverse=True)[:limit] if nearness >= LEAST_NEAR]
 
     def find_contradictions(self, facts: Sequence[Memory], since: int) -> Iterator[Contradiction]:
         """Compare the facts of one user that were stored after the memory number `since` with those before each.
@@ -312,6 +395,12 @@ class Telling:
             meta={"ids": list(ids)},
         )
         self._store.add_event(event)
+
+
+def _rate_nearness(old: Statement, new: Statement) -> float:
+    """Rate how likely two statements are about the same: by meaning, shared words and subject."""
+    cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
+    return cosine + 0.1 * min(count_evidence(old, new), 3.0) + 0.1 * is_compatible(old, new)
 
 
 def _can_end(fact: Memory, at: datetime) -> bool:

@@ -54,42 +54,6 @@ class CueTable:
         return not self.triggers.isdisjoint(words) or any(sign in text for sign, _ in self.by_sign)
 
 
-@dataclass(frozen=True)
-class FactCues:
-    """Patterns of facts in conversations, matched against one sentence in lower case with straight apostrophes.
-
-    None has an unbounded repetition of more than single words, so matching takes linear time.
-    """
-
-    self_words: str  # the speaker, alone or as part of "we"
-    others: str  # somebody else who was named before
-    lasting: str  # states, habits, preferences and properties that stay
-    promise: str
-    subject: str  # starts of statements about something definite
-    predicate: str  # auxiliary verbs: a text without a verb states nothing
-    passing: str  # states that are over tomorrow
-    hedge: str  # wishes, guesses and needs of the moment
-    asking: str  # starts of questions, which people often write without a question mark
-    request: str  # starts of requests
-    standing: str  # what turns a request into a lasting one
-    trivial: str  # announcements of the moment, which are no promises
-    unreal: str  # starts of conditions
-    link: str  # conjunction and subject that start another clause
-    pointing: str  # starts with a word for what was said before, so it cannot be understood alone
-    works: str  # stories, games and exercises, whose people and things are not the speaker's
-    slot: str  # starts of statements of which only one can be true: a home, an own number, a date that was moved
-    change: str  # words for something that was different before
-
-    @cached_property
-    def patterns(self) -> Mapping[str, re.Pattern[str]]:
-        """The compiled patterns, by the names of the fields; those of starts match at the start only."""
-        starts = {"subject", "asking", "request", "unreal", "pointing", "slot"}
-        sources = {name: source for name, source in vars(self).items() if isinstance(source, str)}
-        found = {name: re.compile(rf"{'^' if name in starts else ''}(?:{source})") for name, source in sources.items()}
-        # Matches the space before a clause, in any case, to split a sentence at it.
-        return found | {"link": re.compile(rf",?\s+(?={self.link})", re.IGNORECASE)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexicon:
     """Word lists of one language, in lower case with straight apostrophes."""
@@ -121,10 +85,6 @@ class Lexicon:
         return merge_cues(
             parse_cues(each["table"], _add_words(each.get("blockers", ""), self._lists), parts) for each in tables
         )
-
-    def read_facts(self) -> FactCues:
-        """Return the patterns of facts in conversations."""
-        return FactCues(**{name: _join_lines(pattern) for name, pattern in self.source["facts"].items()})
 
     @property
     def _lists(self) -> Mapping[str, frozenset[str]]:

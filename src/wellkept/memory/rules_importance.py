@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from wellkept.language import cues
+from wellkept.language.entries import merge_cues
+from wellkept.language.languages import LEXICONS
 from wellkept.memory import rules_chatter as chatter
 from wellkept.memory.rules_categories import Category
 from wellkept.memory.rules_gist import ANSWERING, is_long_answer
@@ -18,6 +19,48 @@ from wellkept.model import Role
 
 if TYPE_CHECKING:
     from wellkept.language.entries import CueTable
+
+COUNTED_FAILURES = re.compile(r"\b[1-9]\d* (?:\w+ )?(?:failed|failures?|errors?)\b")
+"""Failures among many successes; they outweigh the completion."""
+
+YES_NO_STARTS = frozenset(
+    "did does do is are was were has have had can could will would should may might shall any am isn't aren't".split()
+    + "didn't doesn't don't wasn't weren't hasn't haven't".split()
+)
+"""First words of questions that ask whether something happened instead of reporting it."""
+
+DEFINITION = re.compile(r"^(?:what (?:does|is|are|do)|what's|who|where|which|explain)\b(?!.*\b(?:i|my|we|our|me)\b)")
+"""Questions about the meaning of a word rather than about an event."""
+
+_AMOUNT = r"\d[\d.,]{0,15} ?(?:k|m|bn|million|billion)?"
+_CURRENCIES = "usd|eur|gbp|chf|jpy|dollars?|euros?|bucks|cents|quid|francs?|yen|rupees?"
+MONEY = re.compile(
+    rf"(?:[$€£¥₹]|\b(?:usd|eur|gbp|chf|us\$)) ?\d|{_AMOUNT} ?(?:[€£¥₹]|(?:{_CURRENCIES})\b)"
+    r"|\b(?:budget|invoice|price|salary|payment|refund|rent|fee|deposit|loan|mortgage)\b(?: \w{1,30}){0,4}"
+    rf" {_AMOUNT}\b(?! ?(?:%|percent|days?|weeks?|months?|years?|hours?))"
+)
+"""Amounts of money in figures; "pounds" alone may be a weight."""
+
+MONEY_SIGNS = tuple(
+    """$ € £ ¥ ₹ usd eur gbp chf jpy dollar buck cent quid franc yen rupee budget invoice price salary payment refund
+    rent fee deposit loan mortgage""".split()
+)
+"""Letters without which no amount of money is in a text."""
+
+MONEY_IN_WORDS = re.compile(r"(?:hundred|thousand|illion|ty) (?:dollars|euros|pounds|francs|yen)\b")
+
+APPROVAL = re.compile(r"\b(?:approv(?:e|es|ed|al|als|ing)|sign(?:ed)?[- ]off|authori[sz]ation|go-ahead)\b(?! rating)")
+PERSONAL_FACT = re.compile(
+    r"\b(?:my name is|i (?:prefer|live|work|hate|love|always|never|usually|am)|i'm (?:allergic|vegan|based|a\b)"
+    r"|my (?:favou?rite|wife|husband|partner|birthday|address|daughter|son|boss|manager)|call me)\b"
+)
+"""Facts about the user, which are recalled most often."""
+
+CUES = {
+    name: merge_cues(lexicon.parse_cues(name) for lexicon in LEXICONS)
+    for name in ("explicit", "remember", "decision", "task_completion", "error")
+}
+"""Cues of all languages; their words are too different to be confused."""
 
 LOW = 0.2
 """Importance below which an episode is evicted first."""
@@ -140,20 +183,20 @@ def _rate(text: str, beginning: str, role: Role, like: Category | None) -> float
     has_money = _has_money(beginning)
     if like is not None:
         return round(BY_CATEGORY[like] + (MONEY_BONUS if has_money else 0.0), 2)
-    if has_money or (_has_sign(_APPROVAL_SIGNS, beginning) and cues.APPROVAL.search(beginning)):
+    if has_money or (_has_sign(_APPROVAL_SIGNS, beginning) and APPROVAL.search(beginning)):
         return WEIGHTY
     if role is Role.TOOL_RESULT:
         return TOOL_OUTPUT
     if text.rstrip().endswith("?"):
         return QUESTION
-    is_personal = _has_sign(_PERSONAL_SIGNS, beginning) and cues.PERSONAL.search(beginning)
+    is_personal = _has_sign(_PERSONAL_SIGNS, beginning) and PERSONAL_FACT.search(beginning)
     return PERSONAL if is_personal else STATEMENT
 
 
 def _has_money(normalized: str) -> bool:
-    if _DIGIT.search(normalized) and _has_sign(cues.MONEY_SIGNS, normalized) and cues.MONEY.search(normalized):
+    if _DIGIT.search(normalized) and _has_sign(MONEY_SIGNS, normalized) and MONEY.search(normalized):
         return True
-    return _has_sign(_MONEY_WORDS, normalized) and cues.MONEY_IN_WORDS.search(normalized) is not None
+    return _has_sign(_MONEY_WORDS, normalized) and MONEY_IN_WORDS.search(normalized) is not None
 
 
 def _has_sign(signs: tuple[str, ...], text: str) -> bool:
@@ -192,7 +235,7 @@ def _is_instruction_later(text: str) -> bool:
 
 def _is_instruction(normalized: str, words: set[str]) -> bool:
     """Return True if a text asks to remember something."""
-    explicit, remember = cues.CUES["explicit"], cues.CUES["remember"]
+    explicit, remember = CUES["explicit"], CUES["remember"]
     if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
         return False
     for sentence in _SENTENCE_END.split(normalized):
@@ -206,7 +249,7 @@ def _is_instruction(normalized: str, words: set[str]) -> bool:
 
 def _sounds_like(normalized: str, words: set[str]) -> Category | None:
     """Return the category with the longest lifetime that a sentence sounds like."""
-    likely = [category for category in BY_CATEGORY if cues.CUES[category].may_match(normalized, words)]
+    likely = [category for category in BY_CATEGORY if CUES[category].may_match(normalized, words)]
     if not likely:
         return None
     found: Category | None = None
@@ -224,14 +267,14 @@ def _categorise_sentence(sentence: str, words: list[str], likely: Collection[Cat
     known = set(words)
 
     def sounds_like(category: Category) -> bool:
-        return category in likely and _has_cue(cues.CUES[category], sentence, known)
+        return category in likely and _has_cue(CUES[category], sentence, known)
 
     if not sentence.endswith("?"):
         if sounds_like(Category.DECISION):
             return Category.DECISION
-        if sounds_like(Category.TASK_COMPLETION) and not cues.COUNTED_FAILURES.search(sentence):
+        if sounds_like(Category.TASK_COMPLETION) and not COUNTED_FAILURES.search(sentence):
             return Category.TASK_COMPLETION
-    elif words[0] in cues.YES_NO_STARTS or cues.DEFINITION.search(sentence):
+    elif words[0] in YES_NO_STARTS or DEFINITION.search(sentence):
         return None
     return Category.ERROR if sounds_like(Category.ERROR) else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from secrets import token_hex
@@ -55,6 +55,7 @@ class Assemble:
         gather: Gather,
         fold: FoldTurns,
         move: OffloadPieces,
+        settle: Callable[[Owner], None],
         tokens: TokenCounter,
         loop_guard: LoopGuard,
         retrieval_marks: RetrievalMarks,
@@ -62,6 +63,7 @@ class Assemble:
         settings: Settings,
     ) -> None:
         self._store, self._now, self._gather, self._fold, self._move = store, now, gather, fold, move
+        self._settle = settle
         self._tokens, self._loop_guard, self._retrieval_marks, self._calls = tokens, loop_guard, retrieval_marks, calls
         self._budget, self._layout = settings.context_budget, settings.context_layout
 
@@ -90,6 +92,8 @@ class Assemble:
             # A prompt has one reader: the user of the session or, if it has none, nobody in particular.
             found = self._store.find_session(owner, session_id) if session_id else None
             owner = Owner(owner.tenant, owner.agent, (found and found.user) or NO_USER)
+        # What a turn of this moment ended must not be shown.
+        self._settle(owner)
         request = PromptRequest(
             owner=owner,
             session_id=session_id,

@@ -7,7 +7,7 @@ leave a gap in the conversation: the secret is replaced by a mark, or only flagg
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -43,13 +43,16 @@ class TranscriptWriter:
         now: Clock,
         *,
         remembers: bool = True,
+        on_facts: Callable[[Owner], None] = lambda owner: None,
     ) -> None:
+        """Set up; `on_facts` is called after a turn with new facts was stored."""
         self._store = store
         self._remember = remember
         self._guard = guard
         self._telling = telling
         self._now = now
         self._remembers = remembers
+        self._on_facts = on_facts
 
     def add_session(
         self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None, claims: bool = False
@@ -127,12 +130,15 @@ class TranscriptWriter:
         own = owner.of(owner.user)
         reading = self._telling.read(own, messages[0].content)
         # What asks to forget something names it, so it is no memory itself.
-        return self._remember.run_with_episodes(
+        logged = self._remember.run_with_episodes(
             owner,
             [] if reading.is_request else drafts,
             log,
             also=lambda turns: self._telling.write(own, reading, turns, session_id=id, at=then),
         )
+        if reading.statements:
+            self._on_facts(own)
+        return logged
 
     def _log(
         self,

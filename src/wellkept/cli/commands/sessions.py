@@ -26,7 +26,7 @@ from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Run
 from wellkept.cli.text import json_record
 from wellkept.errors import Invalid
-from wellkept.memory.fact_requests import parse_conversation
+from wellkept.facts.requests import parse_conversation
 from wellkept.model import AddedFacts, FoundFact, Json, Message, Role, Session
 from wellkept.model.stored import place_of
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias
 from fastapi import Query
 from pydantic import BaseModel, Field, Strict
 
-from wellkept.memory.fact_requests import MAX_MESSAGES
+from wellkept.facts.requests import MAX_MESSAGES
 from wellkept.model import AddedFacts, DroppedFact, FoundFact, Kind, Origin
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routing import READ, WRITE, Router

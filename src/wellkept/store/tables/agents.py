@@ -73,6 +73,15 @@ class AgentRows(Units):
     def keep_consolidated(self, owner: Owner, seq: int) -> None:
         self.write(owner.tenant, lambda unit: unit.run("keep_consolidated", **owner_params(owner), seq=seq))
 
+    def find_compared(self, owner: Owner) -> int:
+        """Return the number of an agent's newest memory whose facts a model has compared."""
+        row = self.read(owner.tenant, lambda unit: unit.one("find_compared", **owner_params(owner)))
+        return 0 if row is None else int(row[0])
+
+    def keep_compared(self, owner: Owner, seq: int) -> bool:
+        """Store that number, unless another process has stored a higher one; return True if it was stored."""
+        return bool(self.write(owner.tenant, lambda unit: unit.run("keep_compared", **owner_params(owner), seq=seq)))
+
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
         """Count memories that are not archived, for every kind."""
         if owner.user is None:

@@ -52,6 +52,14 @@ WHERE tenant_id = :tenant AND id = :agent
 -- users: a counter of the agent
 SELECT last_seq, consolidated FROM agents WHERE tenant_id = :tenant AND id = :agent
 
+-- name: find_compared
+-- users: a counter of the agent
+SELECT compared FROM agents WHERE tenant_id = :tenant AND id = :agent
+
+-- name: keep_compared
+-- users: a counter of the agent
+UPDATE agents SET compared = :seq WHERE tenant_id = :tenant AND id = :agent AND compared < :seq
+
 -- name: keep_consolidated
 -- users: a counter of the agent
 UPDATE agents SET consolidated = :seq WHERE tenant_id = :tenant AND id = :agent

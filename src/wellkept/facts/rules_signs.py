@@ -1,6 +1,6 @@
 """Signs in a message, of all languages, that tell statements from questions, requests and pasted texts.
 
-`fact_signs.toml` holds the patterns.
+`words/signs.toml` holds the patterns.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
+
+from wellkept.facts.rules_words import FOLDER
 
 _SOURCE = {
     name: pattern.strip("\n").replace("\n|", "|")
-    for name, pattern in tomllib.loads(Path(__file__).with_name("fact_signs.toml").read_text("utf-8")).items()
+    for name, pattern in tomllib.loads((FOLDER / "signs.toml").read_text("utf-8")).items()
 }
 
 
@@ -24,25 +25,17 @@ FENCE = _compile("fence")
 QUOTED = _compile("quoted")
 SENTENCE = _compile("sentence")
 ABBREVIATION = _compile("abbreviation")
-OPENING = _compile("opening")
 CODE = _compile("code")
 FORMULA = _compile("formula")
 BULLET = _compile("bullet")
 CITED = _compile("cited")
-CLAUSE = _compile("clause")
-NUMBER = _compile("number")
 UNSPACED = _compile("unspaced")
-UNSPACED_QUESTION = _compile("unspaced_question")
-NAME = _compile("name")
 WORD = _compile("word")
-RESERVATION = _compile("reservation")
-TAG = _compile("tag")
 TAG_END = _compile("tag_end")
 UNWANTED = _compile("unwanted")
 TASK = _compile("task")
 CITING = _compile("citing")
 DEMAND = _compile("demand")
-CONFIRMATION = _compile("confirmation")
 
 
 def split_sentences(text: str) -> Iterator[str]:

@@ -1,0 +1,2 @@
+-- Number of the newest memory whose facts a model has compared with older ones.
+ALTER TABLE agents ADD COLUMN compared BIGINT NOT NULL DEFAULT 0;
