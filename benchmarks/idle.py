@@ -60,7 +60,7 @@ def fill(case: Case, tenants: int) -> None:
     """Create the tenants by SQL, as copies of the first."""
     with Wellkept(settings=Settings(url=case.url), embedder=Far()) as wellkept:
         wellkept.agent("a", tenant="t0").remember("The harbour opens at six.")
-        while wellkept.count_waiting():
+        while wellkept.embedding.queue.count():
             time.sleep(0.05)
         # The first run makes every tenant due.
         wellkept.maintain()
@@ -88,7 +88,7 @@ def measure(case: Case, seconds: float) -> dict[str, tuple[float, float]]:
 
         def remember() -> None:
             wellkept.agent("a", tenant="t0").remember(f"The harbour opens at {time.monotonic()}.")
-            while wellkept.count_waiting():
+            while wellkept.embedding.queue.count():
                 time.sleep(0.02)
 
         remember()
@@ -99,7 +99,7 @@ def measure(case: Case, seconds: float) -> dict[str, tuple[float, float]]:
         work: dict[str, Callable[[], object]] = {
             "maintenance, nothing due": run,
             "/metrics": wellkept.maintenance.read_totals,
-            "valid key at the start": wellkept.has_keys,
+            "valid key at the start": wellkept.keys.is_any_valid,
             "remember, remote embedder": remember,
         }
         for name, call in work.items():

@@ -15,7 +15,8 @@ from pathlib import Path
 from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import BareSqlite, BareWords, bare_nearest
 from benchmarks.measure import Line, processor_seconds, seconds
-from wellkept import AgentMemory, Settings, Wellkept
+from wellkept import Settings, Wellkept
+from wellkept.api.agent import AgentMemory
 from wellkept.model import AuditEvent, Document, Owner, Workflow, WorkflowStep
 from wellkept.model.stored import Vector
 from wellkept.providers.embedders import open_embedder

@@ -23,7 +23,8 @@ import apsw
 from benchmarks.corpus import sentences
 from benchmarks.floors import BareSqlite, BareTranscript
 from benchmarks.measure import Line, best_of_turns, processor_seconds
-from wellkept import AgentMemory, Settings, Wellkept
+from wellkept import Settings, Wellkept
+from wellkept.api.agent import AgentMemory
 
 WARM = 1_000
 PER_TURN = 50

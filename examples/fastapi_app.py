@@ -14,7 +14,8 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from pydantic import BaseModel
 
-from wellkept import AsyncAgentMemory, AsyncWellkept, Invalid, SecretRejected
+from wellkept import AsyncWellkept, Invalid, SecretRejected
+from wellkept.api.aio import AsyncAgentMemory
 
 
 @asynccontextmanager

@@ -12,19 +12,10 @@ from typing import Any, get_args
 import pytest
 
 import wellkept
-from wellkept import (
-    AgentMemory,
-    AsyncWellkept,
-    Hit,
-    Invalid,
-    Kind,
-    Memory,
-    NotFound,
-    Wellkept,
-    WorkingMemory,
-    acting_as,
-    model,
-)
+from wellkept import AsyncWellkept, Hit, Invalid, Memory, NotFound, Wellkept, acting_as, model
+from wellkept.api.agent import AgentMemory
+from wellkept.api.wellkept import TenantMemory
+from wellkept.model import Kind, WorkingMemory
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -38,7 +29,7 @@ def test_what_the_verbs_answer_with_can_be_named_in_annotations() -> None:
         made: WorkingMemory = atlas.context("tabs?", session="s-1")
 
         assert isinstance(atlas, AgentMemory)
-        assert isinstance(store.tenant(), wellkept.TenantMemory)
+        assert isinstance(store.tenant(), TenantMemory)
         assert (isinstance(kept, Memory), kept.kind) == (True, Kind.NOTE)
         assert isinstance(hits[0], Hit)
         assert isinstance(made, WorkingMemory)

@@ -158,7 +158,7 @@ ATTEMPTS: dict[str, Attempt] = {
         for where in (None, "user = 'u-7'", "not user = 'u-8'")
     ],
     "items.namespaces": lambda me, it: me.items.namespaces(),
-    "for_session": lambda me, it: me.for_session(it.session).list(state="all"),
+    "sessions.reader": lambda me, it: me.sessions.reader(it.session).list(state="all"),
 }
 CREATING = {
     "sessions.start": lambda me, it: me.sessions.start(it.session),
@@ -166,7 +166,7 @@ CREATING = {
 }
 """Verbs that make a session, whose ids are unique in a tenant: a taken one is refused, whoever has it."""
 
-ABOUT_NOBODY = {"for_user", "prompts.guidance", "prompts.count_tokens", "knowledge.skills", "tools"}
+ABOUT_NOBODY = {"for_user", "prompts.count_tokens", "knowledge.skills", "tools"}
 
 
 def test_every_verb_is_tried() -> None:
@@ -206,7 +206,7 @@ def answer(attempt: Attempt, me: AgentMemory, target: Target) -> str:
 INTRUDERS: dict[str, Callable[[AgentMemory], AgentMemory]] = {
     "another user": lambda agent: agent.for_user("u-8"),
     "another user alone": lambda agent: agent.for_user("u-8", shared=False),
-    "nobody in particular": lambda agent: agent.for_session("s-none"),
+    "nobody in particular": lambda agent: agent.sessions.reader("s-none"),
 }
 
 
@@ -435,7 +435,7 @@ def test_a_limited_caller_acts_as_its_user(store: Wellkept, agent: AgentMemory) 
             lambda: tenant.keys.create(),
             lambda: tenant.data.erase("user:u-7"),
             lambda: tenant.data.export("/nowhere"),
-            lambda: tenant.maintain(),
+            lambda: tenant.upkeep.maintain(),
             lambda: tenant.agents.add("new"),
             lambda: tenant.agents.update("atlas", name="x"),
             lambda: tenant.agents.delete("atlas"),
@@ -568,8 +568,8 @@ async def use_async_view(tmp_path: Any) -> None:
         assert tea.user == "u-7"
         assert await store.agent("atlas").for_user("u-8").list() == []
         await own.log_turn("s-1", user="hello", assistant="hello")
-        assert (await store.agent("atlas").for_session("s-1")).owner.user == "u-7"
-        assert (await store.agent("atlas").for_session("s-2")).owner.user == NO_USER
+        assert (await store.agent("atlas").sessions.reader("s-1")).owner.user == "u-7"
+        assert (await store.agent("atlas").sessions.reader("s-2")).owner.user == NO_USER
 
 
 def test_an_erased_user_writes_nothing_by_a_key_that_another_process_knows(tmp_path: Path) -> None:
@@ -578,8 +578,8 @@ def test_an_erased_user_writes_nothing_by_a_key_that_another_process_knows(tmp_p
         key = one.tenant("acme").keys.create("write", user="u-7").key
         one.agent("atlas", "acme").remember("Lives in Oslo", user="u-7")
         # Both processes have verified the key within the last second.
-        assert other.verify_key(key).user == one.verify_key(key).user == "u-7"
+        assert other.keys.verify(key).user == one.keys.verify(key).user == "u-7"
         assert one.tenant("acme").data.erase("user:u-7").removed["memories"] == 1
-        assert other.recent_key(key) is None
+        assert other.keys.recent(key) is None
         with pytest.raises(Unauthorized):
-            other.verify_key(key)
+            other.keys.verify(key)

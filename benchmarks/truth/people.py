@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from benchmarks.truth.data import MARK, Person, Question
 from benchmarks.truth.stores import has_ended, list_all, open_bed
-from wellkept import AgentMemory, Memory, Settings
+from wellkept import Memory, Settings
+from wellkept.api.agent import AgentMemory
 
 WORDINGS = ("natural", "hard")
 CHARS_PER_TOKEN = 4

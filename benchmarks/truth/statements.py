@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.truth.data import MARK, Row
 from benchmarks.truth.people import prompt_lines
 from benchmarks.truth.stores import has_ended, list_all, open_bed
-from wellkept import AgentMemory, Memory, Settings, Wellkept
+from wellkept import Memory, Settings, Wellkept
+from wellkept.api.agent import AgentMemory
 
 START = datetime(2026, 9, 7, 9, tzinfo=UTC)
 LATER = timedelta(days=3)

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
-from wellkept import AgentMemory, Memory, Settings, Wellkept
+from wellkept import Memory, Settings, Wellkept
+from wellkept.api.agent import AgentMemory
 
 ENDINGS = {"superseded", "wrong", "over"}
 PAGE = 100

@@ -31,22 +31,18 @@ from wellkept.errors import (
 )
 
 if TYPE_CHECKING:
-    from wellkept.api.agent import AgentMemory
-    from wellkept.api.aio import AsyncAgentMemory, AsyncTenantMemory, AsyncWellkept
-    from wellkept.api.wellkept import TenantMemory, Wellkept
+    from wellkept.api.aio import AsyncWellkept
+    from wellkept.api.wellkept import Wellkept
     from wellkept.caller import acting_as
     from wellkept.client.client import AsyncClient, Client
-    from wellkept.details.capturing import capture_calls, captured
-    from wellkept.model import Hit, Kind, Memory, WorkingMemory
+    from wellkept.details.capturing import captured
+    from wellkept.model import Hit, Memory
     from wellkept.settings import Settings
 
 __version__ = "0.2.0"
 
 __all__ = [
-    "AgentMemory",
-    "AsyncAgentMemory",
     "AsyncClient",
-    "AsyncTenantMemory",
     "AsyncWellkept",
     "Client",
     "Conflict",
@@ -54,7 +50,6 @@ __all__ = [
     "Forbidden",
     "Hit",
     "Invalid",
-    "Kind",
     "Memory",
     "ModelError",
     "NotFound",
@@ -66,33 +61,23 @@ __all__ = [
     "StoreAway",
     "StoreBusy",
     "StoreError",
-    "TenantMemory",
     "Unauthorized",
     "Wellkept",
     "WellkeptError",
-    "WorkingMemory",
     "acting_as",
-    "capture_calls",
     "captured",
 ]
 
 # Imported on first use, so that importing only an exception or only the async API stays fast.
 _MODULES = {
-    "AgentMemory": "wellkept.api.agent",
-    "AsyncAgentMemory": "wellkept.api.aio",
     "AsyncClient": "wellkept.client.client",
     "AsyncWellkept": "wellkept.api.aio",
-    "AsyncTenantMemory": "wellkept.api.aio",
     "Client": "wellkept.client.client",
     "Hit": "wellkept.model",
-    "Kind": "wellkept.model",
     "Memory": "wellkept.model",
     "Wellkept": "wellkept.api.wellkept",
     "Settings": "wellkept.settings",
-    "TenantMemory": "wellkept.api.wellkept",
-    "WorkingMemory": "wellkept.model",
     "acting_as": "wellkept.caller",
-    "capture_calls": "wellkept.details.capturing",
     "captured": "wellkept.details.capturing",
 }
 

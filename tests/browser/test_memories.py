@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.conftest import Console
-from wellkept import AgentMemory, Wellkept
+from wellkept import Wellkept
+from wellkept.api.agent import AgentMemory
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

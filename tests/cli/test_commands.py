@@ -152,7 +152,7 @@ class Other:
     name, dimensions = "other", 3
     def embed(self, texts): return numpy.ones((len(texts), 3))
 with wellkept.Wellkept(embedder=Other(), replace_embedder=True) as store:
-    store.embed_waiting()
+    store.embedding.embed_waiting()
 """
     assert program.python(other).code == 0
     broken = program("doctor", "--json")

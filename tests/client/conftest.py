@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.server.live import serving
-from wellkept import AgentMemory, Client, Settings, Wellkept
+from wellkept import Client, Settings, Wellkept
+from wellkept.api.agent import AgentMemory
 from wellkept.client.agent import AgentClient
 
 

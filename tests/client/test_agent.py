@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from wellkept import AgentMemory, Client, Conflict, Forbidden, Invalid, NotFound, SecretRejected, Wellkept, captured
+from wellkept import Client, Conflict, Forbidden, Invalid, NotFound, SecretRejected, Wellkept, captured
+from wellkept.api.agent import AgentMemory
 from wellkept.client.agent import AgentClient
 from wellkept.memory.rules_where import parse_filter
 from wellkept.model import ACTOR, Conversation, Kind, Recalled, WorkingMemory
@@ -300,7 +301,6 @@ def test_memories_are_consolidated(atlas: AgentClient, library: AgentMemory) -> 
 
 def test_tools_run_on_a_server(atlas: AgentClient, library: AgentMemory) -> None:
     assert atlas.tools(["notes"], form="anthropic") == library.tools(["notes"], form="anthropic")
-    assert atlas.prompts.guidance() == library.prompts.guidance()
     assert "tea" in [each.name for each in atlas.knowledge.skills()]
     answer = atlas.call_tool("memory_store", {"text": "Likes oolong"})
     assert library.get(answer["id"]).text == "Likes oolong"

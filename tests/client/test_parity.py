@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from wellkept import AgentMemory, AsyncClient, Client, TenantMemory, Wellkept
-from wellkept.api.agent import AgentKnowledge, AgentPrompts, AgentSessions
+from wellkept import AsyncClient, Client, Wellkept
+from wellkept.api.agent import AgentKnowledge, AgentMemory, AgentPrompts, AgentSessions
+from wellkept.api.agent_changes import AgentChanges
 from wellkept.api.agent_details import AgentDetails
 from wellkept.api.agent_items import AgentItems
 from wellkept.api.agent_records import AgentReview, Part
 from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions
 from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
-from wellkept.client.agent import AgentClient, AsyncAgentClient
+from wellkept.api.wellkept import TenantMemory
+from wellkept.client.agent import AgentClient
 
 FILES = "moves files of the server's machine: run the command there, or call the route"
 OPERATOR = "for the operator on the server's machine"
@@ -22,10 +24,14 @@ CONSOLE = "no route: the console shows it"
 PROCESS = "concerns the process that has the store open"
 
 NOT_OFFERED: dict[type, dict[str, str]] = {
-    AgentMemory: {"for_session": "the server reads for the user of a session by itself"},
+    AgentMemory: {},
     AgentDetails: {},
+    AgentChanges: {"edit": CONSOLE},
     AgentItems: {"put_many": "no route writes several items as one: `put` them one by one"},
-    AgentSessions: {"log_failure": "no route: a server logs the failures of its own agents"},
+    AgentSessions: {
+        "log_failure": "no route: a server logs the failures of its own agents",
+        "reader": "the server reads for the user of a session by itself",
+    },
     AgentReview: {"set_aside": CONSOLE},
     AgentPrompts: {
         "preview": CONSOLE,
@@ -33,11 +39,7 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
         "count_tokens": "the tokenizer is the server's",
     },
     AgentKnowledge: {},
-    TenantMemory: {
-        "count_waiting": PROCESS,
-        **dict.fromkeys(("stats", "peek_stats", "preview_maintenance"), CONSOLE),
-        "call_tool": "a tool needs an agent here",
-    },
+    TenantMemory: {},
     TenantAgents: {"count_memories_by_agent": "no route for several agents: `count_memories` counts those of one"},
     TenantKnowledge: dict.fromkeys(("browse", "count_categories"), CONSOLE),
     AuditLog: {"check_heads": OPERATOR},
@@ -45,18 +47,15 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
     TenantSessions: {},
     TenantKeys: {},
     TenantSecrets: {},
-    TenantData: dict.fromkeys(("export", "import_", "import_formats"), FILES),
+    TenantData: {"import_formats": CONSOLE},
     Wellkept: {
         **dict.fromkeys(("backup", "restore", "verify_backup"), FILES),
         "verify_receipt": "needs no store: call it on `Wellkept`",
-        **dict.fromkeys(("check", "list_tenants", "mend_index", "embed_waiting", "find_refused"), OPERATOR),
-        **dict.fromkeys(("background", "count_waiting", "embedder_problem", "problems", "list_refused"), PROCESS),
-        **dict.fromkeys(
-            ("count_bytes", "has_keys", "recent_key", "verify_key", "current_key", "now", "warm_up"), PROCESS
-        ),
+        **dict.fromkeys(("check", "list_tenants", "mend_index"), OPERATOR),
+        **dict.fromkeys(("background", "problems", "count_bytes", "now"), PROCESS),
     },
 }
-PARTS_NOT_OFFERED = {"users": CONSOLE}
+PARTS_NOT_OFFERED = {"users": CONSOLE, "upkeep": CONSOLE}
 OTHERWISE = {"agent": "a key belongs to one tenant", "tenant": "a key belongs to one tenant"}
 
 
@@ -100,11 +99,10 @@ def test_the_parameters_are_the_same(of: type, client: type) -> None:
 def test_verbs_are_awaited_where_they_should_be() -> None:
     plain, awaited = Client("http://127.0.0.1:1"), AsyncClient("http://127.0.0.1:1")
     for one, other in ((plain.agent("ann"), awaited.agent("ann")), (plain.audit, awaited.audit)):
-        for name in verbs(type(other)).keys() - {"for_user"}:
+        for name in verbs(type(other)).keys() - {"for_user", "call_tool"}:
             assert inspect.iscoroutinefunction(getattr(other, name)), name
             assert not inspect.iscoroutinefunction(getattr(one, name)), name
     plain.close()
-    assert "call_tool" not in verbs(AsyncAgentClient), "tools call the verbs of an agent one after the other"
 
 
 def test_help_shows_the_librarys_words() -> None:

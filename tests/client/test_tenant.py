@@ -89,6 +89,18 @@ def test_the_audit_log(client: Client, library: TenantMemory, word: str) -> None
     assert client.audit.head() == library.audit.head()
 
 
+def test_an_export_is_imported_again(client: Client, library: TenantMemory, word: str, tmp_path: Path) -> None:
+    client.agent(word).remember("The kettle is in the blue cupboard")
+
+    reports = [client.data.export(tmp_path / "0.zst"), library.data.export(tmp_path / "1.gz")]
+    imported = client.data.import_(tmp_path / "0.zst", dry_run=True)
+
+    assert reports[0].counts["memories"] == reports[1].counts["memories"] == imported.present["memories"]
+    assert (imported.is_dry_run, imported.added.get("memories", 0)) == (True, 0)
+    with pytest.raises(Invalid, match="cannot be read"):
+        client.data.import_(tmp_path / "none.jsonl")
+
+
 def test_keys(client: Client, library: TenantMemory, word: str) -> None:
     issued = client.keys.create(name=word, agents=["atlas"], trust="tool")
 
@@ -131,6 +143,8 @@ def test_all_of_it_can_be_awaited(address: str, key: str, wellkept: Wellkept, wo
             assert (await atlas.tools())[0]["type"] == "function"
             with pytest.raises(NotFound):
                 await atlas.get("m-99")
+
+            assert (await atlas.call_tool("memory_store", {"text": "Likes oolong"}))["ok"]
 
             @captured(atlas)
             async def build() -> str:

@@ -18,7 +18,8 @@ from typing import Any
 
 from tests.corpus.asking import START, Clock
 from tests.corpus.recording import Masks, Section, in_a_row, load, replay, save
-from wellkept import AgentMemory, Settings, Wellkept
+from wellkept import Settings, Wellkept
+from wellkept.api.agent import AgentMemory
 
 DATA = Path(__file__).parents[1] / "data"
 RELEVANCE = ("health", "personal", "sales", "software", "support")
@@ -53,7 +54,7 @@ def asking(url: str = IN_MEMORY) -> Iterator[Callable[[str, str], str]]:
             kind, name = title.split(": ")
             if title not in agents:
                 agents[title] = _filled(store.agent(name, kind), name)
-                store.embed_waiting()
+                store.embedding.embed_waiting()
             agent, ids = agents[title]
             if kind == RECALLED:
                 hits = agent.recall(question)

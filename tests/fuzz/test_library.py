@@ -10,7 +10,8 @@ import pytest
 from tests.fuzz.library import Outcome, describe, fill, find_methods, fuzz, in_new_folder, run_round, try_call
 from tests.fuzz.values import Maker
 from tests.server.live import serving
-from wellkept import AgentMemory, AsyncWellkept, Client, Settings, StoreError, Wellkept
+from wellkept import AsyncWellkept, Client, Settings, StoreError, Wellkept
+from wellkept.api.agent import AgentMemory
 
 SEED = 20261119
 

@@ -9,7 +9,8 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from wellkept import AsyncWellkept, Settings, Wellkept, capture_calls, captured
+from wellkept import AsyncWellkept, Settings, Wellkept, captured
+from wellkept.details.capturing import capture_calls
 from wellkept.details.rules_keys import find_references
 from wellkept.server.mcp.protocol import build_server
 

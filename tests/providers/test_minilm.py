@@ -311,7 +311,7 @@ def test_without_the_runtime_recall_works_by_words() -> None:
         agent.remember("Prefers tabs over spaces")
 
         assert [hit.text for hit in agent.recall("tabs or spaces")] == ["Prefers tabs over spaces"]
-        assert "pip install" in store.embedder_problem()
+        assert "pip install" in store.embedding.problem
 
 
 ENDING = """

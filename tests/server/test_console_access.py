@@ -176,7 +176,7 @@ def test_another_tenants_agent_is_answered_like_a_missing_one(wellkept: Wellkept
 
 def test_a_link_lets_in_once(wellkept: Wellkept, clock: MovableClock) -> None:
     links: list[str] = []
-    record = wellkept.verify_key(key(wellkept))
+    record = wellkept.keys.verify(key(wellkept))
 
     with serving(
         wellkept, lambda app: links.extend(app.state.logins.link_for(record) for _ in range(2)), no_auth=False
@@ -229,7 +229,7 @@ def test_without_keys_there_is_no_login(wellkept: Wellkept) -> None:
 def test_the_oldest_login_makes_room(wellkept: Wellkept, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wellkept.access.logins.MAX_LOGINS", 2)
     logins = create_app(wellkept).state.logins
-    record = wellkept.verify_key(key(wellkept))
+    record = wellkept.keys.verify(key(wellkept))
 
     cookies = []
     for minutes in range(3):

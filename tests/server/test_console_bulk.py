@@ -11,7 +11,8 @@ import pytest
 
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
-from wellkept import AgentMemory, Wellkept
+from wellkept import Wellkept
+from wellkept.api.agent import AgentMemory
 
 
 @pytest.fixture

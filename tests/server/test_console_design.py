@@ -9,7 +9,8 @@ from importlib.resources import files
 import pytest
 
 from tests.server.console import Browser
-from wellkept import AgentMemory, Wellkept
+from wellkept import Wellkept
+from wellkept.api.agent import AgentMemory
 
 FOLDER = files("wellkept.server.console")
 STYLE = FOLDER.joinpath("static", "console.css").read_text("utf-8")

@@ -94,7 +94,7 @@ def test_growth_activity_and_expiry_are_counted(wellkept: Wellkept, clock: Movab
     ann.remember("New")
     ann.context("new?", session="s-1")
 
-    numbers = wellkept.tenant(tenant).stats(days=30)
+    numbers = wellkept.tenant(tenant).upkeep.stats(days=30)
     said, source = visit(wellkept, tenant)
 
     assert {(each.name, each.day is None, each.count) for each in numbers.memories} == {
@@ -112,7 +112,7 @@ def test_a_key_of_one_agent_sees_its_numbers_alone(wellkept: Wellkept) -> None:
     tenant = f"t-{uuid.uuid4().hex[:8]}"
     wellkept.agent("ann", tenant).remember("Tea")
     wellkept.agent("bob", tenant).remember_many(["Coffee", "Milk"])
-    wellkept.embed_waiting()
+    wellkept.embedding.embed_waiting()
     with serving(wellkept, no_auth=False) as address:
         browser = Browser(address)
         browser.log_in(wellkept.tenant(tenant).keys.create("read", agents=["ann"]).key)

@@ -268,7 +268,7 @@ def test_changes_are_made_applied_undone_and_rejected(browser: Browser, ann: Age
 def test_a_key_is_made_shown_once_and_revoked(wellkept: Wellkept, browser: Browser) -> None:
     made = browser.send("/admin/keys", scope="write", name="Kim <3")
     (key,) = re.findall(r"wellkept_[a-z0-9_]+", made.text)
-    record = wellkept.verify_key(key)
+    record = wellkept.keys.verify(key)
 
     assert record.scope.value == "write"
     again = browser.get("/admin/keys")

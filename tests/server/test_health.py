@@ -71,7 +71,7 @@ def test_memories_without_vectors_are_named() -> None:
     ):
         assert client.get("/health").json()["status"] == "ok"
         assert client.post("/api/agents/ann/memories", json={"text": "tabs"}).status_code == 201
-        eventually(wellkept.embedder_problem)
+        eventually(lambda: wellkept.embedding.problem)
         answer = client.get("/health")
         hits = client.post("/api/agents/ann/recall", json={"query": "tabs"}).json()["hits"]
 
@@ -112,12 +112,12 @@ def test_text_the_embedder_is_working_on_is_no_problem(monkeypatch: pytest.Monke
     ):
         assert client.post("/api/agents/ann/memories", json={"text": "tabs"}).status_code == 201
         assert embedder.is_asked.wait(60)
-        assert wellkept.count_waiting() == 1
+        assert wellkept.embedding.queue.count() == 1
         soon = client.get("/health").json()
         monkeypatch.setattr(health, "QUEUE_STANDS", 0.0)
         late = client.get("/health").json()
         embedder.released.set()
-        eventually(lambda: wellkept.count_waiting() == 0)
+        eventually(lambda: wellkept.embedding.queue.count() == 0)
 
     assert (soon["status"], soon["problems"]) == ("ok", [])
     assert late["status"] == "degraded"
@@ -141,7 +141,7 @@ def test_refused_texts_are_named_to_their_own_tenant_only() -> None:
     with Wellkept(":memory:", settings=Settings(), embedder=Refusing()) as wellkept:
         keys = [wellkept.tenant(name).keys.create("read").key for name in ("evil", "good")]
         wellkept.agent("eve", tenant="evil").remember("a cursed text")
-        eventually(lambda: len(wellkept.list_refused()) == 1)
+        eventually(lambda: len(wellkept.embedding.refused()) == 1)
         with serving(wellkept, no_auth=False) as address:
             told = []
             for key in keys:

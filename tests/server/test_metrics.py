@@ -57,7 +57,7 @@ def test_metrics_take_an_operators_key(tmp_path: Path) -> None:
         ours = wellkept.tenant("ours").keys.create("operator").key
         admin, fast = wellkept.tenant("ours").keys.create("admin").key, wellkept.tenant("fast").keys.create("read").key
         wellkept.agent("ann").remember("tabs")
-        eventually(wellkept.embedder_problem)
+        eventually(lambda: wellkept.embedding.problem)
         with serving(wellkept, no_auth=False) as address:
             with client_of(address, fast) as client:
                 statuses = [client.get("/api/agents").status_code for _ in range(4)]

@@ -75,7 +75,7 @@ def wellkept(tmp_path: Path, hanging: Hanging, monkeypatch: pytest.MonkeyPatch) 
     settings = Settings(url=f"sqlite:///{tmp_path}/m.db", recall_deadline=PATIENCE)
     with Wellkept(settings=settings, embedder=hanging) as opened:
         opened.agent("ann").remember("The refund was paid")
-        opened.embed_waiting()  # so that only recall asks the embedder later
+        opened.embedding.embed_waiting()  # so that only recall asks the embedder later
         yield opened
 
 

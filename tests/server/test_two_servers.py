@@ -71,7 +71,7 @@ def test_wrong_keys_are_counted_over_both(postgres_url: str) -> None:
 def test_a_revoked_key_is_refused_by_both(postgres_url: str) -> None:
     with two_servers(postgres_url) as (wellkept, clients, key):
         assert ask_in_turn(clients, 4) == {200: 4}
-        wellkept.tenant("acme").keys.revoke(wellkept.verify_key(key).id)
+        wellkept.tenant("acme").keys.revoke(wellkept.keys.verify(key).id)
         assert clients[0].get("/api/agents").status_code == 401
         eventually(lambda: clients[1].get("/api/agents").status_code == 401)
 

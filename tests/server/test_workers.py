@@ -165,7 +165,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
 def test_logins_survive_a_restart(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     with Wellkept(url) as store:
-        key = store.verify_key(store.tenant("acme").keys.create("admin").key)
+        key = store.keys.verify(store.tenant("acme").keys.create("admin").key)
         cookie, link = store.logins.begin(key), store.logins.link_for(key)
     with Wellkept(url) as store:
         assert store.logins.key(cookie).id == key.id

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from tests.services.conftest import Clock, Place
-from wellkept import AsyncWellkept, Invalid, Settings, StoreBusy, Wellkept, capture_calls, captured
+from wellkept import AsyncWellkept, Invalid, Settings, StoreBusy, Wellkept, captured
 from wellkept.api.wellkept import AgentMemory, TenantMemory
+from wellkept.details.capturing import capture_calls
 from wellkept.details.details import MAX_SENTENCE_CHARS
 from wellkept.details.rules_keys import find_references
 from wellkept.errors import ModelError

@@ -98,7 +98,7 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(wellkept: We
     passages = [hit.id for hit in tenant.knowledge.search("a new office")]
     tenant.workflows.record(workflow="month end", step="close the books", output="All of them are closed")
     steps = [hit.text for hit in memory.recall("are the books closed?", sources=["workflow"])]
-    wellkept.embed_waiting()
+    wellkept.embedding.embed_waiting()
     fresh_place.sql("DELETE FROM memory_index WHERE tenant_id = 'acme' AND seq = 3")
     fresh_place.sql("UPDATE memory_index SET version = 7 WHERE tenant_id = 'acme' AND seq = 1")
     fresh_place.sql("DELETE FROM chunk_index")
@@ -106,7 +106,7 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(wellkept: We
     advice = broken(list(wellkept.check()))["index"].advice
 
     mended = wellkept.mend_index()
-    embedded = wellkept.embed_waiting()
+    embedded = wellkept.embedding.embed_waiting()
 
     assert "wellkept admin reembed" in advice
     assert (mended, embedded) == (4, 3)
@@ -149,7 +149,7 @@ def test_wrong_words_in_the_index_are_named_and_mended(wellkept: Wellkept, fresh
             ]
 
         before = found()
-        wellkept.embed_waiting()
+        wellkept.embedding.embed_waiting()
         (set_words, set_step), where = ONE_WORD[fresh_place.engine], "WHERE tenant_id = 'acme'"
         fresh_place.sql(f"UPDATE memory_index SET {set_words} {where} AND seq = 3")
         fresh_place.sql(f"UPDATE chunk_index SET {set_words} {where}")
@@ -167,7 +167,7 @@ def test_wrong_words_in_the_index_are_named_and_mended(wellkept: Wellkept, fresh
         assert "index" not in broken(list(wellkept.check(is_quick=True)))  # which reads no texts
 
         assert wellkept.mend_index() == 3
-        assert wellkept.count_waiting() == 0  # the vectors were right
+        assert wellkept.embedding.queue.count() == 0  # the vectors were right
         assert broken(list(wellkept.check())) == {}
         after = found()
         assert [of[:2] for of in after] == [of[:2] for of in before]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.services.conftest import Clock
-from wellkept import capture_calls
 from wellkept.api.agent import AgentMemory
+from wellkept.details.capturing import capture_calls
 from wellkept.prompt.rules_tokens import estimate_tokens
 from wellkept.tools import catalog
 from wellkept.tools.guidance import guidance

@@ -66,10 +66,10 @@ def test_a_failing_embedder_costs_nothing_but_the_meaning(url: str) -> None:
         assert store.agent("atlas").get(note.id) == note
         assert answers(store, "who slept") == ["a puppy slept here"]
         assert answers(store, "dog") == []
-        assert store.count_waiting() == 1
+        assert store.embedding.queue.count() == 1
 
         moody.is_well = True
-        eventually(lambda: store.count_waiting() == 0)  # by itself, after a pause
+        eventually(lambda: store.embedding.queue.count() == 0)  # by itself, after a pause
         assert answers(store, "dog") == ["a puppy slept here"]
 
 
@@ -80,13 +80,13 @@ def test_what_failed_can_be_made_up_for_at_any_time(url: str) -> None:
         store.agent("atlas").remember_many([f"{'puppy' if at % 2 else 'truck'} number {at}" for at in range(150)])
         store.agent("nina", tenant="acme").remember("a truck")
         with pytest.raises(ModelError, match="RuntimeError"):
-            store.embed_waiting()
+            store.embedding.embed_waiting()
 
     moody.is_well = True
     with Wellkept(url, embedder=moody) as store:
-        assert store.count_waiting() == 151
-        assert store.embed_waiting() == 151
-        assert (store.embed_waiting(), store.count_waiting()) == (0, 0)
+        assert store.embedding.queue.count() == 151
+        assert store.embedding.embed_waiting() == 151
+        assert (store.embedding.embed_waiting(), store.embedding.queue.count()) == (0, 0)
         assert [text.split()[0] for text in found(store, "dog")] == ["puppy"] * 5
         (hit,) = store.agent("nina", tenant="acme").recall("car")
         assert (hit.text, hit.weak) == ("a truck", False)
@@ -100,7 +100,7 @@ def test_an_edit_while_it_fails_drops_the_old_meaning(url: str) -> None:
         store.agent("atlas").update(note.id, text="a truck")
         moody.is_well = True
 
-        store.embed_waiting()
+        store.embedding.embed_waiting()
         assert answers(store, "car") == ["a truck"]
         assert answers(store, "dog") == []
 
@@ -120,7 +120,7 @@ def test_a_hanging_endpoint_holds_up_neither_writes_nor_closing(url: str, endpoi
 
     with Wellkept(url, embedder=None, settings=Settings(embedder="off")) as reopened:
         assert len(reopened.agent("atlas").list()) == 21
-        assert reopened.count_waiting() == 21
+        assert reopened.embedding.queue.count() == 21
 
 
 def test_searches_do_not_each_wait_for_an_endpoint_that_hangs(
@@ -154,7 +154,7 @@ def test_searches_use_the_endpoint_again_once_it_answers_the_queue(url: str, end
 def test_a_remote_embedder_fills_vectors_in_behind_the_write(url: str, endpoint: Endpoint) -> None:
     with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
-        eventually(lambda: store.count_waiting() == 0)
+        eventually(lambda: store.embedding.queue.count() == 0)
 
         assert answers(store, "dog") == ["a puppy slept here"]
     assert [body["input"] for _, _, body in endpoint.requests] == [["a puppy slept here"], ["dog"]]
@@ -167,31 +167,31 @@ def test_a_store_opens_while_the_endpoint_is_down_and_catches_up(url: str) -> No
         store.agent().remember("a puppy slept here")
         assert answers(store, "who slept") == ["a puppy slept here"]
         with pytest.raises(ModelError, match="cannot be reached"):
-            store.embed_waiting()
+            store.embedding.embed_waiting()
 
     with endpoint, Wellkept(settings=settings) as store:
         assert endpoint.requests == []  # opening asks nothing
         # But the first answer to a search shows it is there, and what waits is sent.
         eventually(lambda: answers(store, "dog") == ["a puppy slept here"])
-        assert store.count_waiting() == 0
+        assert store.embedding.queue.count() == 0
 
 
 def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str, endpoint: Endpoint) -> None:
     with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
-        store.embed_waiting()
+        store.embedding.embed_waiting()
 
     with Wellkept(url, embedder=remote(endpoint, "large")) as store:
         store.agent("atlas").remember("a truck")
         with pytest.raises(SchemaMismatch, match="wellkept admin reembed"):
             found(store, "dog")
         with pytest.raises(SchemaMismatch, match="openai:small@"):
-            store.embed_waiting()
+            store.embedding.embed_waiting()
         assert len(store.agent("atlas").list()) == 2
 
     with Wellkept(url, embedder=remote(endpoint, "large"), replace_embedder=True) as store:
-        assert store.embed_waiting() + store.count_waiting() <= 2
-        eventually(lambda: store.count_waiting() == 0)
+        assert store.embedding.embed_waiting() + store.embedding.queue.count() <= 2
+        eventually(lambda: store.embedding.queue.count() == 0)
         assert found(store, "dog") == ["a puppy slept here", "a truck"]
         assert found(store, "car") == ["a truck", "a puppy slept here"]
 
@@ -211,14 +211,14 @@ def test_a_store_of_the_former_built_in_embedder_opens_and_comes_over_by_itself(
 ) -> None:
     with Wellkept(url, embedder=FormerTable()) as store:
         store.agent("atlas").remember("Prefers tabs over spaces")
-        store.embed_waiting()
+        store.embedding.embed_waiting()
 
     with Wellkept(url) as store:
         assert "To make all of them now, run: wellkept admin reembed" in caplog.text
-        assert store.count_waiting() == 1
+        assert store.embedding.queue.count() == 1
         assert found(store, "tabs") == ["Prefers tabs over spaces"]
         store.agent("atlas").remember("Drives a red car")
-        eventually(lambda: store.count_waiting() == 0)
+        eventually(lambda: store.embedding.queue.count() == 0)
         assert found(store, "which vehicle?")[:1] == ["Drives a red car"]
 
     caplog.clear()
@@ -231,7 +231,7 @@ def test_a_store_of_the_former_built_in_embedder_opens_and_comes_over_by_itself(
 def test_vectors_are_not_given_up_for_an_embedder_that_is_out_of_reach(url: str, endpoint: Endpoint) -> None:
     with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
-        store.embed_waiting()
+        store.embedding.embed_waiting()
     endpoint.usual = status(500)
 
     with pytest.raises(ModelError, match="status 500"):
@@ -249,7 +249,7 @@ def test_closing_in_the_middle_of_an_answer_is_quiet(
     store = Wellkept(url, embedder=remote(endpoint))
     store.agent("atlas").remember("a puppy slept here")
     eventually(lambda: len(endpoint.requests) == 1)
-    thread = store._embedding._thread
+    thread = store.embedding._thread
     store.close()
     assert thread is not None
     assert thread.is_alive()
@@ -267,7 +267,7 @@ def test_without_an_embedder_words_are_enough(url: str) -> None:
         store.agent("atlas").remember("a puppy slept here")
 
         assert found(store, "who slept") == ["a puppy slept here"]
-        assert store.embed_waiting() == 0
+        assert store.embedding.embed_waiting() == 0
 
 
 def refuses(cursed: str) -> Callable[[ModelHandler, Any], None]:
@@ -293,21 +293,21 @@ def test_refused_text_is_skipped_named_and_tried_again(
     endpoint.usual = refuses("cursed")
 
     with Wellkept(url, embedder=remote(endpoint)) as store:
-        store._embedding.wake()
-        eventually(lambda: store.tenant("good").count_waiting() == 0)
-        eventually(lambda: store.count_waiting() == 1)
-        eventually(lambda: [each.tries for each in store.list_refused()] > [2])
-        (refused,) = store.list_refused("evil")
+        store.embedding.wake()
+        eventually(lambda: store.tenant("good").upkeep.count_waiting() == 0)
+        eventually(lambda: store.embedding.queue.count() == 1)
+        eventually(lambda: [each.tries for each in store.embedding.refused()] > [2])
+        (refused,) = store.embedding.refused("evil")
         assert (refused.tenant, refused.agent, refused.id) == ("evil", "eve", cursed.id)
         assert refused.problem.endswith("answered with status 400.")
         assert "puppy" not in refused.problem
-        assert store.list_refused("good") == []
-        assert store.embedder_problem() == "", "it works, only not for this text"
+        assert store.embedding.refused("good") == []
+        assert store.embedding.problem == "", "it works, only not for this text"
         assert [each.set_aside for each in store.background() if each.name == "embedding"] == [1]
 
         endpoint.usual = vectors
-        eventually(lambda: store.count_waiting() == 0)
-        assert store.list_refused() == []
+        eventually(lambda: store.embedding.queue.count() == 0)
+        assert store.embedding.refused() == []
 
 
 def test_embed_waiting_and_maintain_go_on_behind_a_refused_text(url: str, endpoint: Endpoint) -> None:
@@ -316,22 +316,22 @@ def test_embed_waiting_and_maintain_go_on_behind_a_refused_text(url: str, endpoi
     endpoint.usual = refuses("cursed")
 
     with Wellkept(url, embedder=remote(endpoint)) as store:
-        assert [each.id for each in store.find_refused()] == ["m-2"]
+        assert [each.id for each in store.embedding.find_refused()] == ["m-2"]
         report = store.maintain()
         assert (report.embedded, report.embedding_problem) == (71, "")
-        assert store.embed_waiting() == 0
+        assert store.embedding.embed_waiting() == 0
         endpoint.usual = vectors
-        assert store.embed_waiting() == 1, "although it rests"
+        assert store.embedding.embed_waiting() == 1, "although it rests"
 
 
 def test_refused_text_that_is_deleted_is_forgotten(url: str, endpoint: Endpoint) -> None:
     endpoint.usual = refuses("cursed")
     with Wellkept(url, embedder=remote(endpoint)) as store:
         note = store.agent("eve").remember("a cursed puppy")
-        eventually(lambda: len(store.list_refused()) == 1)
+        eventually(lambda: len(store.embedding.refused()) == 1)
         store.agent("eve").forget(note.id)
-        store.embed_waiting()
-        assert store.list_refused() == []
+        store.embedding.embed_waiting()
+        assert store.embedding.refused() == []
 
 
 def test_failing_embedder_is_not_taken_for_refused_texts(url: str, endpoint: Endpoint) -> None:
@@ -339,9 +339,9 @@ def test_failing_embedder_is_not_taken_for_refused_texts(url: str, endpoint: End
     with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("eve").remember("a puppy")
         with pytest.raises(ModelError, match="status 500"):
-            store.embed_waiting()
-        assert store.list_refused() == []
-        assert "status 500" in store.embedder_problem()
+            store.embedding.embed_waiting()
+        assert store.embedding.refused() == []
+        assert "status 500" in store.embedding.problem
 
 
 def test_maintain_does_not_wait_for_a_hanging_embedder(
@@ -373,11 +373,11 @@ def test_failures_in_some_tenants_leave_the_others_their_vectors(
             return list_unembedded(tenant, **options)
 
         monkeypatch.setattr(store._store, "list_unembedded", broken)
-        store._embedding.wake()
-        eventually(lambda: store.tenant("good").count_waiting() == 0)
+        store.embedding.wake()
+        eventually(lambda: store.tenant("good").upkeep.count_waiting() == 0)
         eventually(lambda: store.background()[-1].failures > 1)
         monkeypatch.undo()
-        eventually(lambda: store.count_waiting() == 0)
+        eventually(lambda: store.embedding.queue.count() == 0)
 
 
 class Counting:
@@ -410,12 +410,12 @@ def test_neither_a_write_nor_its_hint_embeds_and_each_text_is_embedded_once(
 
         assert [each["id"] for each in answer["similar"]] == ["m-1"]
         assert counting.texts == []
-        assert store.count_waiting() == 2
+        assert store.embedding.queue.count() == 2
 
         found(store, "which indentation?")
         found(store, "which indentation?")
         assert counting.texts == ["The user prefers tabs over spaces", "Prefers tabs over spaces", "which indentation?"]
-        assert store.count_waiting() == 0
+        assert store.embedding.queue.count() == 0
         assert store._store.list_waiting_tenants(embedding.EVER) == []
 
 
@@ -426,11 +426,11 @@ def test_what_one_program_stores_another_finds_by_its_meaning_at_once(
     with Wellkept(url, embedder=Moody()) as store:
         store.agent("atlas").remember("a puppy slept here")
         store.agent("atlas").remember("a truck")
-        assert store.count_waiting() == 2
+        assert store.embedding.queue.count() == 2
 
     with Wellkept(url, embedder=Moody()) as store:
         assert found(store, "dog")[:1] == ["a puppy slept here"]
-        assert store.count_waiting() == 0
+        assert store.embedding.queue.count() == 0
 
 
 def test_a_write_gets_its_vector_in_the_background(url: str) -> None:
@@ -438,7 +438,7 @@ def test_a_write_gets_its_vector_in_the_background(url: str) -> None:
         store.agent("atlas").remember("a puppy slept here")
         store.tenant().knowledge.ingest_text("About trucks.", title="Trucks")
 
-        eventually(lambda: store.count_waiting() == 0)
+        eventually(lambda: store.embedding.queue.count() == 0)
 
 
 def test_a_recall_embeds_the_newest_texts_and_leaves_the_rest(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -451,7 +451,7 @@ def test_a_recall_embeds_the_newest_texts_and_leaves_the_rest(url: str, monkeypa
         found(store, "which fact?")
 
         assert counting.texts[:-1] == [f"fact number {number}" for number in range(99, 35, -1)]
-        assert store.count_waiting() == 36
+        assert store.embedding.queue.count() == 36
 
 
 def test_a_recall_does_not_wait_long_for_the_vectors_of_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,9 +459,9 @@ def test_a_recall_does_not_wait_long_for_the_vectors_of_others(url: str, monkeyp
     settings = Settings(url=url, recall_deadline=4.0)
     with Wellkept(settings=settings, embedder=Moody()) as store:
         store.agent("atlas").remember("a puppy slept here")
-        with store._embedding._batch_lock:
+        with store.embedding._batch_lock:
             assert found(store, "who slept") == ["a puppy slept here"]
-            assert store.count_waiting() == 1
+            assert store.embedding.queue.count() == 1
 
 
 def test_programs_that_store_and_recall_together_embed_every_text(url: str) -> None:
@@ -474,7 +474,7 @@ def test_programs_that_store_and_recall_together_embed_every_text(url: str) -> N
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, range(4)))
-    eventually(lambda: stores[0].count_waiting() == 0)
+    eventually(lambda: stores[0].embedding.queue.count() == 0)
     eventually(lambda: stores[0]._store.list_waiting_tenants(embedding.EVER) == [])
     for store in stores:
         assert len(store.agent("atlas").recall("car", limit=50)) == 40
@@ -492,7 +492,7 @@ def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> N
         assert [each["id"] for each in answer["similar"]] == ["m-1"]
         assert [each.id for each in atlas.review.similar("m-2")] == ["m-1"]
         counting.may_answer.set()
-        eventually(lambda: store.count_waiting() == 0)
+        eventually(lambda: store.embedding.queue.count() == 0)
         assert sorted(text for text in counting.texts if text != embedding.PROBE) == [
             "Prefers tabs over spaces",
             "The user prefers tabs over spaces",

@@ -206,7 +206,7 @@ def test_every_table_and_every_text_of_the_schema_is_covered(fresh_place: Place,
 
 def test_whoever_is_mentioned_is_nowhere_afterwards(fresh_place: Place, alone: TenantMemory) -> None:
     fill(alone, alone.agent("atlas"))
-    alone.maintain()  # what was recalled is marked now, and not in between
+    alone.upkeep.maintain()  # what was recalled is marked now, and not in between
     alone._services.loop_guard.flush()
     before = dump(fresh_place)
     named = {table for table, rows in before.items() if NAME in rows or HANDLE in rows}
@@ -447,7 +447,7 @@ def find_memoised() -> list[object]:
 
 def test_no_cache_of_the_process_holds_on_to_it(wellkept: Wellkept, acme: TenantMemory, atlas: AgentMemory) -> None:
     fill(acme, atlas)
-    wellkept.verify_key(acme.keys.create("read", name=f"{NAME}'s phone").key)
+    wellkept.keys.verify(acme.keys.create("read", name=f"{NAME}'s phone").key)
     for _ in range(3):
         asked: list[object] = [atlas.recall(NAME), atlas.search("qvarnström")]
         asked += [atlas.prompts.inject(NAME), atlas.private_memory()]

@@ -156,7 +156,7 @@ def test_a_turn_is_stored_while_the_model_hangs_and_maintenance_does_the_rest(
         assert facts(ann) == [NEW, OLD]
     judge.server.usual = judge.answer
     with open_asking(place, clock, judge) as store:
-        store.tenant(tenant_id).maintain()
+        store.tenant(tenant_id).upkeep.maintain()
         assert facts(store.agent("ann", tenant=tenant_id)) == [NEW]
 
 

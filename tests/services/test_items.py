@@ -16,12 +16,12 @@ import pytest
 from tests.processes import CLEAN
 from tests.services.conftest import START, Clock, Place
 from tests.threads import run_together
-from wellkept import AsyncWellkept, Conflict, Forbidden, Invalid, Kind, SecretRejected, Settings, Wellkept
+from wellkept import AsyncWellkept, Conflict, Forbidden, Invalid, SecretRejected, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.caller import Caller, use_caller
 from wellkept.language.json_values import MAX_DEPTH
 from wellkept.memory.rules_items import MAX_VALUE_BYTES
-from wellkept.model import Origin
+from wellkept.model import Kind, Origin
 
 USER = ("users", "7")
 SECRET = "ghp_" + "x7K2m9QpR4tV8wZ1bN5cD3fG6hJ0kL2sA4dE"
@@ -483,7 +483,7 @@ def test_items_are_neither_merged_nor_consolidated_nor_evicted(place: Place, clo
         for key in "abcdefgh":
             ann.items.put(USER, key, {"text": "The standup is at nine"})
         clock.forward(days=4000)
-        wellkept.tenant(tenant_id).maintain()
+        wellkept.tenant(tenant_id).upkeep.maintain()
         assert len(ann.items.search(USER)) == len(ann.items.search(USER, query="standup")) == 8
         assert ann.changes.consolidate() == []
 

@@ -11,6 +11,7 @@ from tests.services.conftest import START, Clock, Place
 from wellkept import Conflict, Invalid, NotFound, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.model import Kind, KindName, State
+from wellkept.tools import catalog
 
 WEEK = timedelta(days=7)
 
@@ -131,7 +132,7 @@ def test_a_refusal_is_an_error_in_words(ann: AgentMemory, tool: str, content: st
 @pytest.mark.proves("J2")
 @pytest.mark.parametrize("tool", ["save_to_journal", "save_to_core"])
 def test_without_an_agent_the_error_names_group_conversations(tenant: TenantMemory, tool: str) -> None:
-    answer = tenant.call_tool(tool, {"content": "Test"})
+    answer = catalog.call(None, tool, {"content": "Test"})
 
     assert list(answer) == ["error"]
     assert "only works in group conversations" in answer["error"]

@@ -39,11 +39,11 @@ def store(url: str, clock: Clock) -> Iterator[Wellkept]:
 def test_a_key_opens_its_tenant_with_its_scope(store: Wellkept) -> None:
     issued = store.tenant("acme").keys.create("write", name=" the  CI ")
 
-    found = store.verify_key(issued.key)
+    found = store.keys.verify(issued.key)
 
     assert (found.tenant, found.scope, found.id, found.name) == ("acme", KeyScope.WRITE, issued.record.id, "the CI")
     assert parse_key(issued.key) == ("acme", issued.record.id)
-    assert store.has_keys()
+    assert store.keys.is_any_valid()
 
 
 def test_keys_that_are_none(store: Wellkept) -> None:
@@ -64,20 +64,20 @@ def test_keys_that_are_none(store: Wellkept) -> None:
 
     for each in wrong:
         with pytest.raises(Unauthorized, match="not valid"):
-            store.verify_key(each)
+            store.keys.verify(each)
 
 
 def test_a_revoked_key_is_refused_at_once_and_stays_listed(store: Wellkept, clock: Clock) -> None:
     acme = store.tenant("acme")
     issued = acme.keys.create("read")
-    store.verify_key(issued.key)
-    assert store.recent_key(issued.key) == issued.record
+    store.keys.verify(issued.key)
+    assert store.keys.recent(issued.key) == issued.record
 
     acme.keys.revoke(issued.record.id)
 
-    assert store.recent_key(issued.key) is None
+    assert store.keys.recent(issued.key) is None
     with pytest.raises(Unauthorized):
-        store.verify_key(issued.key)
+        store.keys.verify(issued.key)
     assert [key.revoked_at for key in acme.keys.list() if key.id == issued.record.id] == [NOW]
 
 
@@ -86,31 +86,31 @@ def test_another_tenant_cannot_revoke_a_key(store: Wellkept) -> None:
 
     with pytest.raises(NotFound, match=r"^There is no such key\.$"):
         store.tenant("other").keys.revoke(issued.record.id)
-    assert store.verify_key(issued.key)
+    assert store.keys.verify(issued.key)
 
 
 def test_a_key_revoked_elsewhere_is_refused_within_a_second(store: Wellkept, url: str, clock: Clock) -> None:
     issued = store.tenant("acme").keys.create("read")
-    store.verify_key(issued.key)
+    store.keys.verify(issued.key)
     with Wellkept(url, settings=Settings(embedder="off"), clock=clock) as elsewhere:
         elsewhere.tenant("acme").keys.revoke(issued.record.id)
 
     clock.moment += timedelta(seconds=1)
 
-    assert store.recent_key(issued.key) is None
+    assert store.keys.recent(issued.key) is None
     with pytest.raises(Unauthorized):
-        store.verify_key(issued.key)
+        store.keys.verify(issued.key)
 
 
 def test_a_key_expires(store: Wellkept, clock: Clock) -> None:
     issued = store.tenant("acme").keys.create("read", expires_at=NOW + timedelta(milliseconds=500))
-    assert store.verify_key(issued.key)
+    assert store.keys.verify(issued.key)
 
     clock.moment += timedelta(milliseconds=500)
 
-    assert store.recent_key(issued.key) is None
+    assert store.keys.recent(issued.key) is None
     with pytest.raises(Unauthorized):
-        store.verify_key(issued.key)
+        store.keys.verify(issued.key)
 
 
 def test_refused(store: Wellkept) -> None:
@@ -131,7 +131,7 @@ def test_the_last_use_is_written_down_every_few_minutes(store: Wellkept, url: st
     moments = []
     for minutes in (0, 1, 6):
         clock.moment = NOW + timedelta(minutes=minutes)
-        store.verify_key(issued.key)
+        store.keys.verify(issued.key)
         store._services.keys.close()  # waits for the thread
         moments.append(store.tenant(tenant).keys.list()[0].last_used_at)
 
@@ -142,10 +142,10 @@ def test_the_key_itself_is_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixt
     with Wellkept(f"sqlite:///{tmp_path / 'memory.db'}", settings=Settings(embedder="off")) as store:
         acme = store.tenant("acme")
         issued = acme.keys.create("admin", name="mine")
-        store.verify_key(issued.key)
+        store.keys.verify(issued.key)
         acme.keys.revoke(issued.record.id)
         with pytest.raises(Unauthorized) as refused:
-            store.verify_key(issued.key)
+            store.keys.verify(issued.key)
         events = acme.audit.list()
         secret = issued.key.rpartition("_")[2]
         assert secret not in repr(issued) + repr(events) + str(refused.value) + caplog.text
@@ -166,7 +166,7 @@ def test_it_looks_like_a_secret_to_us_too(store: Wellkept) -> None:
 async def test_awaited(anyio_backend: str) -> None:
     async with AsyncWellkept(":memory:", settings=Settings(embedder="off")) as store:
         issued = await store.tenant("acme").keys.create("read")
-        assert (await store.verify_key(issued.key)).id == issued.record.id
+        assert store.sync.keys.verify(issued.key).id == issued.record.id
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wellkept import AgentMemory
+from wellkept.api.agent import AgentMemory
 
 
 def ids(listed: Any) -> list[str]:

@@ -152,10 +152,10 @@ def test_only_tenants_with_waiting_texts_are_asked(fresh_place: Place, clock: Cl
             store.agent("ann", tenant=f"t{number}").remember("Prefers tabs")
     far.go_on.clear()
     with fresh_place.open(clock, own_embedder=far) as store:
-        assert (store.count_waiting(), store.maintenance.read_totals().waiting) == (3, 3)
+        assert (store.embedding.queue.count(), store.maintenance.read_totals().waiting) == (3, 3)
         far.go_on.set()
-        store.embed_waiting()
-        eventually(lambda: (store.count_waiting(), store.maintenance.read_totals().waiting) == (0, 0))
+        store.embedding.embed_waiting()
+        eventually(lambda: (store.embedding.queue.count(), store.maintenance.read_totals().waiting) == (0, 0))
         # The store embeds by itself, too; both may send the same text.
         assert len(far.asked) >= 3
         assert store._store.list_waiting_tenants(clock()) == []
@@ -174,7 +174,7 @@ def test_another_process_leaves_alone_what_one_embeds(
         other.agent("bob", tenant="globex").remember("Prefers cake")
         eventually(lambda: near.asked == ["Prefers cake"])
         far.go_on.set()
-        eventually(lambda: one.count_waiting() == 0)
+        eventually(lambda: one.embedding.queue.count() == 0)
         assert sorted(far.asked + near.asked) == ["Prefers cake", "Prefers tabs", "Prefers tea"]
         eventually(lambda: one.maintenance.read_totals().waiting == 0)
 
@@ -187,7 +187,7 @@ def test_the_texts_of_a_process_that_died_are_embedded_by_another(fresh_place: P
     with fresh_place.open(clock, own_embedder=far) as store:
         clock.forward(minutes=1)
         store.agent("bob", tenant="globex").remember("Prefers cake")
-        eventually(lambda: store.count_waiting() == 0)
+        eventually(lambda: store.embedding.queue.count() == 0)
         assert sorted(far.asked) == ["Prefers cake", "Prefers tabs"]
 
 
@@ -221,13 +221,13 @@ def test_a_start_asks_only_tenants_that_may_have_keys(fresh_place: Place, clock:
         for number in range(3):
             store.agent("ann", tenant=f"t{number}").remember("Prefers tabs")
         assert store._store.list_tenants_with_keys() == []
-        assert not store.has_keys()
+        assert not store.keys.is_any_valid()
         key = store.tenant("t1").keys.create("read")
         assert store._store.list_tenants_with_keys() == ["t1"]
-        assert store.has_keys()
+        assert store.keys.is_any_valid()
         store.tenant("t1").keys.revoke(key.record.id)
-        assert not store.has_keys()
+        assert not store.keys.is_any_valid()
         # A database of an earlier version does not know.
         fresh_place.sql("UPDATE tenants SET has_keys = TRUE")
-        assert not store.has_keys()
+        assert not store.keys.is_any_valid()
         assert store._store.list_tenants_with_keys() == ["t1"]

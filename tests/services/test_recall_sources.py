@@ -207,7 +207,7 @@ def test_an_embedder_that_hangs_costs_the_meaning_and_is_named(
     with Wellkept(settings=settings, embedder=hanging) as wellkept:
         wellkept.agent("ann").remember("The refund was paid")
         wellkept.tenant().audit.record("order.refund", "Refund of 30 euro")
-        wellkept.embed_waiting()
+        wellkept.embedding.embed_waiting()
         hanging.may_answer.clear()
 
         hits = wellkept.agent("ann").recall("refund")
@@ -222,7 +222,7 @@ def test_an_embedder_that_hangs_costs_the_meaning_and_is_named(
 def test_the_built_in_embedder_runs_on_the_callers_thread(tmp_path: Any) -> None:
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/m.db")) as wellkept:
         wellkept.agent("ann").remember("The refund was paid")
-        wellkept.embed_waiting()
+        wellkept.embedding.embed_waiting()
         assert wellkept.agent("ann").recall("refund")
 
         assert "wellkept-worker" not in {thread.name for thread in threading.enumerate()}

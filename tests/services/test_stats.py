@@ -74,11 +74,11 @@ def test_an_erasure_leaves_no_text_of_what_expires(tmp_path: Path, monkeypatch: 
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path}/memory.db")) as wellkept:
         tenant, ann = wellkept.tenant(), wellkept.agent("ann")
         ann.remember("Kim likes tea", user="kim", expires_at=wellkept.now() + timedelta(days=1))
-        assert [each.text for each in tenant.stats().expiring] == ["Kim likes tea"]
+        assert [each.text for each in tenant.upkeep.stats().expiring] == ["Kim likes tea"]
 
         tenant.data.erase("user:kim")
 
-        assert tenant.stats().expiring == ()
+        assert tenant.upkeep.stats().expiring == ()
 
 
 def test_a_user_gets_no_numbers_of_the_tenant(tmp_path: Path) -> None:
@@ -87,4 +87,4 @@ def test_a_user_gets_no_numbers_of_the_tenant(tmp_path: Path) -> None:
         use_caller(Caller(user="kim")),
         pytest.raises(Forbidden),
     ):
-        wellkept.tenant().stats()
+        wellkept.tenant().upkeep.stats()

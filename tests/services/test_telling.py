@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.services.conftest import Clock, Place
-from wellkept import AgentMemory
+from wellkept.api.agent import AgentMemory
 from wellkept.model import EndedAs
 
 WORK = "I repair clocks for a living."

@@ -85,7 +85,7 @@ def fill(tenant: TenantMemory, clock: Clock) -> None:
     tenant.audit.record("order.refund", "Order 17 was refunded", agent="ann", meta={"amount": 12.5, "ok": True})
     assert detail.key
     clock.forward(days=30)
-    tenant.maintain()
+    tenant.upkeep.maintain()
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -169,7 +169,7 @@ def test_what_arrived_works_as_before(
     assert there.prompts.list() == here.prompts.list()
     assert there.changes.list(state="all") == here.changes.list(state="all")
     assert [each.text for each in there.review.list()] == ["An agent's doubt"]
-    eventually(lambda: arrived.count_waiting() == 0)
+    eventually(lambda: arrived.upkeep.count_waiting() == 0)
     assert there.remember("the next one").id == here.remember("the next one").id == "m-10"
     assert there.remember(f"allowed {SECRET}").id == "m-11"
     step: dict[str, Any] = {"workflow": "refund", "step": "tell", "output": "told"}

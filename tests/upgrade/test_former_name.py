@@ -77,7 +77,7 @@ def test_everything_is_there(opened: Callable[[Path], Wellkept], tmp_path: Path)
 
 def test_an_api_key_opens_its_tenant(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
-        issued = store.verify_key(KEY)
+        issued = store.keys.verify(KEY)
 
         assert issued.tenant == "acme"
         assert store.tenant("acme").keys.create("read").key.startswith("wellkept_")

@@ -190,7 +190,7 @@ def make_shelf(
 
 def embed(store: Wellkept, texts: Sequence[str]) -> Floats:
     # The embedder of the settings, as a store would use it.
-    embedding = store._embedding
+    embedding = store.embedding
     pages = [embedding.of_texts(texts[start : start + 500]) for start in range(0, len(texts), 500)]
     return np.array([vector for page in pages for vector in page], np.float32)
 

@@ -105,7 +105,7 @@ class AgentRunner:
         memory = self._wellkept.tenant(owner.tenant).agent(owner.agent)
         if owner.user:
             return memory.for_user(owner.user, shared=owner.with_shared)
-        return memory.for_session(session_id)
+        return memory.sessions.reader(session_id)
 
     def _find_agent(self, question: AgentQuestion, session_id: str) -> Agent | None:
         """Return the stored agent; None if it has no settings.

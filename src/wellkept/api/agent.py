@@ -30,7 +30,19 @@ from wellkept.language.numbers import check_whole
 from wellkept.memory.rules_conditions import SESSION_FIELDS
 from wellkept.memory.rules_trust import check_removal
 from wellkept.memory.rules_where import Where, parse_filter
-from wellkept.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
+from wellkept.model import (
+    NO_USER,
+    ContextCall,
+    Conversation,
+    Hit,
+    Json,
+    Message,
+    Owner,
+    Recalled,
+    Session,
+    Skill,
+    WorkingMemory,
+)
 from wellkept.model.stored import Place
 from wellkept.prompt import gather
 from wellkept.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
@@ -40,7 +52,6 @@ from wellkept.recall.question import RecallRequest
 from wellkept.recall.recall import check_limit
 from wellkept.recall.rules_purposes import check_purpose, recall_block
 from wellkept.tools import catalog
-from wellkept.tools import guidance as guides
 
 
 class AgentTranscripts(AgentView):
@@ -136,6 +147,15 @@ class AgentSessions(AgentView):
         after, limit = check_whole(after, "`after` (a position)"), check_limit(limit, most=MAX_PAGE)
         return self._store.list_messages(self.owner, session_id, after=after, limit=limit)
 
+    def reader(self, session_id: str) -> AgentMemory:
+        """Return the agent's memory as the reader of a conversation has it: its user or, if it has none, nobody in
+        particular, who has only what belongs to no user."""
+        owner = self.owner
+        if owner.user is None:
+            session = self._store.find_session(owner, session_id)
+            owner = Owner(owner.tenant, owner.agent, (session and session.user) or NO_USER)
+        return AgentMemory(self._services, owner)
+
     def delete(self, id: str) -> None:
         """Delete a conversation permanently. Memories made from it stay. Raises: NotFound, Forbidden."""
         check_removal(current_caller().trust)
@@ -218,15 +238,6 @@ class AgentPrompts(AgentView):
         texts = break_forged_references(self._store, self.owner, [hit.text for hit in recalled])
         hits = (replace(hit, text=text) for hit, text in zip(recalled, texts, strict=True))
         return recall_block(Recalled(hits, recalled.unanswered, recalled.heading))
-
-    def guidance(self, sets: Collection[str] | None = None) -> str:
-        """Render instructions for using these sets of tools, for the system prompt.
-
-        `sets` defaults to the set `memory`.
-
-        Raises: Invalid.
-        """
-        return guides.guidance(dict.fromkeys(tool.set for tool in catalog.select_tools(sets)))
 
     def count_tokens(self, said: str | Sequence[Json]) -> int:
         """Count the tokens of a text, or of a list of chat messages including their framing.
@@ -350,6 +361,6 @@ class AgentMemory(AgentRecords, AgentRecall, AgentCuration, AgentTranscripts, Ag
         belongs to a user, the tool reaches what that user's view does. Answers name only tools of `sets` (None: that of
         the tool).
         """
-        view = self if session_id is None else self.for_session(session_id)
+        view = self if session_id is None else self.sessions.reader(session_id)
         memory = view if view.owner.user else self
         return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)

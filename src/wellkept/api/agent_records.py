@@ -259,15 +259,6 @@ class AgentRecords(AgentView):
         shared = shared and (self.owner.user is None or self.owner.with_shared)
         return type(self)(self._services, replace(owner, with_shared=shared))
 
-    def for_session(self, session_id: str) -> Self:
-        """Return this agent's memory as the reader of a conversation has it: its user or, if it has none, nobody in
-        particular, who has only what belongs to no user."""
-        if self.owner.user is not None:
-            return self
-        session = self._store.find_session(self.owner, session_id)
-        user = (session and session.user) or NO_USER
-        return type(self)(self._services, Owner(self.owner.tenant, self.owner.agent, user))
-
     def get(self, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
         (found,) = self._services.retrieval_marks.apply(self.owner, [self._store.get_memory(self.owner, id)])

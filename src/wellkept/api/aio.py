@@ -22,9 +22,9 @@ from wellkept.api.agent_changes import AgentChanges
 from wellkept.api.agent_details import AgentDetails
 from wellkept.api.agent_items import AgentItems
 from wellkept.api.agent_records import AgentReview, Part
-from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions, TenantUsers
+from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions, TenantUpkeep, TenantUsers
 from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
-from wellkept.api.wellkept import AgentMemory, TenantMemory, Wellkept
+from wellkept.api.wellkept import AgentMemory, Wellkept
 from wellkept.errors import StoreError
 from wellkept.model import BackupReport, Owner, Receipt
 from wellkept.secrets.check import Sighting
@@ -116,6 +116,12 @@ class AsyncSessions(_View):
     delete = _in_thread(AgentSessions.delete)
     log_failure = _in_thread(AgentSessions.log_failure)
 
+    async def reader(self, session_id: str) -> AsyncAgentMemory:
+        """Return the agent's memory as the reader of a conversation has it, like `AgentSessions.reader`."""
+        find = partial(copy_context().run, self._sync.reader, session_id)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, find)
+        return AsyncAgentMemory(found, self._threads)
+
 
 class AsyncReview(_View):
     """Async version of `AgentReview`."""
@@ -148,7 +154,6 @@ class AsyncPrompts(_View):
     preview = _in_thread(AgentPrompts.preview)
     recall_block = _in_thread(AgentPrompts.recall_block)
     render_recalled = _in_thread(AgentPrompts.render_recalled)
-    guidance = _in_thread(AgentPrompts.guidance)
     count_tokens = _in_thread(AgentPrompts.count_tokens)
 
 
@@ -197,12 +202,6 @@ class AsyncAgentMemory(_View):
     def for_user(self, user: str, *, shared: bool = True) -> AsyncAgentMemory:
         """Return this agent's memory as one end user has it, like `AgentMemory.for_user`."""
         return AsyncAgentMemory(self._sync.for_user(user, shared=shared), self._threads)
-
-    async def for_session(self, session_id: str) -> AsyncAgentMemory:
-        """Return this agent's memory as the reader of a conversation has it, like `AgentMemory.for_session`."""
-        find = partial(copy_context().run, self._sync.for_session, session_id)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, find)
-        return AsyncAgentMemory(found, self._threads)
 
 
 class AsyncAgents(_View):
@@ -296,6 +295,16 @@ class AsyncData(_View):
     erase = _in_thread(TenantData.erase)
 
 
+class AsyncUpkeep(_View):
+    """Async version of `TenantUpkeep`."""
+
+    maintain = _in_thread(TenantUpkeep.maintain)
+    preview = _in_thread(TenantUpkeep.preview)
+    stats = _in_thread(TenantUpkeep.stats)
+    peek_stats = _in_thread(TenantUpkeep.peek_stats)
+    count_waiting = _in_thread(TenantUpkeep.count_waiting)
+
+
 class AsyncTenantMemory(_View):
     """Async version of `TenantMemory`: the same methods, awaited."""
 
@@ -308,6 +317,7 @@ class AsyncTenantMemory(_View):
     users = Part(AsyncUsers)
     secrets = Part(AsyncSecrets)
     data = Part(AsyncData)
+    upkeep = Part(AsyncUpkeep)
 
     @property
     def id(self) -> str:
@@ -317,13 +327,6 @@ class AsyncTenantMemory(_View):
     def agent(self, id: str) -> AsyncAgentMemory:
         """Return the memory of one agent. Raises: Invalid."""
         return AsyncAgentMemory(self._sync.agent(id), self._threads)
-
-    maintain = _in_thread(TenantMemory.maintain)
-    preview_maintenance = _in_thread(TenantMemory.preview_maintenance)
-    stats = _in_thread(TenantMemory.stats)
-    peek_stats = _in_thread(TenantMemory.peek_stats)
-    count_waiting = _in_thread(TenantMemory.count_waiting)
-    call_tool = _in_thread(TenantMemory.call_tool)
 
 
 class AsyncWellkept:
@@ -363,19 +366,9 @@ class AsyncWellkept:
     check = _in_thread(Wellkept.check)
     list_tenants = _in_thread(Wellkept.list_tenants)
     mend_index = _in_thread(Wellkept.mend_index)
-    embed_waiting = _in_thread(Wellkept.embed_waiting)
-    find_refused = _in_thread(Wellkept.find_refused)
-    list_refused = _in_thread(Wellkept.list_refused)
     background = _in_thread(Wellkept.background)
-    count_waiting = _in_thread(Wellkept.count_waiting)
-    warm_up = _in_thread(Wellkept.warm_up)
-    embedder_problem = _in_thread(Wellkept.embedder_problem)
     problems = _in_thread(Wellkept.problems)
     count_bytes = _in_thread(Wellkept.count_bytes)
-    has_keys = _in_thread(Wellkept.has_keys)
-    recent_key = _in_thread(Wellkept.recent_key)
-    verify_key = _in_thread(Wellkept.verify_key)
-    current_key = _in_thread(Wellkept.current_key)
     now = _in_thread(Wellkept.now)
 
     @staticmethod

@@ -256,7 +256,7 @@ class TenantUsers(TenantView):
 
 
 class TenantUpkeep(TenantView):
-    """Maintenance of one tenant."""
+    """Maintenance and numbers of a tenant."""
 
     def stats(self, *, days: int = DAYS) -> TenantStats:
         """Count memories by kind, events by action, recalls and prompts of each of the last `days`, and what waits for
@@ -286,7 +286,7 @@ class TenantUpkeep(TenantView):
         """Count the texts without a vector."""
         return self._store.count_unembedded(self.id)
 
-    def preview_maintenance(self, *, limit: int = PAGE) -> MaintenancePreview:
+    def preview(self, *, limit: int = PAGE) -> MaintenancePreview:
         """Return which episodes `maintain` would archive now; list the first `limit`. Changes nothing.
 
         Expired items and unused texts of details, which it archives and deletes, are not counted.

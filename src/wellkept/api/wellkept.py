@@ -25,23 +25,23 @@ from wellkept.api.tenant import (
     TenantSessions,
     TenantUpkeep,
     TenantUsers,
+    TenantView,
 )
 from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
-from wellkept.arguments import CheckedMethods, RawText, checked
+from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.extension import Clock, Embedder, TokenCounter
 from wellkept.knowledge.files import Files
 from wellkept.knowledge.skills import SkillFolders, Skills
 from wellkept.language.names import check_tenant
-from wellkept.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, Json, Receipt, RefusedText, Skill
+from wellkept.model import BackgroundStatus, BackupReport, CheckResult, Receipt, Skill
 from wellkept.providers.archives import Archives
 from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 from wellkept.providers.models import GivenModel, open_models
 from wellkept.providers.tokenizers import open_tokenizer
 from wellkept.settings import Settings, masked
 from wellkept.settings.former import warn_of_former_store
-from wellkept.tools import catalog
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.maintain import MaintenanceReport
 from wellkept.upkeep.rules_erasure import is_as_issued
@@ -56,7 +56,7 @@ BACKUP_COMPRESSION = ".zst"
 MEGABYTE = 1024 * 1024
 
 
-class TenantMemory(TenantUpkeep):
+class TenantMemory(TenantView):
     """Memory shared by a tenant's agents, and the agents themselves."""
 
     agents = Part(TenantAgents)
@@ -68,14 +68,11 @@ class TenantMemory(TenantUpkeep):
     users = Part(TenantUsers)
     secrets = Part(TenantSecrets)
     data = Part(TenantData)
+    upkeep = Part(TenantUpkeep)
 
     def agent(self, id: str) -> AgentMemory:
         """Return the memory of one agent. Raises: Invalid, Forbidden."""
         return AgentMemory(self._services, find_owner(id, self.id))
-
-    def call_tool(self, name: RawText, arguments: Mapping[str, Any]) -> Json:
-        """Run a tool without an agent; tools that need one answer with a refusal."""
-        return catalog.call(None, name, arguments)
 
 
 class Wellkept(CheckedMethods):
@@ -114,9 +111,10 @@ class Wellkept(CheckedMethods):
             models = open_models(self.settings, model)
             self.model = models.main if model is not None else None
             """Model passed to the constructor; None if the models of the settings are used."""
-            self._embedding = self._open_embedding(embedder, replace_embedder)
+            self.embedding = self._open_embedding(embedder, replace_embedder)
+            """Embedder and queue of the texts that wait for it: `embed_waiting()` works it off now."""
             opened.pop_all()
-        self._store.embed_notes_with(self._embedding.of_notes)
+        self._store.embed_notes_with(self.embedding.of_notes)
         # Here, so that importing the class costs little.
         from wellkept.api import build
         from wellkept.importers import Importers
@@ -125,8 +123,10 @@ class Wellkept(CheckedMethods):
             models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
         )
         self._services = build.Services(
-            self._store, self._embedding, dependencies, now=self._now, settings=self.settings
+            self._store, self.embedding, dependencies, now=self._now, settings=self.settings
         )
+        self.keys = self._services.keys
+        """API keys of all tenants, for servers: `verify(key)` returns the record of a valid one."""
         self.idempotency = self._services.idempotency
         """Idempotency keys, for servers: a repeated request does not write twice."""
         self.logins = Logins(self._store, self._services.keys, self._now)
@@ -226,59 +226,11 @@ class Wellkept(CheckedMethods):
         """
         return self._services.mend_index()
 
-    def embed_waiting(self, *, progress: Progress | None = None) -> int:
-        """Compute a vector for every text that has none, and return how many were computed.
-
-        `progress` is called with the number computed and the total. `find_refused` names texts that are skipped.
-
-        Raises: ModelError when the embedder fails altogether.
-        """
-        return self._embedding.embed_waiting(progress=progress)
-
-    def warm_up(self) -> None:
-        """Load the embedder in the background, and have the texts embedded that an earlier run left."""
-        self._embedding.warm_up()
-
-    def count_waiting(self) -> int:
-        """Count the texts without a vector, in all tenants."""
-        return self._embedding.queue.count()
-
-    def find_refused(self) -> Sequence[RefusedText]:
-        """Ask the embedder about a sample of waiting texts and return those it refuses, of all tenants.
-
-        They are skipped and tried again later.
-
-        Raises: ModelError, StoreError.
-        """
-        return self._embedding.find_refused()
-
-    def list_refused(self, tenant: str | None = None) -> Sequence[RefusedText]:
-        """List the texts the embedder has refused since this store was opened, of one tenant or of all."""
-        return self._embedding.refused(tenant)
-
     def background(self) -> Sequence[BackgroundStatus]:
         """Return the state and queue of each background thread; restart threads that died."""
         services = self._services
         queues = (services.context_calls, services.retrieval_marks, services.loop_guard, services.keys)
-        return [each.status() for each in (*queues, self._embedding)]
-
-    def verify_key(self, key: str) -> ApiKey:
-        """Return the API key record of this key: its owner and what it allows.
-
-        Raises: Unauthorized when it is unknown, revoked or expired.
-        """
-        return self._services.keys.verify(key)
-
-    def current_key(self, tenant: str, id: str) -> ApiKey:
-        """Return the current record of a key that `verify_key` accepted before.
-
-        Raises: Unauthorized when it has been revoked or has expired since.
-        """
-        return self._services.keys.current(tenant, id)
-
-    def embedder_problem(self) -> str:
-        """Return why the last call of the embedder failed; empty if it succeeded."""
-        return self._embedding.problem
+        return [each.status() for each in (*queues, self.embedding)]
 
     def problems(self) -> Sequence[str]:
         """Describe current problems with the models and with writing to the store. Makes no network calls."""
@@ -289,18 +241,6 @@ class Wellkept(CheckedMethods):
     def count_bytes(self) -> int:
         """Return the size of the database in bytes, on all nodes of a cluster."""
         return self._store.count_bytes()
-
-    def has_keys(self) -> bool:
-        """Return True if any tenant has a valid API key."""
-        return self._services.keys.is_any_valid()
-
-    def recent_key(self, key: str, *, at_any_age: bool = False) -> ApiKey | None:
-        """Return the cached answer of `verify_key` from the last second; None if there is none.
-
-        Never blocks, so an event loop may call it. `at_any_age` also accepts older answers, whose key may have been
-        revoked elsewhere.
-        """
-        return self._services.keys.recent(key, at_any_age=at_any_age)
 
     def now(self) -> datetime:
         """Return the time of this store's clock, which decides what has expired."""
@@ -323,7 +263,7 @@ class Wellkept(CheckedMethods):
                 closing.callback(self._services.keys.close)
                 closing.callback(self._services.recall.close)
                 closing.callback(self._services.stats.close)
-                closing.callback(self._embedding.close)
+                closing.callback(self.embedding.close)
                 closing.callback(self.maintenance.close)
 
     def __repr__(self) -> str:

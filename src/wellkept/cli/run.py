@@ -96,7 +96,7 @@ class Run:
         """Embed what a command stored in bulk; a recall embeds only few texts."""
         try:
             with self.progress("Embedding") as bar:
-                self.store.embed_waiting(progress=bar.report)
+                self.store.embedding.embed_waiting(progress=bar.report)
         except ModelError as error:
             log.warning("It is stored, and found by its words until it has vectors: %s", error)
 

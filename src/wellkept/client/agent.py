@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -47,7 +48,6 @@ from wellkept.model import (
     WorkingMemory,
 )
 from wellkept.tools import catalog
-from wellkept.tools.guidance import guidance
 
 AGENT = "/api/agents/{agent}"
 SESSIONS = "/api/chat/sessions"
@@ -235,10 +235,6 @@ class ClientPrompts(ClientView[C]):
         AgentPrompts.recall_block,
         call(f"POST {AGENT}/recall", field("block"), also={"block": True}, is_repeatable=True),
     )
-    guidance = Verb(
-        AgentPrompts.guidance,
-        local(lambda sets=None: guidance(dict.fromkeys(tool.set for tool in catalog.select_tools(sets)))),
-    )
 
 
 class ClientAgentKnowledge(ClientView[C]):
@@ -330,3 +326,19 @@ class AgentClient(AgentVerbs[PlainConnection]):
 
 class AsyncAgentClient(AgentVerbs[AsyncConnection]):
     """Async version of `AgentClient`: the same verbs, awaited."""
+
+    async def call_tool(
+        self,
+        name: RawText,
+        arguments: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        sets: Collection[str] = catalog.SETS,
+    ) -> Json:
+        """Run one tool, like `AgentClient.call_tool`, in a thread with connections of its own."""
+        connection = PlainConnection(self._connection.address)
+        try:
+            plain = AgentClient(connection, self.owner, self._headers)
+            return await asyncio.to_thread(plain.call_tool, name, arguments, session_id=session_id, sets=sets)
+        finally:
+            connection.close()

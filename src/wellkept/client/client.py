@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
+from urllib.parse import urlencode
 
 from wellkept.access.rules_keys import parse_key
 from wellkept.api.agent_records import Part
@@ -29,6 +32,8 @@ from wellkept.model import (
     AuditReport,
     Chunk,
     Document,
+    ExportReport,
+    ImportReport,
     Json,
     Kind,
     Owner,
@@ -38,6 +43,7 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
+from wellkept.providers.archives import Archives
 from wellkept.secrets.check import Sighting
 from wellkept.settings import Settings
 from wellkept.upkeep.maintain import MaintenanceReport
@@ -91,6 +97,41 @@ def _list_passages(view: ClientView[Any], given: Json) -> Plan[Any]:
     document = yield from send(view, f"GET {DOCUMENTS}/{{id}}", given)
     passages = [{**each, "document_id": document["id"]} for each in document["passages"]]
     return many(Chunk)({"items": passages}, view.owner)
+
+
+def _export(view: ClientView[Any], given: Json) -> Plan[ExportReport]:
+    request = HttpRequest(method="GET", path=_add_query("/api/export", user=given.get("user")), headers=view._headers)
+    content: bytes = yield from view._connection.address.exchange(replace(request, is_file=True))
+    if isinstance(given["path"], str | Path):
+        with Archives().create(Path(given["path"]).expanduser()) as file:
+            file.write(content)
+    else:
+        given["path"].write(content)
+    end = json.loads(content[content.rindex(b"\n", 0, -1) :])["end"]
+    signed = "signature" in end
+    return ExportReport(tenant=view.owner.tenant, counts=end["counts"], sha256=end["sha256"], is_signed=signed)
+
+
+def _import(view: ClientView[Any], given: Json) -> Plan[ImportReport]:
+    path = Path(given.pop("path")).expanduser()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+    # Sending a file twice changes nothing.
+    request = HttpRequest(
+        method="POST",
+        path=_add_query("/api/import", **given),
+        headers={**view._headers, "Content-Type": "application/octet-stream"},
+        content=content,
+        is_repeatable=True,
+    )
+    return one(ImportReport)((yield from view._connection.address.exchange(request)), view.owner)  # type: ignore[no-any-return]
+
+
+def _add_query(path: str, **given: Any) -> str:
+    query = urlencode({name: format_value(value) for name, value in given.items() if value is not None})
+    return f"{path}?{query}" if query else path
 
 
 _send_step = call(
@@ -191,10 +232,12 @@ class ClientSecrets(ClientView[C]):
 
 
 class ClientData(ClientView[C]):
-    """Permanent erasure of a tenant's data on a server."""
+    """Export, import and permanent erasure of a tenant's data on a server. The files pass through memory."""
 
     _embedded = (TenantData,)
 
+    export = Verb(TenantData.export, _export)
+    import_ = Verb(TenantData.import_, _import)
     erase = Verb(TenantData.erase, call("POST /api/erase", one(Receipt)))
 
 

@@ -49,6 +49,7 @@ class HttpRequest:
     content: bytes | None = None
     files: Mapping[str, Any] | None = None
     fields: Mapping[str, str] | None = None  # of the form with the files
+    is_file: bool = False  # the answer is the content of a file
     is_repeatable: bool = False  # repeating it does no harm, even if the first one was executed
 
 
@@ -96,6 +97,8 @@ class ServerAddress:
             else:
                 # Deleted by an earlier try, whose answer was lost.
                 is_gone = outcome.status_code == 404 and request.method == "DELETE" and may_have_run
+                if outcome.is_success and request.is_file:
+                    return outcome.content
                 if outcome.is_success or is_gone:
                     return _read_json(outcome) if outcome.is_success and outcome.content else None
                 failure, retry_after = _read_refusal(outcome)

@@ -127,7 +127,7 @@ class Replay:
                 self._move_clock(batch[-1][0])
                 self._store_batch([memory for _, memory in batch])
                 advance(len(batch))
-        self._store.embed_waiting()
+        self._store.embedding.embed_waiting()
         self.store_seconds = perf_counter() - started
 
     def ask_questions(self) -> Iterator[Answer]:

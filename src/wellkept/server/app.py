@@ -186,7 +186,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     # What is loaded stays. Looking for garbage among it would stop all requests for a tenth of a second at times.
     gc.freeze()
     app.state.wellkept.maintenance.start()
-    app.state.wellkept.warm_up()
+    app.state.wellkept.embedding.warm_up()
     publishing = asyncio.create_task(_publish_metrics(app.state.metrics))
     preparing = asyncio.create_task(_prepare_pages(app))
     async with app.state.mcp.running():

@@ -29,7 +29,7 @@ def create_first_key(wellkept: Wellkept, *, is_loopback: bool) -> tuple[str, Pat
 
     Raises: Invalid when there is no key and the server would be reached from other machines.
     """
-    if wellkept.has_keys():
+    if wellkept.keys.is_any_valid():
         return None
     if not is_loopback:
         raise Invalid(

@@ -123,7 +123,7 @@ def _way_in(wellkept: Wellkept, made: tuple[str, Path | None] | None) -> str:
     """Return the path of the console; on the first start one that logs in once, since browsers keep a history."""
     if made is None:
         return PATH
-    code = wellkept.logins.link_for(wellkept.verify_key(made[0]))
+    code = wellkept.logins.link_for(wellkept.keys.verify(made[0]))
     return f"{PATH}/open/{code}  (opens it once, within an hour)"
 
 

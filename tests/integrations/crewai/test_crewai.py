@@ -20,7 +20,8 @@ from crewai.memory.storage.backend import StorageBackend
 from crewai.memory.types import MemoryRecord
 
 from tests.integrations.examples import read_expected, run_example
-from wellkept import AgentMemory, Invalid, SecretRejected, Wellkept
+from wellkept import Invalid, SecretRejected, Wellkept
+from wellkept.api.agent import AgentMemory
 from wellkept.integrations.crewai import WellkeptStorage, embed
 from wellkept.testing.fake_model import ModelServer, says
 

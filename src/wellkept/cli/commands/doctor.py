@@ -170,7 +170,7 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
         ):
             checks = store.check(is_quick=is_quick, progress=bar.report)
             is_readable = all(check.is_ok for check in checks if check.name == "schema")
-            waiting = store.count_waiting() if is_readable else 0
+            waiting = store.embedding.queue.count() if is_readable else 0
             last = store.maintenance.refresh().last if is_readable else None
     except SchemaMismatch as error:
         yield _check("store", address)
@@ -249,7 +249,7 @@ def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[CheckR
         with wellkept.Wellkept(settings=settings, embedder=embedder) as store:
             # A remote embedder is compared with the stored vectors on first use.
             store.agent(PROBE_AGENT).recall(PROBE, limit=1)
-            refused = store.find_refused() if is_waiting else ()
+            refused = store.embedding.find_refused() if is_waiting else ()
     except SchemaMismatch as error:
         yield _fail("vectors", str(error))
     except ModelError as error:

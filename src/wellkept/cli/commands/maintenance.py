@@ -76,7 +76,7 @@ def reembed(run: Run) -> None:
         run.progress("Embedding") as bar,
     ):
         mended = store.mend_index()
-        embedded = store.embed_waiting(progress=bar.report)
+        embedded = store.embedding.embed_waiting(progress=bar.report)
     run.show(_render_reembedded(embedded, embedder.name, mended=mended))
 
 

@@ -39,7 +39,7 @@ def show_home(
     """Show the tenant at a glance."""
     # A key of one user has no numbers of the whole tenant.
     is_whole = request.state.access.user is None
-    stats = tenant.peek_stats(days=days) if is_whole else None
+    stats = tenant.upkeep.peek_stats(days=days) if is_whole else None
     agents = tenant.agents.list(limit=AGENTS)
     counts = {} if stats is None else count_agents(stats)
     users = Counter[str]() if stats is None else _sum_names(stats.users)
@@ -58,7 +58,7 @@ def show_home(
         kind_counts=Counter[str]() if stats is None else _sum_names(stats.memories),
         activity=None if stats is None else draw_activity(stats),
         problems=find_problems(wellkept, tenant),
-        waiting=tenant.count_waiting(),
+        waiting=tenant.upkeep.count_waiting(),
         # The size of the whole store is no tenant's business.
         size=describe_bytes(wellkept.count_bytes()) if request.state.access.scope is KeyScope.OPERATOR else "",
         maintenance=wellkept.maintenance.refresh(),
@@ -91,7 +91,7 @@ def list_agents(request: Request, tenant: CurrentTenant, after: Annotated[str, Q
         at_once=READ_LARGE_AT_ONCE,
     )
     is_user = request.state.access.user is not None
-    stats = None if is_user else tenant.peek_stats()
+    stats = None if is_user else tenant.upkeep.peek_stats()
     return page(
         request,
         "agents.html",

@@ -246,5 +246,5 @@ def count_kinds(request: Request, tenant: CurrentTenant, agent: str) -> Mapping[
     """Count an agent's memories of each kind; None while a large store is counted."""
     if request.state.access.user is not None:
         return {kind.value: count for kind, count in tenant.agents.count_memories(agent).items()}
-    stats = tenant.peek_stats()
+    stats = tenant.upkeep.peek_stats()
     return None if stats is None else count_agents(stats).get(agent, Counter())

@@ -57,14 +57,14 @@ def show_maintenance(request: Request, wellkept: CurrentWellkept) -> Response:
 @router.get("/maintenance/preview", queue="upkeep", scope=ADMIN)
 def preview_maintenance(request: Request, wellkept: CurrentWellkept, tenant: CurrentTenant) -> Response:
     """Show what a run would archive now; change nothing."""
-    return _maintenance_page(request, wellkept, preview=tenant.preview_maintenance(limit=LISTED))
+    return _maintenance_page(request, wellkept, preview=tenant.upkeep.preview(limit=LISTED))
 
 
 @router.post("/maintenance", queue="upkeep", scope=ADMIN)
 def run_maintenance(request: Request, wellkept: CurrentWellkept, tenant: CurrentTenant) -> Response:
     """Run maintenance for this tenant and show the result."""
     try:
-        return _maintenance_page(request, wellkept, report=tenant.maintain())
+        return _maintenance_page(request, wellkept, report=tenant.upkeep.maintain())
     except Conflict as error:
         return _maintenance_page(request, wellkept, problem=str(error))
 

@@ -130,7 +130,7 @@ class KeyCheck:
 
         Raises: Unauthorized; HTTPException (429) when its address has sent too many wrong ones; StoreError.
         """
-        recent = self._wellkept.recent_key(sent)
+        recent = self._wellkept.keys.recent(sent)
         if recent is not None:
             return recent
         is_suspect = await self._failures.is_empty(_address(scope))
@@ -138,7 +138,7 @@ class KeyCheck:
             await self.count_failure(scope)
         self._suspects += is_suspect
         try:
-            return await run_sync(self._wellkept.verify_key, sent)
+            return await run_sync(self._wellkept.keys.verify, sent)
         except Unauthorized:
             await self.count_failure(scope)
             raise

@@ -193,13 +193,13 @@ class AuthMiddleware:
         Raises: Unauthorized.
         """
         sent = _parse_bearer(scope)
-        key = self._wellkept.recent_key(sent)
+        key = self._wellkept.keys.recent(sent)
         if key is None:
             began = asyncio.get_running_loop().time()
             try:
-                key = await self._checks.attempt(partial(self._wellkept.verify_key, sent), within=KEY_WITHIN)
+                key = await self._checks.attempt(partial(self._wellkept.keys.verify, sent), within=KEY_WITHIN)
             except (StoreError, TimeoutError):
-                key = self._wellkept.recent_key(sent, at_any_age=True)
+                key = self._wellkept.keys.recent(sent, at_any_age=True)
             except Unauthorized:
                 await self._keys.count_failure(scope)
                 raise

@@ -169,7 +169,7 @@ class _StoreGauges(Collector):
             self._known = known
         if known is not None:
             yield from _describe_store(known[1])
-        problem = 1 if wellkept.embedder_problem() else 0
+        problem = 1 if wellkept.embedding.problem else 0
         yield GaugeMetricFamily("wellkept_embedder_failing", "1 if the embedder failed when last asked.", value=problem)
 
 

@@ -26,7 +26,7 @@ class ClientContext:
 
     def for_reader(self) -> ClientContext:
         """Return the context with the memory of the conversation's user, if it has one. Reads the store."""
-        view = self.memory if self.session_id is None else self.memory.for_session(self.session_id)
+        view = self.memory if self.session_id is None else self.memory.sessions.reader(self.session_id)
         return replace(self, memory=view) if view.owner.user else self
 
     @property

@@ -165,7 +165,7 @@ def _skills(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
 
 
 def _embedder(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
-    if problem := wellkept.embedder_problem():
+    if problem := wellkept.embedding.problem:
         yield f"The embedder failed: {problem}"
 
 
@@ -173,7 +173,7 @@ def _waiting(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
     """Report waiting texts unless the embedder is working on them: with a remote one, every new text waits a moment."""
     if wellkept.settings.embedder == NO_EMBEDDER or _is_embedding(wellkept):
         return
-    waiting = tenant.count_waiting()
+    waiting = tenant.upkeep.count_waiting()
     # A text may have been stored since the first check.
     if waiting and not _is_embedding(wellkept):
         yield f"Texts without a vector yet, found by their words alone until then: {waiting}."
@@ -182,7 +182,7 @@ def _waiting(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
 def _is_embedding(wellkept: Wellkept) -> bool:
     """Return True if the embedder works and the thread has made progress lately."""
     seconds = next(each.oldest_seconds for each in wellkept.background() if each.name == "embedding")
-    return not wellkept.embedder_problem() and 0 < seconds <= QUEUE_STANDS
+    return not wellkept.embedding.problem and 0 < seconds <= QUEUE_STANDS
 
 
 def _models_and_disk(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _maintenance(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
 
 def _refused_texts(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
     """Report texts of this tenant only."""
-    if refused := wellkept.list_refused(tenant.id):
+    if refused := wellkept.embedding.refused(tenant.id):
         first = f"{refused[0].agent} {refused[0].id}".strip()
         yield f"Texts the embedder refuses, tried again later: {len(refused)}; {first}: {refused[0].problem}"
 
