@@ -131,7 +131,7 @@ def test_prometheus_reads_the_rules_with_a_key() -> None:
 
 def test_the_key_that_prometheus_gets_reads_no_memory() -> None:
     """Whoever reads the configuration of Prometheus has its key."""
-    assert PAGE.count("keys create --tenant monitoring --scope operator") == 2
+    assert PAGE.count("keys create --tenant monitoring --scope operator") == 1
     with Wellkept(":memory:", settings=Settings()) as wellkept, serving(wellkept, no_auth=False) as address:
         wellkept.agent("ann").remember("Prefers tabs")
         key = wellkept.tenant("monitoring").keys.create("operator").key
