@@ -9,7 +9,7 @@ import builtins
 import importlib
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 HIDDEN = {"fcntl", "grp", "pty", "pwd", "resource", "termios"}
 LEFT_OUT = {"integrations", "agent", "pdf_child", "__main__"}
@@ -28,7 +28,7 @@ def hide(name: str, globals: Any = None, *rest: Any) -> Any:
 
 def main() -> None:
     """Import everything, and find a fact in other words."""
-    builtins.__import__ = hide
+    builtins.__import__ = cast(Any, hide)
     parts = [path.relative_to(PACKAGE.parent).with_suffix("").parts for path in sorted(PACKAGE.rglob("*.py"))]
     names = [".".join(each).removesuffix(".__init__") for each in parts if not {*each} & LEFT_OUT]
     for name in names:
