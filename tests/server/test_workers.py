@@ -17,7 +17,7 @@ import pytest
 
 from tests.server.live import ServerProcess, client_of, wait_until
 from wellkept.api.wellkept import Wellkept
-from wellkept.server.workers import count_workers
+from wellkept.server.run import count_workers
 from wellkept.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has one process")

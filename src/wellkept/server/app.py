@@ -20,7 +20,7 @@ from starlette import routing as starlette_routing
 from wellkept import __version__
 from wellkept.agent import AgentRunner
 from wellkept.api.wellkept import Wellkept
-from wellkept.server import reference
+from wellkept.server import openapi
 from wellkept.server.console.guard import ConsoleGuard
 from wellkept.server.console.pages import compile_frame
 from wellkept.server.http.addresses import Connections, KeyCheck
@@ -39,7 +39,6 @@ from wellkept.server.http.requests import (
 )
 from wellkept.server.http.routing import FoundRoute, Route, Router, RouteTable
 from wellkept.server.mcp import mounting
-from wellkept.server.openapi import complete_document
 from wellkept.server.rest.health import StoreChecks
 from wellkept.server.rest.shapes import ErrorBody
 from wellkept.server.threads import BodyReader, Threads
@@ -61,7 +60,7 @@ PAGES = _import_routers(
     "history users tenant upkeep",
 )
 
-REST: Sequence[Route] = [*(route for each in (reference.router, *GROUPS) for route in each.routes), mounting.ROUTE]
+REST: Sequence[Route] = [*(route for each in (openapi.router, *GROUPS) for route in each.routes), mounting.ROUTE]
 CONSOLE: Sequence[Route] = [route for each in PAGES for route in each.routes]
 
 SWITCH_SECONDS = 0.001
@@ -109,7 +108,7 @@ def create_app(
         version=__version__,
         description=DESCRIPTION,
         lifespan=_lifespan,
-        # `reference` serves the document and its page.
+        # `openapi` serves the document and its page.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -124,7 +123,7 @@ def create_app(
     wellkept.tenant()
     _add_routes(app, wellkept)
     add_error_handlers(app)
-    complete_document(app, app.state.routes.scopes, no_auth=no_auth)
+    openapi.complete_document(app, app.state.routes.scopes, no_auth=no_auth)
     _add_middlewares(app, wellkept, no_auth=no_auth, hosts=hosts, shared=shared)
     return app
 
@@ -132,9 +131,9 @@ def create_app(
 def _add_routes(app: FastAPI, wellkept: Wellkept) -> None:
     """Add every route to the framework and to the table of scopes."""
     app.state.routes = RouteTable([*REST, *CONSOLE])
-    for each in (*GROUPS, *PAGES, reference.router):
+    for each in (*GROUPS, *PAGES, openapi.router):
         app.include_router(each.api)
-    app.state.reference = reference.ReferencePage(app)
+    app.state.reference = openapi.ReferencePage(app)
     app.state.mcp = mounting.create_endpoint(wellkept)
     endpoint = starlette_routing.Route(mounting.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)
     app.router.routes.append(endpoint)

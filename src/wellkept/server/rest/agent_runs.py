@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -16,12 +17,13 @@ from anyio import create_task_group
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, Strict, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from wellkept.agent import AgentRunner
+from wellkept.api.wellkept import TenantMemory, Wellkept
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RecalledItem, RunEvent, RunUsage
@@ -36,6 +38,7 @@ from wellkept.server.rest.shapes import (
     TEXT_FIELD,
     RecordBody,
     RequestBody,
+    check_form,
     describe_form,
     describes,
     is_form,
@@ -217,8 +220,14 @@ async def run_agent(
 ) -> RunResponse:
     """Run an agent: it sees what its memory holds about the prompt, uses its tools, and answers. When this route
     answers, the turn is on disk. A client that hangs up cancels the run, and nothing of the turn is stored."""
+    return _run(wellkept, tenant, runner, body)
+
+
+def _run(
+    wellkept: Wellkept, tenant: TenantMemory, runner: AgentRunner, body: RunBody, images: Sequence[Image] = ()
+) -> RunResponse:
     owner = tenant.agent(body.agent or current_caller().default_agent(wellkept.settings.agent)).owner
-    question = AgentQuestion(owner=owner, prompt=body.prompt, session_id=body.session_id)
+    question = AgentQuestion(owner=owner, prompt=body.prompt, session_id=body.session_id, images=tuple(images))
     return RunResponse(runner, question, is_stream=body.stream)
 
 
@@ -237,24 +246,12 @@ async def _parse_request(request: Request) -> tuple[RunBody, tuple[Image, ...]]:
 
 async def _parse_form(fields: list[tuple[str, Any]]) -> tuple[RunBody, tuple[Image, ...]]:
     """Raises: Invalid, ValidationError."""
-    values: dict[str, Any] = {}
+    values = check_form(dict(fields), FORM_FIELDS, file=IMAGES, flag="stream")
     images: list[Image] = []
-    for name, value in fields:
-        if name not in FORM_FIELDS:
-            raise Invalid(f"There is no field {name[:40]!r}; there are: {', '.join(FORM_FIELDS)}.")
-        if name != IMAGES:
-            if isinstance(value, UploadFile):
-                raise Invalid(f"Only the field {IMAGES} is a file.")
-            values[name] = value
-        elif isinstance(value, UploadFile):
-            images.append(check_image(await value.read(), number=len(images) + 1))
-        else:
-            images.append(decode_image(value, number=len(images) + 1))
-    if "stream" in values:
-        try:
-            values["stream"] = TypeAdapter(bool).validate_python(values["stream"])
-        except ValidationError as error:
-            raise Invalid("stream is true or false.") from error
+    for value in (each for name, each in fields if name == IMAGES):
+        number = len(images) + 1
+        sent = isinstance(value, UploadFile)
+        images.append(check_image(await value.read(), number=number) if sent else decode_image(value, number=number))
     return RunBody.model_validate(values), tuple(images)
 
 
@@ -270,6 +267,4 @@ async def run_vision(
     body, images = submitted
     if not images:
         raise Invalid(NO_IMAGE)
-    owner = tenant.agent(body.agent or current_caller().default_agent(wellkept.settings.agent)).owner
-    question = AgentQuestion(owner=owner, prompt=body.prompt, session_id=body.session_id, images=images)
-    return RunResponse(runner, question, is_stream=body.stream)
+    return _run(wellkept, tenant, runner, body, images)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from fastapi import Query
 from pydantic import BaseModel, Field, Strict
@@ -98,6 +98,8 @@ def add_facts(wellkept: CurrentWellkept, memory: CurrentAgent, body: NewFacts) -
 
 class ProfileQuery(RequestBody):
     """Subject of a profile."""
+
+    is_query: ClassVar[bool] = True
 
     subject: Annotated[
         str | None,

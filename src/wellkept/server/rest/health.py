@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from time import monotonic
@@ -157,70 +157,35 @@ def _check(wellkept: Wellkept, tenant: TenantMemory) -> list[str]:
 
 def find_problems(wellkept: Wellkept, tenant: TenantMemory) -> list[str]:
     """Return sentences about what is wrong although the store answers. Raises: StoreError."""
-    return [problem for find in FINDERS for problem in find(wellkept, tenant)]
-
-
-def _skills(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
-    yield from wellkept.skill_problems()
-
-
-def _embedder(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
+    problems = [*wellkept.skill_problems()]
     if problem := wellkept.embedding.problem:
-        yield f"The embedder failed: {problem}"
-
-
-def _waiting(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
-    """Report waiting texts unless the embedder is working on them: with a remote one, every new text waits a moment."""
-    if wellkept.settings.embedder == NO_EMBEDDER or _is_embedding(wellkept):
-        return
-    waiting = tenant.upkeep.count_waiting()
-    # A text may have been stored since the first check.
-    if waiting and not _is_embedding(wellkept):
-        yield f"Texts without a vector yet, found by their words alone until then: {waiting}."
+        problems.append(f"The embedder failed: {problem}")
+    # With a remote embedder every new text waits a moment. One may have been stored since the first look.
+    if wellkept.settings.embedder != NO_EMBEDDER and not _is_embedding(wellkept):
+        waiting = tenant.upkeep.count_waiting()
+        if waiting and not _is_embedding(wellkept):
+            problems.append(f"Texts without a vector yet, found by their words alone until then: {waiting}.")
+    problems += wellkept.problems()
+    for each in wellkept.background():
+        if not each.is_running:
+            problems.append(f"The background thread {each.name} has stopped; it starts again with its next work.")
+        elif each.oldest_seconds > QUEUE_STANDS:
+            why = each.last_error or "It may be waiting for something that hangs."
+            problems.append(f"The background queue {each.name} has not moved for {each.oldest_seconds:.0f} s. {why}")
+    last = wellkept.maintenance.status().last
+    if last is not None and last.error:
+        problems.append(f"The last maintenance failed: {last.error}")
+    # Only texts of this tenant.
+    if refused := wellkept.embedding.refused(tenant.id):
+        first = f"{refused[0].agent} {refused[0].id}".strip()
+        problems.append(f"Texts the embedder refuses, tried again later: {len(refused)}; {first}: {refused[0].problem}")
+    return problems
 
 
 def _is_embedding(wellkept: Wellkept) -> bool:
     """Return True if the embedder works and the thread has made progress lately."""
     seconds = next(each.oldest_seconds for each in wellkept.background() if each.name == "embedding")
     return not wellkept.embedding.problem and 0 < seconds <= QUEUE_STANDS
-
-
-def _models_and_disk(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
-    yield from wellkept.problems()
-
-
-def _background(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
-    for each in wellkept.background():
-        if not each.is_running:
-            yield f"The background thread {each.name} has stopped; it starts again with its next work."
-        elif each.oldest_seconds > QUEUE_STANDS:
-            why = each.last_error or "It may be waiting for something that hangs."
-            yield f"The background queue {each.name} has not moved for {each.oldest_seconds:.0f} s. {why}"
-
-
-def _maintenance(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
-    last = wellkept.maintenance.status().last
-    if last is not None and last.error:
-        yield f"The last maintenance failed: {last.error}"
-
-
-def _refused_texts(wellkept: Wellkept, tenant: TenantMemory) -> Iterator[str]:
-    """Report texts of this tenant only."""
-    if refused := wellkept.embedding.refused(tenant.id):
-        first = f"{refused[0].agent} {refused[0].id}".strip()
-        yield f"Texts the embedder refuses, tried again later: {len(refused)}; {first}: {refused[0].problem}"
-
-
-FINDERS: Sequence[Callable[[Wellkept, TenantMemory], Iterator[str]]] = (
-    _skills,
-    _embedder,
-    _waiting,
-    _models_and_disk,
-    _background,
-    _maintenance,
-    _refused_texts,
-)
-"""Checks, in the order of their sentences."""
 
 
 def _engine(settings: Settings) -> Literal["sqlite", "postgres"]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, Strict, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, Strict, ValidationError
 from starlette.datastructures import UploadFile
 
 from wellkept.errors import Invalid
@@ -40,6 +40,7 @@ from wellkept.server.rest.shapes import (
     RequestBody,
     Where,
     WhereText,
+    check_form,
     describe_form,
     describes,
     is_form,
@@ -229,25 +230,16 @@ async def _parse_request(request: Request) -> NewDocument | Upload:
 
 
 async def _parse_form(form: dict[str, Any]) -> Upload:
-    for name in form:
-        if name not in FORM_FIELDS:
-            raise Invalid(f"There is no field {name[:40]!r}; there are: {', '.join(FORM_FIELDS)}.")
-    file = form.pop("file", None)
+    fields = check_form(form, FORM_FIELDS, file="file", flag="is_published")
+    file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise Invalid(NO_FILE)
-    if not all(isinstance(value, str) for value in form.values()):
-        raise Invalid("Only the field `file` is a file.")
-    if "is_published" in form:
+    if "metadata" in fields:
         try:
-            form["is_published"] = TypeAdapter(bool).validate_python(form["is_published"])
-        except ValidationError as error:
-            raise Invalid("is_published is true or false.") from error
-    if "metadata" in form:
-        try:
-            form["metadata"] = json.loads(form["metadata"])
+            fields["metadata"] = json.loads(fields["metadata"])
         except (ValueError, RecursionError) as error:
             raise Invalid("metadata is a JSON object, as text.") from error
-    return Upload(await file.read(), file.filename, form)
+    return Upload(await file.read(), file.filename, fields)
 
 
 @router.post(

@@ -26,13 +26,24 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
 from wellkept.api.agent import ANY_STATE, MAX_PAGE, PAGE
 from wellkept.arguments import FORMER
 from wellkept.caller import current_caller
+from wellkept.errors import Invalid
 from wellkept.language.names import MAX_USER_CHARS
 from wellkept.memory.rules_trust import check_claim
 from wellkept.model import KeyScope, Kind, Origin, Role, Scope, State
@@ -79,6 +90,25 @@ NO_FILE = "The form has no file; send it as the field `file`, with its name."
 def is_form(request: Request) -> bool:
     """Return True if the body is a form."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
+
+
+def check_form(form: Mapping[str, Any], fields: Sequence[str], *, file: str, flag: str) -> dict[str, Any]:
+    """Return the texts of a form with these fields, of which `file` is left out and `flag` is true or false.
+
+    Raises: Invalid.
+    """
+    for name, value in form.items():
+        if name not in fields:
+            raise Invalid(f"There is no field {name[:40]!r}; there are: {', '.join(fields)}.")
+        if name != file and not isinstance(value, str):
+            raise Invalid(f"Only the field {file} is a file.")
+    texts = {name: value for name, value in form.items() if name != file}
+    if flag in texts:
+        try:
+            texts[flag] = TypeAdapter(bool).validate_python(texts[flag])
+        except ValidationError as error:
+            raise Invalid(f"{flag} is true or false.") from error
+    return texts
 
 
 TEXT_FIELD, FLAG_FIELD = {"type": "string"}, {"type": "boolean"}
