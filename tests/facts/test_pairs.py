@@ -26,6 +26,16 @@ def read(*texts: str) -> list[Statement]:
         ("My phone number is 555 0182.", "My new phone number is 555 0199.", EndedAs.SUPERSEDED),
         ("Ich wohne in Bamberg.", "Ich bin nach Trier gezogen.", EndedAs.SUPERSEDED),
         ("Our data is in MySQL.", "We migrated from MySQL to Postgres.", EndedAs.SUPERSEDED),
+        ("We use Webex for team chat.", "We switched from Webex to Teams.", EndedAs.SUPERSEDED),
+        ("I work at a quarry.", "I handed in my notice and started at Ericsson.", EndedAs.SUPERSEDED),
+        ("I work at a quarry.", "I quit my job.", EndedAs.OVER),
+        ("My brother lives in Leeds.", "My brother has moved to Bristol.", EndedAs.SUPERSEDED),
+        ("My boss is Ingrid.", "Marcus is my new boss.", EndedAs.SUPERSEDED),
+        ("My manager is Tom Hale.", "I report to Priya now.", EndedAs.SUPERSEDED),
+        ("My ferry leaves at 7:20.", "The ferry got moved to 8:45.", EndedAs.SUPERSEDED),
+        ("I'm engaged to Marta.", "Marta and I got married last weekend.", EndedAs.SUPERSEDED),
+        ("I love a juicy burger after work.", "I'm vegetarian now.", EndedAs.SUPERSEDED),
+        ("Meine Schwester wohnt in Bonn.", "Meine Schwester ist nach Essen gezogen.", EndedAs.SUPERSEDED),
     ],
 )
 def test_a_change_ends_the_older_statement(old: str, new: str, ended_as: EndedAs) -> None:
@@ -44,6 +54,15 @@ def test_a_change_ends_the_older_statement(old: str, new: str, ended_as: EndedAs
         ("I love coffee.", "I bought a new coffee machine."),
         ("I work on Mondays.", "I no longer work on Saturdays."),
         ("I live in Turku.", "I live in Turku."),
+        ("I work for the city.", "I started at the gym on Main Street."),
+        ("My mother lives in Turin.", "My mother moved the car to the garage."),
+        ("My boss is Ingrid.", "My boss is very patient."),
+        ("My boss is Ingrid.", "Marcus is my sister's new boss."),
+        ("My ferry leaves at 7:20.", "The train got moved to 8:45."),
+        ("I go climbing every Thursday.", "I gave up swimming."),
+        ("I'm engaged to Marta.", "My brother and Lucy got married last weekend."),
+        ("I love a juicy burger after work.", "My daughter is vegetarian now."),
+        ("Standup is at 10:15.", "The standup on Fridays is cancelled."),
     ],
 )
 def test_what_is_something_else_ends_nothing(old: str, new: str) -> None:

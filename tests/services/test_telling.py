@@ -46,6 +46,18 @@ def test_a_new_value_ends_the_old_one_and_its_turn(ann: AgentMemory) -> None:
     assert "Turku" not in prompt(ann, "Where is home?")
 
 
+def test_a_correction_without_a_subject_keeps_what_it_is_about(ann: AgentMemory) -> None:
+    say(ann, "The dinner with Rosa is on the 8th. My rent is 700 euros.")
+    rent, dinner = ann.profile().facts
+    say(ann, "Sorry, it's the 18th, not the 8th.")
+
+    right = ann.profile().facts[0]
+    ended = ann.get(dinner.id)
+    assert facts(ann) == ["The dinner with Rosa is on the 18th.", rent.text]
+    assert (ended.ended_as, ended.ended_by) == (EndedAs.WRONG, right.id)
+    assert ann.get(right.sources[0]).text == "Sorry, it's the 18th, not the 8th."
+
+
 def test_a_question_about_the_past_finds_what_has_ended(ann: AgentMemory) -> None:
     say(ann, OLD)
     say(ann, NEW)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from wellkept.facts.rules_statements import (
     EXACT_SHAPES,
+    PEOPLE_OF_USER,
     TRAITS,
     USER,
     ChangeCue,
@@ -28,7 +29,7 @@ from wellkept.facts.rules_statements import (
     split_clauses,
     weigh,
 )
-from wellkept.facts.rules_words import load_kinds, load_words
+from wellkept.facts.rules_words import load_attributes, load_kinds, load_words
 from wellkept.language.text import terms
 from wellkept.model import EndedAs
 
@@ -93,7 +94,7 @@ def judge_pair(old: Statement, new: Statement, *, margin: float = SAFE_MARGIN) -
         threshold = min(threshold, SAME_SLOT)
     # The encoder was made for English: sentences of another language are alike whatever they say.
     is_open = gate not in HARD_GATES and not (gate == "no cue" and new.language != "en")
-    is_possible = chance >= FITTED_LEAST or bool(features["other_value"])
+    is_possible = chance >= FITTED_LEAST or bool(features["other_value"] or features["removed_slot"])
     is_ended = not gate and score >= threshold + margin and is_possible
     is_ended = is_ended or (is_open and chance >= FITTED_END)
     is_likely = (not gate and score >= threshold) or (is_open and chance >= FITTED_PROPOSE)
@@ -196,12 +197,16 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
     ours, theirs = find_values(old), find_values(new)
     attribute = bool(old.attribute and old.attribute == new.attribute)
     one, other = set(terms(old.value)), set(terms(new.value))
+    # "I love a good steak" and "I'm vegetarian now".
+    is_other_diet = new.attribute == "diet" and "diet" in kinds["other"] and not old.head
     # "Call me Mr Pym" leaves the name Harold Pym as it is.
     is_kept = attribute and (one <= other or other <= one or (old.attribute == "name" and bool(one & other)))
     return {
         "same_slot": float(attribute),
+        # "I quit my job" and "I work at the harbour".
+        "removed_slot": float(_is_given_up(old, new)),
         "same_value": float(is_kept),
-        "other_value": float(attribute and not is_kept and old.attribute in ONE_VALUED),
+        "other_value": float((attribute and not is_kept and old.attribute in ONE_VALUED) or is_other_diet),
         "other_slot": float(bool(new.attribute) and not attribute),
         "same_shape": float(bool(shapes)),
         "other_shape": float(bool(others)),
@@ -209,6 +214,7 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
         "other_count": float(both_count and not old.shapes["count"] & new.shapes["count"]),
         "other_kind": float(bool(kinds["other"] & single)),
         "same_kind_value": float(bool(kinds["same"])),
+        "another_of_many": float(bool(kinds["other"] - load_kinds().single)),
         "other_of_many": float(bool(kinds["other"] - single)),
         "new_anchor": float(bool(theirs - ours)),
         # "I pay 650 euros of rent" and "The rent is 690 euros".
@@ -250,7 +256,17 @@ def _compare_kinds(old: Statement, new: Statement) -> tuple[Mapping[str, frozens
     return {"same": same, "other": other}, load_kinds().single - _BROAD
 
 
-_BROAD = frozenset({"weekday", "daytime", "month", "city", "country", "frequency", "marital", "hot_drink", "milk"})
+def _is_given_up(old: Statement, new: Statement) -> bool:
+    words = load_attributes().get(old.attribute, frozenset()) if old.attribute in GIVEN_UP else frozenset()
+    return bool(new.removed) and new.removed <= words
+
+
+GIVEN_UP = frozenset({"works_at", "works_as", "partner", "drives"})
+"""Attributes of what one gives up: "I quit my job"."""
+
+_BROAD = frozenset(
+    {"diet", "weekday", "daytime", "month", "city", "country", "frequency", "marital", "hot_drink", "milk"}
+)
 """Kinds of one value that occur in statements about anything, so their difference says nothing by itself."""
 
 
@@ -288,7 +304,7 @@ def _share_start(old: Statement, new: Statement) -> float:
 def is_compatible(old: Statement, new: Statement) -> bool:
     """Return True if two statements can be about the same: nobody's statement ends somebody else's."""
     mine, theirs = _find_people(old), _find_people(new)
-    if old.attribute and old.attribute == new.attribute:
+    if old.attribute == new.attribute and old.attribute in PEOPLE_OF_USER:
         return True
     if mine & theirs:
         # Two names under one relation are two people: "my friend Ann", "my friend Bob".
@@ -304,10 +320,15 @@ def _find_people(statement: Statement) -> frozenset[str]:
     return frozenset() if statement.is_thing else statement.subjects
 
 
-HARD_GATES = frozenset({"also", "subject", "restated", "same value", "other head", "other value"})
+HARD_GATES = frozenset(
+    {"also", "subject", "restated", "same value", "other head", "other value", "another of many", "part of it"}
+)
 """Gates that the fitted score does not pass either."""
 
-EVIDENCE = ("same_slot", "head_named", "head_revalued", "shared_name", "other_kind", "removed_hit", "same_kind_value")
+EVIDENCE = tuple(
+    """same_slot other_value removed_slot head_named head_revalued shared_name other_kind removed_hit
+    same_kind_value""".split()
+)
 MUCH_OVERLAP = 0.6
 HALF = 0.5
 A_THIRD = 0.34
@@ -316,14 +337,22 @@ A_THIRD = 0.34
 def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> str:
     """Return what keeps a pair from ending, whatever its score; empty if nothing does."""
     is_end = ChangeCue.END in new.cues
+    is_over = is_end or ChangeCue.CORRECTION in new.cues
     is_firm = ChangeCue.FIRM in new.cues or ChangeCue.SOFT in new.cues
     is_renewed = new.fresh in old.stems or features["same_slot"] or features["other_kind"]
-    has_target = features["removed_hit"] or features["same_slot"] or features["head_revalued"]
+    has_target = any(features[name] for name in ("removed_hit", "same_slot", "other_value", "head_revalued"))
     is_same_topic = features["same_head"] or features["head_named"] or features["head_revalued"]
     gates = {
         "also": ChangeCue.ALSO in new.cues,
         "subject": not is_compatible(old, new),
-        "restated": features["restated"] and not is_end and not features["negation_differs"],
+        "restated": features["restated"]
+        and not (
+            is_end
+            or features["negation_differs"]
+            or features["removed_hit"]
+            or features["other_shape"]
+            or features["other_value"]
+        ),
         "same value": features["same_slot"] and features["same_value"],
         # "My rent is 900 euros" and "My salary is 3,000 euros".
         "other head": features["other_head"] and not has_target and features["overlap"] < MUCH_OVERLAP,
@@ -331,9 +360,16 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         "another new thing": new.cue is ChangeCue.SOFT and bool(new.fresh) and not is_renewed,
         # "I work on Mondays" and "I no longer work on Saturdays".
         "other value": is_end and features["other_shape"] and not is_firm,
-        "ends something else": is_end
+        # "The standup is at 10:15" and "The standup on Fridays is cancelled".
+        "part of it": is_end
+        and bool(features["same_head"])
+        and "weekday" in new.shapes.keys() - old.shapes.keys()
+        and not is_firm,
+        # "I go climbing" and "I gave up swimming".
+        "another of many": is_over and features["another_of_many"] and not features["same_kind_value"],
+        "ends something else": is_over
         and features["removed_miss"]
-        and not (features["same_slot"] or features["head_named"] or is_firm)
+        and not (features["same_slot"] or features["removed_slot"] or features["head_named"] or is_firm)
         and features["overlap"] < HALF,
         "no shared evidence": not _has_evidence(old, new, features),
         # "I play chess online" and "My chess club meets on Sundays now".
@@ -359,6 +395,7 @@ def count_evidence(old: Statement, new: Statement) -> float:
         shared
         + 2.0 * bool(old.attribute and old.attribute == new.attribute)
         + 1.0 * len(people)
+        + 1.0 * _is_given_up(old, new)
         + 0.7 * len(kinds)
         + 0.5 * context
         + 0.4 * bool(shapes)
@@ -391,18 +428,20 @@ def compute_score(old: Statement, new: Statement, features: Mapping[str, float])
     if features["other_value"]:
         is_sure = not any(features[f"new_{trait}"] for trait in ("once", "plan", "retro"))
         # A sentence that says more than the value is less alike.
-        score += (0.70 if new.cue in CHANGES else 0.60) if is_sure else 0.30
+        score += (0.70 if new.cue in CHANGES else 0.66 if new.cue is ChangeCue.SOFT else 0.60) if is_sure else 0.30
     elif features["same_slot"]:
         score += 0.30
     elif features["head_named"] or features["head_revalued"]:
         score += 0.20
-    if features["other_slot"]:
+    if features["removed_slot"]:
+        score += 0.50
+    elif features["other_slot"]:
         score -= 0.20
     if ChangeCue.END in new.cues and (new.subjects - {USER}) & (old.mentions | old.subjects):
         # "Minka has died" ends what was said of Minka.
         score += 0.20
     score += 0.25 * features["other_kind"] + 0.25 * min(features["removed_hit"], 1)
-    if features["removed_miss"] and not features["same_slot"]:
+    if features["removed_miss"] and not (features["same_slot"] or features["removed_slot"]):
         score -= 0.10
     return score
 

@@ -14,7 +14,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from wellkept.facts import rules_signs as signs
-from wellkept.facts.rules_words import CODES, Vocabulary, load_kinds, load_names, load_shapes, load_words
+from wellkept.facts.rules_words import (
+    CODES,
+    Vocabulary,
+    load_kinds,
+    load_list,
+    load_names,
+    load_shapes,
+    load_words,
+)
 from wellkept.language.languages import LEXICONS, find_language
 from wellkept.language.text import is_question, split_words, terms
 from wellkept.memory import rules_chatter as chatter
@@ -388,7 +396,9 @@ def _describe(sentence: str, words: Vocabulary, known: Collection[str], tier: Ti
     spelled = _WORD.findall(sentence)
     subject = find_subject(sentence, words, known)
     stems = tuple(terms(_ORDINAL.sub(r"\1", bare)))
-    attribute, value = find_slot(bare, sentence, words) if USER in subject.all else ("", "")
+    is_own = USER in subject.all
+    part = "slots" if is_own else "others"
+    attribute, value = find_slot(bare, sentence, words, part, is_thing=subject.is_thing and not is_own)
     cues = frozenset(ChangeCue(name) for name in ("correction", "end", "firm", "soft", "also") if words.has(name, bare))
     own = frozenset(stem for name in subject.all | subject.spelled for stem in terms(name))
     return Statement(
@@ -417,18 +427,7 @@ def _describe(sentence: str, words: Vocabulary, known: Collection[str], tier: Ti
 # Weights of stems. Those of function words are left out by `terms` or listed in the lexicon.
 LIGHT_WEIGHT = 0.3
 NUMBER_WEIGHT = 0.5
-LIGHT = frozenset(
-    stem
-    for word in """get got take make go come start stop use have need want like love new old now still really also again
-    just finally actually back last next first one two three year month week day time thing lot bit good great nice big
-    small long little much many keep put bring give let see say tell know think feel find try look turn set change
-    switch move moved quit leave left end over anymore longer instead since ago recently always usually never every
-    euro dollar pound kilo kg km hour minute percent monday tuesday wednesday thursday friday saturday sunday january
-    february march april june july august september october november december today tomorrow yesterday pm am o'clock
-    have has had been is are was were will because jetzt neu neue neuen nicht mehr seit habe bin immer jahr woche plus
-    maintenant depuis nouveau nouvelle année ahora desde nuevo nueva año más ya""".split()
-    for stem in terms(word)
-)
+LIGHT = frozenset(stem for word in load_list("light") for stem in terms(word))
 
 
 def weigh(stem: str, code: str = "en") -> float:
@@ -500,21 +499,13 @@ def find_subject(sentence: str, words: Vocabulary, known: Collection[str] = ()) 
     if found is None:
         found = StatementSubject(USER if words.has("self", sentence.lower()) else "", frozenset(), is_thing=True)
         found = replace(found, all=frozenset({USER})) if found.label else found
-    elif USER not in found.all and _has_object_self(spelled, words):
+    elif USER not in found.all and words.has("object_self", sentence.lower()):
         found = replace(found, all=found.all | {USER})
     return found
 
 
-_ARTICLES = frozenset("the this der die das den le la les el los las l'".split())
-_PREPOSITIONS = frozenset(
-    """in to at on from for with of by about near into and or than called named zu nach mit von bei à de du avec chez en
-    con""".split()
-)
-_OBJECT_SELF = frozenset("me us mich mir uns moi nous nos".split())
-
-
-def _has_object_self(spelled: Sequence[str], words: Vocabulary) -> bool:
-    return any(word.lower() in _OBJECT_SELF for word in spelled[1:])
+_ARTICLES = load_list("articles")
+_PREPOSITIONS = load_list("prepositions")
 
 
 def _base(word: str) -> str:
@@ -571,10 +562,7 @@ def _is_plain_name(word: str, common: Collection[str]) -> bool:
     return _base(word).lower() not in common
 
 
-_VERBS = frozenset(
-    """is are was were has have had will can costs cost lives works starts ends runs takes goes died moved changed ist
-    sind war hat heißt wohnt arbeitet kostet est sont a habite travaille es son vive trabaja cuesta""".split()
-)
+_VERBS = load_list("verbs")
 
 
 def _read_thing(spelled: Sequence[str], place: int, words: Vocabulary) -> StatementSubject | None:
@@ -674,21 +662,47 @@ _TAIL = re.compile(
 )
 
 
-def find_slot(bare: str, sentence: str, words: Vocabulary) -> tuple[str, str]:
-    """Return the attribute of the user that a statement gives a value to, and the value; empty if none is told."""
-    for name in words.slots:
-        for pattern in words.find_slots(name):
-            if found := pattern.search(bare):
-                value = _TAIL.sub("", found["v"]).strip(" .,!")
-                if not value or len(value.split()) > MAX_VALUE_WORDS or value in _NO_VALUES:
-                    continue
-                # As it is written.
-                at = sentence.lower().find(value)
-                return name, sentence[at : at + len(value)] if at >= 0 else value
+def find_slot(bare: str, sentence: str, words: Vocabulary, part: str, *, is_thing: bool = False) -> tuple[str, str]:
+    """Return the attribute that a statement gives a value to, and the value; empty if none is told."""
+    for name, pattern in words.find_slots(part):
+        if found := pattern.search(bare):
+            value = _write_as(sentence, _TAIL.sub("", found["v"]).strip(" .,!"))
+            is_value = value and len(value.split()) <= MAX_VALUE_WORDS and value.lower() not in _NO_VALUES
+            # "My boss is very patient" names nobody, and "Standup moved to 10:15" has no home.
+            if is_value and (value[0].isupper() if name in PEOPLE_OF_USER else not is_thing):
+                return name, value
     return "", ""
 
 
-_NO_VALUES = frozenset("not great good bad fine nice happy sad a the it that this there here well".split())
+PEOPLE_OF_USER = frozenset({"manager", "doctor"})
+"""Attributes of the user whose value is somebody, who may be the subject: "Henrik is my new boss"."""
+
+
+def _write_as(sentence: str, value: str) -> str:
+    at = sentence.lower().find(value)
+    return sentence[at : at + len(value)] if at >= 0 else value
+
+
+def exchange_value(new: Statement, olds: Sequence[str]) -> tuple[int, str] | None:
+    """Return the one older sentence that a correction without a subject means, by its place, with the right value.
+
+    >>> exchange_value(read_statement("Sorry, it's the 14th, not the 4th."), ["I ski.", "Dinner is on the 4th."])
+    (1, 'Dinner is on the 14th.')
+    """
+    words = load_words(new.language)
+    bare = _strip(new.text, words)
+    found = words.find("exchange").match(bare) or words.find("exchange_back").match(bare)
+    if found is None:
+        return None
+    wrong = re.compile(rf"(?<!\w){re.escape(found['x'])}(?!\w)", re.IGNORECASE)
+    meant = [(place, old) for place, old in enumerate(olds) if wrong.search(old)]
+    if len(meant) != 1:
+        return None
+    right = _write_as(new.text, found["v"])
+    return meant[0][0], wrong.sub(lambda _: right, meant[0][1])
+
+
+_NO_VALUES = load_list("no_values")
 
 EXACT_SHAPES = frozenset(load_shapes()) - {"count", "year"}
 """Forms that tell more than that there is a number."""

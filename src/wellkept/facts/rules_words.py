@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,14 +43,10 @@ class Vocabulary:
         """Patterns of what a statement ends or replaces, the group `x`."""
         return _compile_lines(self.code, "removed", "patterns")
 
-    @property
-    def slots(self) -> Sequence[str]:
-        """Names of the attributes that have patterns."""
-        return tuple(self.source.get("slots", ()))
-
-    def find_slots(self, name: str) -> Sequence[re.Pattern[str]]:
-        """Return the patterns of an attribute, with its value in the group `v`."""
-        return _compile_lines(self.code, "slots", name)
+    def find_slots(self, part: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+        """Yield the patterns of attributes, of the user (`slots`) or of `others`, with the value in the group `v`."""
+        for name in self.source.get(part, ()):
+            yield from ((name, pattern) for pattern in _compile_lines(self.code, part, name))
 
     @property
     def relations(self) -> Mapping[str, str]:
@@ -138,6 +134,12 @@ def load_attributes() -> Mapping[str, frozenset[str]]:
     """Load the stems of the words by which people name an attribute."""
     source = tomllib.loads((FOLDER / "kinds.toml").read_text("utf-8"))["attributes"]
     return {name: frozenset(terms(words)) for name, words in source.items()}
+
+
+@cache
+def load_list(name: str) -> frozenset[str]:
+    """Load a list of words, in all languages."""
+    return frozenset(tomllib.loads((FOLDER / "kinds.toml").read_text("utf-8"))["lists"][name].split())
 
 
 @cache

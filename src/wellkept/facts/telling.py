@@ -20,7 +20,15 @@ from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant
 from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, find_rest, is_compatible, judge_pair
-from wellkept.facts.rules_statements import Excluded, Statement, Tier, describe_parts, read_statement, read_turn
+from wellkept.facts.rules_statements import (
+    Excluded,
+    Statement,
+    Tier,
+    describe_parts,
+    exchange_value,
+    read_statement,
+    read_turn,
+)
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_trust as trust
@@ -306,6 +314,13 @@ class Telling:
             reading.repeated[same] = turn
             return
         place = len(reading.statements)
+        if exchanged := exchange_value(new, [old.statement.text for _, old in known]):
+            # "It's the 14th, not the 4th" alone would not tell what.
+            reading.statements.append(read_statement(exchanged[1], usual=new.language))
+            reading.turns.append(turn)
+            verdict = Verdict(Consequence.END, EndedAs.WRONG, 1.0, 1.0)
+            reading.endings.append(Ending(known[exchanged[0]][0], place, verdict))
+            return
         reading.statements.append(new)
         reading.turns.append(turn)
         taken = {ending.seq for ending in reading.endings}
