@@ -164,6 +164,11 @@ def test_each_tool_answers(store: Wellkept, mode: str) -> None:
         ("memory_store", {"text": 7}, "must be of type string"),
         ("search_my_memories", {"query": "tea", "min_score": 0.5}, FORMER["min_score"]),
         ("search_knowledge", {"query": "tea", "min_score": 0.5}, FORMER["min_score"]),
+        (
+            "recall",
+            {"query": "tea", "min_score": 0.5},
+            "its arguments are: query, limit.",
+        ),
         ("memory_store", {"text": "x" * 501}, "500"),
         ("memory_store", {"text": "ok", "colour": "red"}, "no argument 'colour'"),
         ("memory_store", {"text": "ok", "tags": "one"}, "must be of type array"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 from tests.services.conftest import Clock, Place
+from wellkept import Settings, Wellkept
 from wellkept.api.agent import AgentMemory
 from wellkept.model import EndedAs
 
@@ -160,6 +162,30 @@ def test_forgetting_hides_what_is_meant_with_its_turn(ann: AgentMemory) -> None:
     assert facts(ann) == [WORK]
     ann.restore(hidden.id)
     assert "My phone number is 555 0182." in facts(ann)
+
+
+def test_notes_are_forgotten_by_their_meaning_too(ann: AgentMemory) -> None:
+    home = ann.remember("Lives at Elm Row 4 in Turku")
+    ann.remember("Prefers trains to flights")
+
+    (hidden,) = ann.forget(about="my address in Turku").forgotten
+    assert hidden.id == home.id
+    assert "Elm Row" not in prompt(ann, "Where shall the parcel go?")
+    say(ann, "Please forget what I said about trains.")
+    assert not ann.list(kind="note")
+    ann.restore(home.id)
+    assert [each.text for each in ann.list(kind="note")] == [home.text]
+
+
+def test_notes_in_a_file_are_only_named(tmp_path: Path) -> None:
+    with Wellkept(":memory:", settings=Settings(workspace=tmp_path)) as store:
+        ann = store.agent("ann")
+        ann.remember("Lives at Elm Row 4 in Turku")
+
+        answer = ann.forget(about="my address in Turku")
+        assert (len(answer.forgotten), len(answer.candidates)) == (0, 1)
+        say(ann, "Please forget my address in Turku.")
+        assert len(ann.list(kind="note")) == 1
 
 
 def test_what_was_forgotten_is_deleted_after_a_month(fresh_place: Place, clock: Clock) -> None:

@@ -344,11 +344,11 @@ class AgentRecords(AgentView):
 
     @trace_operation("delete_memory")
     def forget(self, id: str | None = None, *, about: str | None = None, user: str | None = None) -> Forgotten:
-        """Delete a memory and its history permanently by its id, or hide the facts that are meant by a few words.
+        """Delete a memory and its history permanently by its id, or hide what is meant by a few words.
 
-        With `about`, such as "my old address", the facts of the user that are meant are hidden, with the turns they
-        came from; `restore` brings them back until maintenance deletes them after 30 days. Where it is not clear which
-        are meant, nothing is forgotten and the answer has `candidates`, best first.
+        With `about`, such as "my old address", the notes and facts of the user that are meant are hidden, facts with
+        the turns they came from; `restore` brings them back until maintenance deletes them after 30 days. Where it is
+        not clear which are meant, nothing is forgotten and the answer has `candidates`, best first.
 
         Raises: Invalid, NotFound, Forbidden.
         """

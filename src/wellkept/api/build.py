@@ -151,6 +151,7 @@ class Services:
             now,
             lifetimes=self._lifetimes,
             proposes=self._summary is None,
+            is_noted=settings.workspace is None,
         )
         self.asking = AskModel(store, self.remember, self.telling, self.changes, guard, self._summary, now)
         self.transcripts = TranscriptWriter(

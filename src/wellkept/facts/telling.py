@@ -128,8 +128,12 @@ class Telling:
         *,
         lifetimes: Lifetimes = LIFETIMES,
         proposes: bool = True,
+        is_noted: bool = True,
     ) -> None:
-        """Set up; `proposes` is False if a model decides about the ends that are not sure."""
+        """Set up; `proposes` is False if a model decides about the ends that are not sure.
+
+        `is_noted` is False when notes live in a file, which keeps no history to restore them from.
+        """
         self._store = store
         self._remember = remember
         self._changes = changes
@@ -137,6 +141,7 @@ class Telling:
         self._now = now
         self._lifetime = lifetimes[Category.FACT]
         self._proposes = proposes
+        self._is_noted = is_noted
 
     def read(self, owner: Owner, text: str) -> TurnReading:
         """Read a user's turn and compare it with the standing facts of exactly this user."""
@@ -271,7 +276,7 @@ class Telling:
         return [memory for memory in hidden if memory.id in {each.id for each in found}]
 
     def forget(self, owner: Owner, about: str) -> Forgotten:
-        """Hide the facts of exactly this user that a few words mean, or name what may be meant."""
+        """Hide the facts and notes of exactly this user that a few words mean, or name what may be meant."""
         meant = self.find_meant(owner, about)
         if not meant.is_clear:
             found = self._store.find_memories(owner, list(meant.seqs))
@@ -281,9 +286,10 @@ class Telling:
         return Forgotten(forgotten=tuple(hidden))
 
     def find_meant(self, owner: Owner, about: str) -> Meant:
-        """Find the standing and ended facts that are meant by "my old address"."""
+        """Find the notes and the standing and ended facts that are meant by "my old address"."""
         now = self._now()
-        live = self._store.list_told(owner, now=now, limit=MAX_KNOWN)
+        notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_KNOWN)
+        live = [*notes, *self._store.list_told(owner, now=now, limit=MAX_KNOWN)]
         ended = self._store.list_told(owner, now=now, is_ended=True, limit=MAX_KNOWN)
         shared = find_meant(about, [memory.text for memory in (*live, *ended)])
         if not shared:
@@ -291,12 +297,14 @@ class Telling:
         memories = [(*live, *ended)[place] for place in shared]
         vectors = self._embed_all([about, *(memory.text for memory in memories)])
         cosines = [0.0 if not vectors else float(vectors[0] @ each) for each in vectors[1:]] or [0.0] * len(memories)
-        return Meant.choose(
+        meant = Meant.choose(
             about,
             [(memory_seq(each.id) or 0, each.valid_to is not None) for each in memories],
             [each.text for each in memories],
             [shared[place] + cosine for place, cosine in zip(shared, cosines, strict=True)],
         )
+        can_hide = self._is_noted or not {memory_seq(note.id) for note in notes} & {*meant.seqs}
+        return meant if can_hide else replace(meant, is_clear=False)
 
     def list_known(self, owner: Owner) -> list[tuple[int, ParsedFact]]:
         """Return the standing facts of exactly this user by their numbers, newest first."""

@@ -22,7 +22,10 @@ SIMILAR = (
     "are wrong, outdated or double."
 )
 WHICH = "It is not clear which are meant, so nothing was forgotten. Ask the user, then call forget with the id."
-NONE_MEANT = "Nothing that you remember is about this, so nothing was forgotten."
+NONE_MEANT = (
+    "No fact and no note is clearly about this, so nothing was forgotten. If recall finds what is meant, call forget "
+    "with its id."
+)
 HIDDEN = "They are hidden for 30 days, in which they can be restored, and then deleted."
 NO_PROFILE = "No facts are known about whom you ask for. Ask recall: it also knows what was said in passing."
 

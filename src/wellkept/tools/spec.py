@@ -65,7 +65,8 @@ class Tool:
         present = {name: value for name, value in arguments.items() if value is not None}
         for name, value in present.items():
             if name not in self.parameters:
-                refuse_former([name])
+                if "min_relevance" in self.parameters:
+                    refuse_former([name])
                 known = ", ".join(self.parameters) or "none"
                 raise Invalid(f"{self.name} has no argument {name[:40]!r}; its arguments are: {known}.")
             _check(name, value, self.parameters[name])

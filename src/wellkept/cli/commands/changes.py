@@ -33,7 +33,8 @@ def changes(
         found = known.consolidate() if action == "consolidate" else known.list(state=state)
         waits = any(each.state is ChangeState.PROPOSED for each in found)
         hint = "Decide: wellkept memory changes apply ID, or reject ID" if waits else ""
-        run.show(list_records(COLUMNS, found, if_empty="No changes.", hint=hint))
+        none = "No changes." if state == "all" else f"No {state} changes; --state all lists the others, too."
+        run.show(list_records(COLUMNS, found, if_empty=none, hint=hint))
         return
     if not id:
         raise Invalid("Name the change, such as c-3; wellkept memory changes list --state all lists them.")

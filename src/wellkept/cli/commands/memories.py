@@ -188,7 +188,7 @@ def forget(
     done = run.memory.forget(about=about)
     found = done.forgotten or done.candidates
     names = {"forgotten": done.forgotten, "candidates": done.candidates}
-    says = "Nothing is known about that, so nothing was forgotten."
+    says = "No fact and no note is clearly about that, so nothing was forgotten. Find ids with: wellkept recall TEXT"
     if done.forgotten:
         says = "Forgotten; bring one back with: wellkept memory restore ID"
     elif found:
