@@ -24,7 +24,6 @@ SAMPLE = """\
 COMPARED = {
     "as configured": Settings.load(),
     "words alone": Settings.load(flags={"embedder": "off"}),
-    "more words": Settings.load(flags={"similarity_words": 0.8}),
 }
 
 

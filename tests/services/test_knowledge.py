@@ -22,6 +22,7 @@ from wellkept.errors import Cancelled, Conflict, Invalid, ModelError, NotFound, 
 from wellkept.knowledge.ingest import DocumentChange
 from wellkept.model import Hit, Source
 from wellkept.tools import catalog
+from wellkept.upkeep.embedding import Embedding
 
 pytestmark = pytest.mark.proves("E5")
 
@@ -557,3 +558,12 @@ def test_patterns_are_a_list(tenant: TenantMemory, tmp_path: Path) -> None:
     for wrong in ({"include": "*.md"}, {"exclude": "*.md"}):
         with pytest.raises(Invalid, match="must be a list of strings, not str"):
             tenant.knowledge.ingest(tmp_path, **wrong)  # type: ignore[arg-type]
+
+
+def test_the_first_search_finds_by_meaning_what_was_just_ingested(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As if the search came before the thread's first batch.
+    monkeypatch.setattr(Embedding, "wake", lambda self: None)
+    with Wellkept(":memory:", settings=Settings()) as store:
+        acme = store.tenant("acme")
+        acme.knowledge.ingest("Refunds take 14 days.", title="Policy")
+        assert texts(acme.knowledge.search("money back?")) == ["Policy\n\nRefunds take 14 days."]

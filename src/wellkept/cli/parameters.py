@@ -74,7 +74,7 @@ def build_parameter(declared: inspect.Parameter) -> click.Parameter:
             about=about,
             type=_pick_type(kind, exists=about.exists),
             required=not has_default,
-            metavar=about.metavar,
+            metavar=about.metavar and (f"[{about.metavar}]" if has_default else about.metavar),
             nargs=-1 if is_list else 1,
             callback=_to_list if is_list else None,
             shell_complete=_adapt(about.complete),
@@ -158,7 +158,7 @@ class _Argument(click.Argument):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         has_default = isinstance(self.default, str) and self.default
         note = "  [required]" if self.required else f"  [default: {self.default}]" if has_default else ""
-        return self.human_readable_name, f"{self._about.help}{note}"
+        return self.human_readable_name.strip("[]"), f"{self._about.help}{note}"
 
 
 class CommandOption(click.Option):

@@ -104,6 +104,7 @@ FindPassages = Callable[..., Sequence[Passage]]
 """Search of a `PassageSearch` for one tenant or agent."""
 
 WEIGHTS = {"similarity": 1.0}
+NO_AGENT = ""
 
 SPARE = 10
 """Factor of passages read over passages returned, if some of them are unverified."""
@@ -123,6 +124,7 @@ class SearchKnowledge:
         Raises: Invalid.
         """
         search, limit = self._prepare(partial(self._passages.find, tenant), query, **options)
+        self._embedding.prepare(Owner(tenant, NO_AGENT))
         return search(limit)
 
     def for_agent(self, owner: Owner, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:

@@ -33,7 +33,7 @@ def changes(
         found = known.consolidate() if action == "consolidate" else known.list(state=state)
         waits = any(each.state is ChangeState.PROPOSED for each in found)
         hint = "Decide: wellkept memory changes apply ID, or reject ID" if waits else ""
-        none = "No changes." if state == "all" else f"No {state} changes; --state all lists the others, too."
+        none = "No changes." if state == "all" else f"No {state} changes; --state all lists all."
         run.show(list_records(COLUMNS, found, if_empty=none, hint=hint))
         return
     if not id:
