@@ -152,7 +152,7 @@ def test_advice_names_extras_that_exist() -> None:
     }
 
     assert len(advised) >= 8
-    assert named >= {"agent", "onnx", "postgres"}
+    assert named >= {"documents", "onnx"}
     assert advised | needed | named <= EXTRAS
     assert {path.name for path, text in texts.items() if f"pip install '{PROGRAM}" in text} == set()
     assert advise_install("mcp") == f"run: pip install '{PROGRAM}[mcp]' (in a clone: pip install '.[mcp]')"

@@ -33,6 +33,7 @@ NOBODYS = {
     "documents": "d-nobodys",
     "workflows": "w-nobodys",
     "context-calls": "c-nobodys",
+    "prompts": "c-nobodys",
     "changes": "c-1",
     "keys": "aaaaaaaa",
 }
@@ -100,6 +101,7 @@ def theirs(opened: Wellkept, address: str) -> dict[str, str]:
         "documents": document,
         "workflows": workflow,
         "context-calls": call,
+        "prompts": call,
         "changes": "c-1",
         "keys": issued.record.id,
     }
