@@ -140,6 +140,56 @@ def weighed(store: SqlStore, owner: Owner) -> list[list[float]]:
     return [column.tolist() for column in (found.seqs, found.conversations, found.speakers, found.since)]
 
 
+def test_proposals_of_former_versions_are_changes_after(new_place: Place) -> None:
+    """Those that were open, applied and rejected, as version 0.2 had them."""
+    is_sqlite = new_place.name == "sqlite"
+    engine = schema if is_sqlite else postgres
+    with pytest.MonkeyPatch.context() as former:
+        former.setattr(
+            engine, "load_migrations", lambda name: [each for each in load_migrations(name) if each.number < 28]
+        )
+        if is_sqlite:
+            new_place.open().close()
+        else:
+            migrate_database(new_place.url)
+    json, yes = ("", 1) if is_sqlite else ("::jsonb", "true")
+    at = "'2026-03-01T12:00:00.000000Z'"
+    run(new_place, f"INSERT INTO tenants (tenant_id, created_at) VALUES ('acme', {at})")
+    session = "" if is_sqlite else "SET recollect.tenant = 'acme'; "
+    run(
+        new_place,
+        f"{session}INSERT INTO agents (tenant_id, id, name, system_prompt, model, tools, colour, icon, is_active, "
+        f"created_at, updated_at, knowledge_categories) "
+        f"VALUES ('acme', 'ann', 'ann', '', '', '[]', '', '', {yes}, {at}, {at}, '[]')",
+    )
+    for seq, state, made, ended in (
+        (1, "open", "NULL", "null"),
+        (2, "applied", "9", "2"),
+        (3, "rejected", "NULL", "null"),
+    ):
+        fold = f'[{{"id": "m-{seq}", "version": 1, "ended_version": {ended}, "valid_to": null}}]'
+        run(
+            new_place,
+            f"{session}INSERT INTO proposals (tenant_id, agent_id, seq, kind, text, tags, folds, reason, origin, "
+            f"state, memory_seq, is_new, created_at, decided_at, user_id) "
+            f"VALUES ('acme', 'ann', {seq}, 'note', 'Text {seq}', "
+            f"""'["a"]'{json}, '{fold}'{json}, 'Said twice.', 'user', '{state}', {made}, {yes}, {at}, NULL, 'u-7')""",
+        )
+
+    store = new_place.open()
+    rejected, applied, proposed = store.list_changes(Owner("acme", "ann"))
+    store.close()
+
+    assert [each.state.value for each in (proposed, applied, rejected)] == ["proposed", "applied", "rejected"]
+    assert (proposed.id, proposed.text, proposed.user, proposed.reason) == ("c-1", "Text 1", "u-7", "Said twice.")
+    end, added = proposed.memories
+    assert (end.action, end.id, end.version, end.new_version) == ("end", "m-1", 1, None)
+    assert (added.action, added.id, added.after) == ("add", "", {"kind": "note", "tags": ["a"], "origin": "user"})
+    end, added = applied.memories
+    assert (end.new_version, end.before, added.id, added.new_version) == (2, {"valid_to": None}, "m-9", 1)
+    assert (applied.text, rejected.text) == ("", "Text 3")
+
+
 def test_a_step_that_fails_half_way_leaves_nothing(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     new_place.open().close()
     number = next_number(new_place)

@@ -35,7 +35,7 @@ from wellkept.store import open_store
 from wellkept.store.migrations import load_migrations
 from wellkept.store.sqlstore import SqlStore
 from wellkept.store.tables.transfer import BY_NAME, TABLES
-from wellkept.transfer.rules import CONTENTS, KEYS, PARENTS, TEXTS
+from wellkept.transfer.rules import CONTENTS, KEYS, PARENTS, TEXTS, upgrade_row
 
 MADE_AGAIN = {
     "memory_index": "the words and vectors of memories",
@@ -178,6 +178,24 @@ def test_every_column_of_an_exported_table_is_exported_or_made_again(catalogue: 
             )
         }
         assert table.optional == nullable, table.name
+
+
+def test_a_proposal_of_an_older_file_is_a_change(store: SqlStore) -> None:
+    at = "2026-03-01T12:00:00.000000Z"
+    fold = {"id": "m-1", "version": 1, "ended_version": 2, "valid_to": None}
+    told = {"kind": "note", "text": "Tea", "tags": ["a"], "origin": "user", "reason": "Said twice.", "memory_seq": 9}
+    made = {"agent_id": "ann", "seq": 1, "is_new": True, "created_at": at, "decided_at": at}
+
+    table, row = upgrade_row("proposals", {**told, **made, "state": "applied", "folds": [fold]})
+
+    store.check_row(table, row)
+    assert (table, row["state"], row["text"], row["user_id"]) == ("changes", "applied", "", "")
+    assert [(each["action"], each["id"], each["new_version"]) for each in row["memories"]] == [
+        ("end", "m-1", 2),
+        ("add", "m-9", 1),
+    ]
+    with pytest.raises(Invalid):
+        store.check_row(*upgrade_row("proposals", {**made, "state": "odd", "folds": [{}]}))
 
 
 def test_the_key_of_a_table_is_unique_in_a_tenant(catalogue: psycopg.Connection[Any]) -> None:
