@@ -42,14 +42,14 @@ class AgentChanges(AgentView):
         Raises: NotFound; Conflict when it is not proposed, or one of its memories was edited or deleted since;
         Forbidden.
         """
-        return self._services.changes.apply(self.owner, id)
+        return self.get(self._services.changes.apply(self.owner, id).id)
 
     def reject(self, id: str) -> Change:
         """Reject a proposed change; the same is not proposed again until one of its memories changes.
 
         Raises: NotFound; Conflict when it is not proposed; Forbidden.
         """
-        return self._services.changes.reject(self.owner, id)
+        return self.get(self._services.changes.reject(self.owner, id).id)
 
     def undo(self, id: str) -> Change:
         """Undo an applied change as a whole: delete what it added, restore what it edited and ended.
@@ -57,7 +57,7 @@ class AgentChanges(AgentView):
         Raises: NotFound; Conflict when it is not applied, or one of its memories was edited or deleted since;
         Forbidden.
         """
-        return self._services.changes.undo(self.owner, id)
+        return self.get(self._services.changes.undo(self.owner, id).id)
 
     def edit(self, ids: Sequence[str], edit: Callable[[Memory], object], *, reason: str) -> Sequence[Change]:
         """Call `edit` with each of these memories, all or none, so that its updates can be undone together.
@@ -67,11 +67,12 @@ class AgentChanges(AgentView):
 
         Raises: NotFound, Invalid, and any error of `edit`.
         """
-        return self._services.changes.edit(self.owner, ids, edit, check_text(reason, what="reason"))
+        changes = self._services.changes.edit(self.owner, ids, edit, check_text(reason, what="reason"))
+        return [self.get(each.id) for each in changes]
 
     def consolidate(self) -> Sequence[Change]:
         """Merge near-duplicates and end contradicted facts now, and return the changes made and proposed.
 
         Maintenance does it by rules; this also asks the configured model, whose suggestions are only proposed.
         """
-        return self._services.consolidate(self.owner)
+        return [self.get(each.id) for each in self._services.consolidate(self.owner)]

@@ -379,7 +379,7 @@ def _describe_edited(before: Memory, after: Memory) -> ChangedMemory:
 
 
 def _to_json(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
 
 
 def _parse_marks(marks: Mapping[str, Any]) -> dict[str, Any]:
