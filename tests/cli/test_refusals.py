@@ -82,6 +82,12 @@ def test_bytes_that_are_no_text_are_refused(empty: Program) -> None:
     assert (ended.code, ended.err) == (1, "Standard input holds more than a megabyte; a memory is a short text.\n")
 
 
+def test_an_option_that_must_be_given_is_named(empty: Program) -> None:
+    ended = empty("admin", "keys", "create")
+    assert ended.code == 2
+    assert "Missing option '--scope'" in ended.err
+
+
 @pytest.mark.parametrize(
     ("command", "missing", "extra"), [("serve", "uvicorn", "server"), ("mcp", "mcp", "mcp")], ids=["serve", "mcp"]
 )

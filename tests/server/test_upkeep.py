@@ -15,7 +15,9 @@ from tests.server.test_errors import SECRET
 from wellkept.api.wellkept import Wellkept
 from wellkept.settings import Settings
 
-COUNTS = "agents examined archived expired faded over_quota gisted merged items deleted swept embedded embedding_problem".split()
+COUNTS = (
+    "agents examined archived expired faded over_quota gisted merged items deleted swept embedded embedding_problem"
+).split()
 
 
 def test_maintenance_archives_what_has_expired(client: httpx2.Client, ann: str, clock: MovableClock) -> None:

@@ -88,7 +88,7 @@ def build_parameter(declared: inspect.Parameter) -> click.Parameter:
         about=about,
         type=None if is_flag else _pick_type(kind, min=about.min, max=about.max, parser=about.parser),
         # The value of an enumeration, because the help shows it.
-        default=getattr(declared.default, "value", declared.default) if has_default else None,
+        required=not has_default,
         help=about.help,
         show_default=declared.default not in (None, False, ""),
         metavar=about.metavar,
@@ -96,6 +96,7 @@ def build_parameter(declared: inspect.Parameter) -> click.Parameter:
         multiple=is_list,
         callback=_to_list if is_list else None,
         shell_complete=_adapt(about.complete),
+        **({"default": getattr(declared.default, "value", declared.default)} if has_default else {}),
     )
 
 

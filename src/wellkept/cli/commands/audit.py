@@ -68,7 +68,7 @@ def audit(
     if not verify and not is_anchored:
         found = run.tenant.audit.search(query, where=where, before=before, limit=limit)
         page = ("--before", lambda each: each.id)
-        none = "Nothing of that kind was done."
+        none = "Nothing of that kind was done." if query or where else "Nothing has been done yet."
         run.show(list_records(EVENT_COLUMNS, found, json=event_json, limit=limit, page=page, if_empty=none))
         return
     if query or where:
