@@ -170,6 +170,53 @@ def test_what_the_user_asks_to_forget_is_only_left_out(ann: AgentMemory) -> None
     assert texts(ann) == ["My address is Elm Row 4."]
 
 
+def test_what_is_true_again_is_added_again(ann: AgentMemory) -> None:
+    home, back = "I live in Turku.", "I moved to Aveiro last week."
+    ann.add(said(home, back, home))
+    assert home in texts(ann)
+
+    ann.for_user("u-7").add(said(home))
+    ann.for_user("u-7").add(said(back, home))
+    assert home in ann.for_user("u-7").profile().text
+
+
+def test_what_stays_true_of_an_ended_sentence_is_named_and_undone(ann: AgentMemory) -> None:
+    whole, moved = "I live in Turku and I keep kosher.", "We moved to Aveiro last week."
+    ann.add(said(whole))
+    shown = ann.add(said(moved), dry_run=True)
+    result = ann.add(said(moved))
+
+    assert [each.text for each in shown.added] == [each.text for each in result.added] == ["I keep kosher."]
+    result.undo()
+    assert texts(ann) == [whole]
+
+
+def test_facts_name_the_logged_turns_of_their_session(ann: AgentMemory) -> None:
+    ann.log_turn("monday", user="My sister Tilda is a midwife.", assistant="Noted.")
+    (fact,) = ann.profile().facts
+    (turn,) = fact.sources
+    ann.log_turn("monday", user="Tilda is my sister, and she is a midwife.", assistant="I know.")
+    ann.forget(fact.id)
+    result = ann.add(said("My sister Tilda is a midwife."), session_id="monday")
+
+    assert [each.memory.sources for each in result.added] == [(turn,)]
+    assert ann.add(said("My sister Tilda is a midwife."), session_id="monday").added == ()
+    assert ann.get(result.added[0].id).sources == (turn,)
+
+
+def test_a_secret_that_is_cut_is_not_shown_in_part(ann: AgentMemory) -> None:
+    result = ann.add([{"role": "assistant", "content": f"{'x' * 60} key {SECRET} and more"}])
+
+    assert SECRET[:8] not in repr(result)
+
+
+def test_a_call_stores_at_most_a_hundred_facts(ann: AgentMemory) -> None:
+    result = ann.add(said(*(f"The rent of flat {number} is {number + 700} euros." for number in range(120))))
+
+    assert len(result.added) + len(result.superseded) == 100
+    assert reasons(result)["The rent of flat 119 is 819 euros."] == "beyond the first 100 facts of one call"
+
+
 def test_calls_are_undone_one_after_the_other(ann: AgentMemory) -> None:
     calls = [ann.add(said(f"My {new}phone number is 555 {number}.")) for new, number in (("", 100), ("new ", 200))]
     calls.append(ann.add(said("My new phone number is 555 300.")))

@@ -10,7 +10,8 @@ import pytest
 
 from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
-from wellkept import AgentMemory, Wellkept
+from wellkept import Wellkept
+from wellkept.api.agent import AgentMemory
 from wellkept.model import ChangeState, EndedAs
 from wellkept.testing.fake_model import ModelHandler, ModelServer, hangs, says, status, stops_half_way
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -16,10 +16,12 @@ from wellkept.facts.rules_pairs import Consequence, Verdict
 from wellkept.facts.rules_question import MAX_CASES, MAX_OLD, FactCase
 from wellkept.facts.telling import Ending, ParsedFact, Telling, TurnReading, WrittenTurn
 from wellkept.language.names import memory_id
+from wellkept.language.text import content_hash
 from wellkept.memory.changes import Changes
 from wellkept.memory.drafts import find_session_user
+from wellkept.memory.filters import check_filters
 from wellkept.memory.remember import Remember
-from wellkept.model import AddedFacts, ChangeCause, DroppedFact, FoundFact, Owner, Role
+from wellkept.model import AddedFacts, ChangeCause, DroppedFact, FoundFact, Kind, Memory, Owner, Role
 from wellkept.secrets.check import SecretGuard
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 MAX_DROPPED = 200
 """Left-out statements that one call names."""
+
+MAX_TURNS = 1_000
+"""Logged messages of a session among which those of the conversation are looked for."""
 
 OWN_WORDS = "the assistant's own words"
 
@@ -67,26 +72,38 @@ class AddFacts:
         reading = self._telling.read_conversation(owner, cleaned)
         source, problem = self._ask_model(owner, reading)
         now, dropped = self._now(), self._list_dropped(owner, request, reading)
+        turns = self._find_turns(owner, request)
         written = WrittenTurn()
         if request.dry_run:
-            made = self._telling.make_memories(owner, reading, session_id=request.session_id, at=now, metadata=metadata)
+            made = self._telling.make_memories(
+                owner, reading, turns, session_id=request.session_id, at=now, metadata=metadata
+            )
             known = self._store.find_memories(owner, [each.seq for each in reading.endings if each.seq > 0])
-            ended = [(each.by, known.get(each.seq) or made[-1 - each.seq]) for each in reading.endings]
-            written = WrittenTurn(made, ended)
-        elif reading.statements:
+            old = [known.get(each.seq) or made[-1 - each.seq] for each in reading.endings]
+            ends = [*zip(reading.endings, old, strict=True)]
+            rests = [(end.by, self._telling.make_rest(owner, fact, end.rest)) for end, fact in ends if end.rest]
+            written = WrittenTurn(made, [(end.by, fact) for end, fact in ends], rests=rests)
+        elif reading.statements or (turns and reading.repeated):
             written = self._remember.run_with_episodes(
                 owner,
                 [],
                 lambda: self._telling.write(
-                    owner, reading, session_id=request.session_id, at=now, cause=ChangeCause.ADD, metadata=metadata
+                    owner,
+                    reading,
+                    turns,
+                    session_id=request.session_id,
+                    at=now,
+                    cause=ChangeCause.ADD,
+                    metadata=metadata,
                 ),
             )
             if source == "model":
                 self._model.leave_out(owner, written.added)
         facts = [FoundFact(memory=each, turn=turn) for each, turn in zip(written.added, reading.turns, strict=False)]
+        kept = (FoundFact(memory=each, turn=reading.turns[place]) for place, each in written.rests)
         newer = {place for place, _ in written.ended}
         return AddedFacts(
-            added=tuple(each for place, each in enumerate(facts) if place not in newer),
+            added=(*(each for place, each in enumerate(facts) if place not in newer), *kept),
             superseded=tuple(replace(facts[place], replaces=old.id) for place, old in written.ended),
             dropped=tuple(dropped),
             source=source,
@@ -95,6 +112,20 @@ class AddFacts:
             change=None if written.change is None else written.change.id,
             revert=lambda change: self._changes.undo(owner, change),
         )
+
+    def _find_turns(self, owner: Owner, request: FactsRequest) -> Mapping[int, Sequence[Memory]]:
+        """Return the logged turns of the session that messages of the user, and the answers to them, are."""
+        if request.session_id is None:
+            return {}
+        where = check_filters(session_id=request.session_id)
+        logged = self._store.list_memories(owner, kind=Kind.EPISODE, where=where, now=self._now(), limit=MAX_TURNS)
+        by_text = {(each.role, content_hash(each.text)): each for each in logged if each.told is None}
+        found = [by_text.get((role, content_hash(text))) for role, text in request.messages]
+        return {
+            number: [said, *(each for each in found[number + 1 : number + 2] if each and each.role is Role.ASSISTANT)]
+            for number, said in enumerate(found)
+            if said is not None and said.role is Role.USER
+        }
 
     def _ask_model(self, owner: Owner, reading: TurnReading) -> tuple[Literal["rules", "model"], str]:
         """Add what a model decides to the endings of a reading; return who read it, and why a model did not."""
@@ -130,7 +161,8 @@ class AddFacts:
                 for seq, turn in reading.repeated.items()
             ),
             *(
-                (turn, text[:80], OWN_WORDS)
+                # Without its secrets before it is cut: half of one would not be recognised.
+                (turn, self._guard.redact(owner.tenant, text)[:80], OWN_WORDS)
                 for turn, (role, text) in enumerate(request.messages)
                 if role is Role.ASSISTANT and text.strip()
             ),

@@ -18,6 +18,7 @@ from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline
 from wellkept.errors import ModelError
 from wellkept.extension import Clock
+from wellkept.facts.requests import MAX_FACTS
 from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant
 from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, find_rest, is_compatible, judge_pair
 from wellkept.facts.rules_statements import (
@@ -61,6 +62,7 @@ MAX_FORGOTTEN = 12
 """Facts that one request in a turn may hide; more are not one subject."""
 
 INSTRUCTION = "reads like instructions"
+TOO_MANY = f"beyond the first {MAX_FACTS} facts of one call"
 SAID_TWICE = "said twice in this conversation"
 REASONS = {ChangeCause.TURN: "A turn said something else.", ChangeCause.ADD: "A conversation was read."}
 
@@ -100,6 +102,7 @@ class WrittenTurn:
     added: Sequence[Memory] = ()
     ended: Sequence[tuple[int, Memory]] = ()
     change: Change | None = None
+    rests: Sequence[tuple[int, Memory]] = ()  # what stays true of sentences that ended, likewise
 
 
 @dataclass(slots=True)
@@ -163,10 +166,11 @@ class Telling:
         """Return a reading, and what the messages ask to forget."""
         reading, wanted = TurnReading(), list[tuple[int, str]]()
         known = self.list_known(owner)
+        heard = {content_hash(old.statement.text): seq for seq, old in reversed(known)}
         usual = known[0][1].statement.language if known else ""
         for turn, text in messages:
             # A later message may replace what an earlier one said, which has no number yet.
-            before = [(-1 - place, ParsedFact(each)) for place, each in enumerate(reading.statements)]
+            start = len(reading.statements)
             for each in read_turn(text, usual=usual):
                 if about := find_forget_request(each.text):
                     wanted.append((turn, about))
@@ -174,61 +178,78 @@ class Telling:
                     reading.left_out.append((turn, each.text, each.reason))
                 elif find_instruction(each.text):
                     reading.left_out.append((turn, each.text, INSTRUCTION))
+                elif len(reading.statements) >= MAX_FACTS:
+                    reading.left_out.append((turn, each.text, TOO_MANY))
                 else:
-                    self._take(reading, each, turn, [*known, *before])
+                    self._take(reading, each, turn, known, heard)
+            said = reading.statements[start:]
+            known += [(-1 - place, ParsedFact(each)) for place, each in enumerate(said, start)]
         return reading, wanted
 
     def write(
         self,
         owner: Owner,
         reading: TurnReading,
-        turns: Sequence[Memory] = (),
+        turns: Mapping[int, Sequence[Memory]],
         *,
         session_id: str | None,
         at: datetime,
         cause: ChangeCause = ChangeCause.TURN,
         metadata: Mapping[str, Any] | None = None,
     ) -> WrittenTurn:
-        """Store what a turn said, and end what it ended. The caller holds a transaction."""
+        """Store what was said, and end what it ended; `turns` are what each message is stored as.
+
+        The caller holds a transaction.
+        """
         now = self._now()
-        said = next((each for each in turns if each.role is Role.USER), None)
         memories = self.make_memories(owner, reading, turns, session_id=session_id, at=at, metadata=metadata)
         encoded = self._store.encode_memories(memories)
         added = list(self._remember.add_now(owner, memories, encoded, now)) if memories else []
-        ended, edited, rests = list[tuple[int, Memory]](), list[Edited](), list[Memory]()
+        ended, edited, rests = list[tuple[int, Memory]](), list[Edited](), list[tuple[int, Memory]]()
         for each in reading.endings:
             seq = each.seq if each.seq > 0 else memory_seq(added[-1 - each.seq].id) or 0
             pairs, left = self.end(owner, seq, added[each.by], each.verdict.ended_as, at=at, rest=each.rest)
-            rests += left
+            rests += [(each.by, memory) for memory in left]
             ended += [(each.by, old) for old, _ in pairs[:1]]
             if each.seq > 0:
                 edited += pairs
             elif pairs:
                 added[-1 - each.seq] = pairs[0][1]
-        new, change = [*(added if cause is ChangeCause.ADD else ()), *rests], None
+                edited += pairs[1:]
+        new, change = [*(added if cause is ChangeCause.ADD else ()), *(each for _, each in rests)], None
         if edited or new:
             change = self._changes.record(owner, cause, REASONS[cause], added=new, edited=edited)
         if self._proposes:
             self._propose(owner, reading.proposals, added)
-        if reading.repeated and said is not None:
-            for memory in self._store.find_memories(owner, list(reading.repeated)).values():
-                self._store.update_memory(replace(memory, sources=(*memory.sources, said.id)), replaced_at=now)
+        self._add_sources(owner, reading, turns, now)
         if reading.hidden:
             self.hide(owner, reading.hidden, "was forgotten because the user asked for it")
-        return WrittenTurn(added, ended, change)
+        return WrittenTurn(added, ended, change, rests)
+
+    def _add_sources(
+        self, owner: Owner, reading: TurnReading, turns: Mapping[int, Sequence[Memory]], now: datetime
+    ) -> None:
+        """Name the turns that say a stored fact again as its sources. The caller holds a transaction."""
+        said = {seq: turns.get(turn, ()) for seq, turn in reading.repeated.items()}
+        again = {seq: each.id for seq, found in said.items() for each in found if each.role is Role.USER}
+        found = self._store.find_memories(owner, list(again)) if again else {}
+        for seq, memory in found.items():
+            if again[seq] not in memory.sources:
+                self._store.update_memory(replace(memory, sources=(*memory.sources, again[seq])), replaced_at=now)
 
     def make_memories(
         self,
         owner: Owner,
         reading: TurnReading,
-        turns: Sequence[Memory] = (),
+        turns: Mapping[int, Sequence[Memory]],
         *,
         session_id: str | None,
         at: datetime,
         metadata: Mapping[str, Any] | None = None,
     ) -> list[Memory]:
         """Return the memories that the statements of a reading become."""
-        made = [self._make(owner, each, turns, session_id, at) for each in reading.statements]
+        said = zip(reading.statements, reading.turns, strict=True)
+        made = [self._make(owner, each, turns.get(turn, ()), session_id, at) for each, turn in said]
         return [replace(each, metadata=metadata) for each in made] if metadata else made
 
     def end(
@@ -246,9 +267,13 @@ class Telling:
         edited = self._remember.edit_now(owner, [replace(each, **marks) for each in (fact, *turns)], now)
         if not rest:
             return edited, []
-        kept = self._make(owner, read_statement(rest), (), fact.session_id, fact.created_at)
-        kept = replace(kept, sources=fact.sources, metadata=fact.metadata)
+        kept = self.make_rest(owner, fact, rest)
         return edited, self._remember.add_now(owner, [kept], self._store.encode_memories([kept]), now)
+
+    def make_rest(self, owner: Owner, fact: Memory, rest: str) -> Memory:
+        """Return the memory of what stays true of a fact that ends."""
+        kept = self._make(owner, read_statement(rest), (), fact.session_id, fact.created_at)
+        return replace(kept, sources=fact.sources, metadata=fact.metadata)
 
     def _propose(self, owner: Owner, endings: Sequence[Ending], added: Sequence[Memory]) -> None:
         """Propose ends that are not sure enough to happen silently. The caller holds a transaction."""
@@ -311,17 +336,26 @@ class Telling:
         texts = self._store.list_told_texts(owner, now=self._now(), limit=MAX_KNOWN)
         return [(seq, parse_fact(text)) for seq, text in texts]
 
-    def _take(self, reading: TurnReading, new: Statement, turn: int, known: Sequence[tuple[int, ParsedFact]]) -> None:
-        """Add a statement to the reading, unless it is said again, with what it ends."""
+    def _take(
+        self,
+        reading: TurnReading,
+        new: Statement,
+        turn: int,
+        known: Sequence[tuple[int, ParsedFact]],
+        heard: dict[str, int],
+    ) -> None:
+        """Add a statement to the reading, with what it ends, unless it is among those `heard`, and still stands."""
+        taken = {ending.seq for ending in reading.endings}
         mark = content_hash(new.text)
-        if any(content_hash(each.text) == mark for each in reading.statements):
-            reading.left_out.append((turn, new.text, SAID_TWICE))
-            return
-        same = next((seq for seq, old in known if content_hash(old.statement.text) == mark), None)
-        if same is not None:
-            reading.repeated[same] = turn
+        same = heard.get(mark)
+        if same is not None and same not in taken:
+            if same < 0:
+                reading.left_out.append((turn, new.text, SAID_TWICE))
+            else:
+                reading.repeated[same] = turn
             return
         place = len(reading.statements)
+        heard[mark] = -1 - place
         if exchanged := exchange_value(new, [old.statement.text for _, old in known]):
             # "It's the 14th, not the 4th" alone would not tell what.
             reading.statements.append(read_statement(exchanged[1], usual=new.language))
@@ -331,7 +365,6 @@ class Telling:
             return
         reading.statements.append(new)
         reading.turns.append(turn)
-        taken = {ending.seq for ending in reading.endings}
         for seq, old, verdict in self._judge(new, known):
             if seq not in taken and (seq > 0 or verdict.action is Consequence.END):
                 found = reading.endings if verdict.action is Consequence.END else reading.proposals

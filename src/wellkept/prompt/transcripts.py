@@ -134,7 +134,7 @@ class TranscriptWriter:
             owner,
             [] if reading.is_request else drafts,
             log,
-            also=lambda turns: self._telling.write(own, reading, turns, session_id=id, at=then),
+            also=lambda turns: self._telling.write(own, reading, {0: turns}, session_id=id, at=then),
         )
         if reading.statements:
             self._on_facts(own)
