@@ -90,6 +90,17 @@ def test_what_stays_true_of_a_sentence_stands(ann: AgentMemory) -> None:
     assert "Turku" not in prompt(ann, "What should I cook for them?")
 
 
+def test_a_restored_sentence_takes_the_place_of_its_rest(ann: AgentMemory) -> None:
+    said = "I live in Turku and I keep kosher."
+    say(ann, said)
+    (old,) = ann.profile().facts
+    say(ann, NEW)
+
+    ann.restore(old.id)
+
+    assert facts(ann) == [NEW, said]
+
+
 def test_an_edited_fact_has_the_parts_of_its_new_text(ann: AgentMemory) -> None:
     say(ann, OLD)
     (fact,) = ann.profile().facts
@@ -205,6 +216,15 @@ def test_where_it_is_not_clear_nothing_is_forgotten(ann: AgentMemory) -> None:
 
     assert ann.forget(about="the zeppelin") == type(ann.forget(about="the zeppelin"))()
     assert facts(ann) == [WORK]
+
+
+def test_what_is_named_by_another_word_of_its_family_is_a_candidate(ann: AgentMemory) -> None:
+    say(ann, f"I'm allergic to nuts. {WORK}")
+
+    answer = ann.forget(about="my allergy")
+
+    assert [each.text for each in answer.candidates] == ["I'm allergic to nuts."]
+    assert len(facts(ann)) == 2
 
 
 def test_one_of_several_is_not_guessed(ann: AgentMemory) -> None:

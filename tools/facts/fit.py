@@ -39,9 +39,6 @@ STRANGER_WEIGHT = 0.5
 NEAR = 0.55
 """Cosine above which a statement of another class may be about the same after all."""
 
-ABOUT_THE_WRITER = {"new_length", "old_length"}
-"""Features that tell more about who wrote the pairs than about a statement."""
-
 HARMLESS = {"repeat", "detail"}
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 Floats = NDArray[np.float64]
@@ -159,7 +156,7 @@ def find_weights(pairs: Sequence[Pair]) -> Floats:
 def compute_features(pairs: Sequence[Pair]) -> tuple[list[str], Floats]:
     """Return the names of the features, and a row of values for each pair."""
     rows = [compare(pair) for pair in pairs]
-    names = [name for name in rows[0] if len({row[name] for row in rows}) > 1 and name not in ABOUT_THE_WRITER]
+    names = [name for name in rows[0] if len({row[name] for row in rows}) > 1]
     return names, np.array([[row[name] for name in names] for row in rows])
 
 

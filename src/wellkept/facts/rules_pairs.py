@@ -140,7 +140,6 @@ def pair_features(old: Statement, new: Statement) -> dict[str, float]:
         "change_overlap": change * values["overlap"],
         "change_cosine": change * values["cosine"],
         "change_kind": change * values["other_kind"],
-        "change_slot": change * values["other_value"],
         "change_shape": change * values["other_shape"],
         "end_removed": (ChangeCue.END in new.cues) * values["removed_hit"],
         "soft_overlap": soft * values["overlap"],
@@ -163,7 +162,7 @@ def _compare_words(old: Statement, new: Statement) -> dict[str, float]:
     novelty = new.content - frozenset(old.stems)
     hit = new.removed & frozenset(old.stems)
     names = {name for name in old.mentions & new.mentions if name not in old.subjects | new.subjects}
-    cosine = _compute_cosine(old, new)
+    cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
     return {
         "cosine": cosine,
         "cosine_high": max(0.0, cosine - 0.5),
@@ -180,8 +179,6 @@ def _compare_words(old: Statement, new: Statement) -> dict[str, float]:
         "removed_miss": float(bool(new.removed) and not hit),
         "shared_name": float(bool(names)),
         "frame": _share_start(old, new),
-        "new_length": min(len(new.stems) / 10, 2.0),
-        "old_length": min(len(old.stems) / 10, 2.0),
         "novelty": min(_sum_weights(novelty, new.language) / max(new_weight, 1.0), 1.0),
         "restated": float(not novelty),
         "other_language": float(old.language != new.language),
@@ -281,12 +278,6 @@ def _sum_weights(stems: Collection[str], code: str) -> float:
     return sum(weigh(stem, code) for stem in stems)
 
 
-def _compute_cosine(old: Statement, new: Statement) -> float:
-    if old.vector is None or new.vector is None:
-        return 0.0
-    return float(old.vector @ new.vector)
-
-
 MAX_FRAME = 4
 
 
@@ -346,13 +337,9 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         "also": ChangeCue.ALSO in new.cues,
         "subject": not is_compatible(old, new),
         "restated": features["restated"]
-        and not (
-            is_end
-            or features["negation_differs"]
-            or features["removed_hit"]
-            or features["other_shape"]
-            or features["other_value"]
-        ),
+        and not (is_end or features["negation_differs"] or features["removed_hit"] or features["other_value"])
+        # "I go to the gym on Mondays" and "I moved my gym day to Thursdays".
+        and not (features["other_shape"] and ChangeCue.FIRM in new.cues),
         "same value": features["same_slot"] and features["same_value"],
         # "My rent is 900 euros" and "My salary is 3,000 euros".
         "other head": features["other_head"] and not has_target and features["overlap"] < MUCH_OVERLAP,
@@ -447,17 +434,13 @@ def compute_score(old: Statement, new: Statement, features: Mapping[str, float])
 
 
 def compute_chance(features: Mapping[str, float]) -> float:
-    """Compute the fitted chance that the new statement ends the old one; 0 if there are no weights."""
+    """Compute the fitted chance that the new statement ends the old one."""
     weights = _load_weights()
-    if not weights:
-        return 0.0
-    total = weights.get("bias", 0.0) + sum(weights.get(name, 0.0) * value for name, value in features.items())
+    total = weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in features.items())
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 
 @cache
 def _load_weights() -> Mapping[str, float]:
-    if not WEIGHTS_FILE.exists():
-        return {}
     weights: dict[str, float] = json.loads(WEIGHTS_FILE.read_text("utf-8"))["weights"]
     return weights

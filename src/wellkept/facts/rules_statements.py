@@ -546,7 +546,7 @@ def _read_owned(spelled: Sequence[str], place: int, words: Vocabulary) -> Statem
             following = spelled[position + 1] if position + 1 < len(spelled) else ""
             if following and following.lower() in ("and", "und", "et", "y") and len(spelled) > position + 2:
                 following = ""
-            if following[:1].isupper() and _is_plain_name(following, lexicon.common):
+            if following[:1].isupper() and _base(following).lower() not in lexicon.common:
                 names.add(_base(following).lower())
                 label = _base(following)
             spelt = frozenset({word, following} - {""})
@@ -556,10 +556,6 @@ def _read_owned(spelled: Sequence[str], place: int, words: Vocabulary) -> Statem
             break
         head = _stem(_base(word))
     return StatementSubject(USER, frozenset({USER}), head=head)
-
-
-def _is_plain_name(word: str, common: Collection[str]) -> bool:
-    return _base(word).lower() not in common
 
 
 _VERBS = load_list("verbs")

@@ -9,6 +9,7 @@ those of the packaged encoder, whatever embedder the store uses, because the thr
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,7 +20,7 @@ from wellkept.deadline import check_deadline
 from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.facts.requests import MAX_FACTS
-from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant
+from wellkept.facts.rules_forget import CLEAR, Meant, find_forget_request, find_meant
 from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, find_rest, is_compatible, judge_pair
 from wellkept.facts.rules_statements import (
     Excluded,
@@ -54,6 +55,9 @@ MAX_COMPARED = 24
 
 LEAST_NEAR = 0.3
 """Nearness of a statement below which a model is not asked about it."""
+
+MAX_NEAR = 200
+"""Newest facts among which those near to what is to be forgotten are looked for, if none shares a word with it."""
 
 MAX_CACHED = 8_192
 """Texts whose statement and vector are kept in memory."""
@@ -314,19 +318,21 @@ class Telling:
         """Find the notes and the standing and ended facts that are meant by "my old address"."""
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_KNOWN)
-        live = [*notes, *self._store.list_told(owner, now=now, limit=MAX_KNOWN)]
+        live = [*self._store.list_told(owner, now=now, limit=MAX_KNOWN), *notes]
         ended = self._store.list_told(owner, now=now, is_ended=True, limit=MAX_KNOWN)
-        shared = find_meant(about, [memory.text for memory in (*live, *ended)])
-        if not shared:
-            return Meant()
-        memories = [(*live, *ended)[place] for place in shared]
+        told = (*live, *ended)
+        shared = find_meant(about, [memory.text for memory in told])
+        # "My allergy" shares no word with "I'm allergic to nuts.", so that is only named.
+        highest = math.inf if shared else CLEAR - 0.01
+        shared = shared or dict.fromkeys(range(len(told[:MAX_NEAR])), 0.0)
+        memories = [told[place] for place in shared]
         vectors = self._embed_all([about, *(memory.text for memory in memories)])
         cosines = [0.0 if not vectors else float(vectors[0] @ each) for each in vectors[1:]] or [0.0] * len(memories)
         meant = Meant.choose(
             about,
             [(memory_seq(each.id) or 0, each.valid_to is not None) for each in memories],
             [each.text for each in memories],
-            [shared[place] + cosine for place, cosine in zip(shared, cosines, strict=True)],
+            [min(shared[place] + cosine, highest) for place, cosine in zip(shared, cosines, strict=True)],
         )
         can_hide = self._is_noted or not {memory_seq(note.id) for note in notes} & {*meant.seqs}
         return meant if can_hide else replace(meant, is_clear=False)

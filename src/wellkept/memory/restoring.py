@@ -18,7 +18,7 @@ from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_conditions import EQUAL, STATE, Comparison, Condition, Or, join_conditions
 from wellkept.memory.rules_items import end_of
 from wellkept.memory.rules_lifetime import renew
-from wellkept.model import AuditEvent, Kind, Memory, Owner, State
+from wellkept.model import AuditEvent, EndedAs, Kind, Memory, Owner, State
 from wellkept.upkeep.embedding import Embedding
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ GONE = (State.ARCHIVED, State.EXPIRED)
 
 BATCH = 200
 """Memories restored in one transaction."""
+
+MAX_TOLD = 1_000
+"""Newest facts among which what stayed true of a restored one is looked for."""
 
 MAX_NAMED = 100
 """Maximum number of memories that an audit event names."""
@@ -150,6 +153,8 @@ class RestoreMemories:
         seqs = [memory_seq(memory.id) or 0 for memory in renewed]
 
         def write() -> Sequence[Memory]:
+            for rest in self._find_rests(gone, now):
+                self._store.update_memory(rest, replaced_at=now)
             written = [self._store.update_memory(memory, replaced_at=now) for memory in renewed]
             # Decay starts again from now; otherwise the next maintenance would archive it once more.
             self._store.mark_retrieved(owner, seqs, at=now, lifetimes=self._lifetimes)
@@ -159,6 +164,18 @@ class RestoreMemories:
         restored = self._store.transaction(owner.tenant, write)
         self._embedding.wake()
         return restored
+
+    def _find_rests(self, gone: Sequence[Memory], now: datetime) -> Iterator[Memory]:
+        """Yield the facts made of what stayed true of ended ones, ended by these, which say it again."""
+        for memory in gone:
+            said = memory.text.lower()
+            told = (
+                self._store.list_told(memory.home, now=now, limit=MAX_TOLD) if memory.ended_by and memory.told else ()
+            )
+            for rest in told:
+                is_part = all(part.strip(" .") in said for part in rest.text.lower().split(". "))
+                if rest.id != memory.id and rest.sources == memory.sources and is_part:
+                    yield replace(rest, valid_to=now, ended_by=memory.id, ended_as=EndedAs.SUPERSEDED)
 
     def _renew(self, memory: Memory, now: datetime) -> Memory:
         end = memory.expires_at
