@@ -206,3 +206,7 @@ def test_an_empty_answer_tells_what_was_below_the_threshold(ann: AgentMemory) ->
     assert (item.id, item.outcome, item.text) == ("m-1", Outcome.BELOW_THRESHOLD, "The office opens at nine")
     assert ann.explain(QUESTION, sources=["workflow"]).items == ()
     assert ann.explain(QUESTION, sources=["workflow"]).outcome is Outcome.NO_MATCH
+
+
+def test_an_empty_answer_says_that_nothing_is_there(ann: AgentMemory) -> None:
+    assert ann.explain("Where is the key?").sentence.startswith("Nothing is recalled: no memory is kept here yet")

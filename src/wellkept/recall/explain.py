@@ -54,6 +54,8 @@ ID_SHAPES: Mapping[Source, Callable[[str], object]] = {
 }
 """Predicates for the ids of each source; the first one that matches decides."""
 
+NOTHING_THERE = "Nothing is recalled: no memory is kept here yet, or none passes the filters."
+
 GONE: Mapping[Outcome, str] = {
     Outcome.ARCHIVED: "It was archived, because it faded, expired or exceeded the quota, and is no longer recalled.",
     Outcome.HELD: "It is held for review because of its origin; approve it to have it recalled.",
@@ -102,11 +104,12 @@ class Explain:
         missed = [*(hit.id for hit in rest), *ranking.duplicates, *ranking.counted, *below, *ranking.unwanted]
         ids = [*(hit.id for hit in shown), *dict.fromkeys(missed[:NEAR_MISSES])]
         items = [self._add_text(owner, found) for id in ids if (found := _explain_candidate(ranking, request, id))]
-        left_out = len(items) - len(shown)
+        sentence = f"Recalled: {len(shown)}, of at most {request.limit}. Nearest of what was left out: "
+        sentence = f"{sentence}{len(items) - len(shown)}." if items else NOTHING_THERE
         return Explanation(
             id="",
             outcome=Outcome.RECALLED if shown else Outcome.BELOW_THRESHOLD if ranking.below else Outcome.NO_MATCH,
-            sentence=f"Recalled: {len(shown)}, of at most {request.limit}. Nearest of what was left out: {left_out}.",
+            sentence=sentence,
             unanswered=tuple(ranking.unanswered),
             hits=tuple(shown),
             items=tuple(items),
