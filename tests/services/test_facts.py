@@ -203,6 +203,14 @@ def test_facts_name_the_logged_turns_of_their_session(ann: AgentMemory) -> None:
     assert ann.add(said("My sister Tilda is a midwife."), session_id="monday").added == ()
     assert ann.get(result.added[0].id).sources == (turn,)
 
+    ann.log_turn("tuesday", user="I live in Turku.", assistant="Noted.")
+    home = next(each for each in ann.profile().facts if each.text == "I live in Turku.")
+    ann.forget(home.id)
+    moved = ann.add(said("I live in Turku.", "I moved to Aveiro last week."), session_id="tuesday")
+    assert ann.get(home.sources[0]).ended_by == moved.superseded[0].id
+    moved.undo()
+    assert ann.get(home.sources[0]).ended_by is None
+
 
 def test_a_secret_that_is_cut_is_not_shown_in_part(ann: AgentMemory) -> None:
     result = ann.add([{"role": "assistant", "content": f"{'x' * 60} key {SECRET} and more"}])
