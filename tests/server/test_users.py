@@ -291,7 +291,7 @@ def test_no_resource_reaches_another_user(store: Wellkept, address: str, theirs:
 
 def test_the_console_shows_only_the_user_of_a_key(store: Wellkept, address: str, theirs: dict[str, str]) -> None:
     before = everything(store)
-    values = theirs | {"seen": theirs["context-calls"], "whiteboard": "d-nobodys"}
+    values = theirs | {"prompts": theirs["context-calls"], "whiteboard": "d-nobodys"}
     browser = Browser(address)
     browser.log_in(store.tenant("acme").keys.create("admin", user="u-8").key)
     for route, scope in CONSOLE.items():

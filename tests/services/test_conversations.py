@@ -222,11 +222,11 @@ def test_a_flagged_secret_stays_and_is_in_the_audit_log(place: Place, clock: Clo
 def test_a_turn_can_be_remembered_as_episodes(ann: AgentMemory) -> None:
     ann.log_turn("s", user="We decided to pay the $500 invoice.", assistant="Approved and paid.", remember=True)
 
-    answer, prompt = ann.list(kind="episode")
+    answer, prompt = (each for each in ann.list(kind="episode") if each.told is None)
     assert (prompt.role, prompt.origin, prompt.session_id) == (Role.USER, Origin.USER, "s")
     assert (answer.role, answer.origin, answer.session_id) == (Role.ASSISTANT, Origin.AGENT, "s")
     assert prompt.importance > 0.6
-    assert ann.recall("invoice")[0].id == prompt.id
+    assert "invoice" in ann.recall("invoice")[0].text
 
 
 def test_a_turn_is_remembered_unless_one_objects(ann: AgentMemory, place: Place, clock: Clock, tenant_id: str) -> None:
