@@ -46,7 +46,7 @@ def test_what_another_process_showed_is_not_stored_again(
         elif shown_by == "private_memory":
             there.private_memory()
         else:
-            getattr(there, shown_by)("which staging server?")
+            getattr(there.prompts if shown_by == "inject" else there, shown_by)("which staging server?")
         # As soon as it is written, while both are open.
         another._services.loop_guard.flush()
 
@@ -122,7 +122,7 @@ def test_what_was_shown_is_not_stored_again(ann: AgentMemory, tenant: TenantMemo
     elif shown_by == "private_memory":
         assert CORE in (ann.private_memory() or "")
     else:
-        assert getattr(ann, shown_by)("which staging server?")
+        assert getattr(ann.prompts if shown_by == "inject" else ann, shown_by)("which staging server?")
     events = tenant.audit.list()
     argument, refusal = STORES[tool]
 

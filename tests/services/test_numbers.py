@@ -30,7 +30,11 @@ def test_verbs_use_or_refuse_any_number(wellkept: Wellkept, tenant: TenantMemory
     known = {"id": ann.remember("Prefers tabs").id, "key": ann.details.store("a line\n" * 9).key, "session_id": "s-1"}
     ann.log_turn("s-1", user="Hello", assistant="Hi")
     accepted, called = [], 0
-    for view in (ann, tenant, tenant.audit):
+    parts = [getattr(ann, name) for name in ("details", "items", "sessions", "prompts", "changes", "knowledge")]
+    parts += [
+        getattr(tenant, name) for name in ("agents", "audit", "keys", "knowledge", "sessions", "users", "workflows")
+    ]
+    for view in (ann, tenant, *parts):
         for name, parameter in number_parameters(view):
             verb = getattr(view, name)
             given = {
