@@ -202,3 +202,16 @@ def test_a_database_gets_two_roles_and_shows_no_password(program: Program, postg
     assert "its tables belong to cli_owner" in as_application.err
     missing = program("admin", "db", "init", "--url", admin, "--owner-password-file", "nowhere.txt")
     assert (missing.code, missing.err) == (1, "The password file nowhere.txt cannot be read as UTF-8 text.\n")
+
+
+def test_a_note_is_forgotten_by_words_and_restored(program: Program) -> None:
+    program.ok("remember", "Keeps kosher")
+    program.ok("remember", "My phone number is 555 0182")
+
+    named, hidden = program.all(
+        ["memory", "forget", "--about", "his diet"], ["memory", "forget", "--about", "my phone number", "--json"]
+    )
+    assert ("m-1" in named.out, "Which of these" in named.err) == (True, True)
+    assert [each["id"] for each in hidden.json["forgotten"]] == ["m-2"]
+    program.ok("memory", "restore", "m-2")
+    assert len(program("memory", "list", "--json").json["items"]) == 2

@@ -77,5 +77,9 @@ def test_the_profile_is_shown_and_what_is_meant_is_forgotten(client: httpx2.Clie
     assert "Turku" not in client.get(f"{ann}/profile").text
     assert client.post(f"{ann}/memories/{home['id']}/restore").status_code == 200
     assert "Turku" in client.get(f"{ann}/profile").text
+    note = client.post(f"{ann}/memories", json={"text": "Drives a red Tesla Model 3"}).json()
+    named, gone = (client.post(f"{ann}/forget", json={"about": each}).json() for each in ("my car", "the red Tesla"))
+    assert ([each["id"] for each in named["candidates"]], named["forgotten"]) == ([note["id"]], [])
+    assert [each["id"] for each in gone["forgotten"]] == [note["id"]]
     assert client.post(f"{ann}/forget", json={"about": ""}).status_code in (400, 422)
     assert client.get(f"{ann}/profile", params={"subjekt": "x"}).status_code == 422

@@ -40,6 +40,16 @@ def test_the_profile_shows_what_users_told_and_forget_hides_what_is_meant(ann: A
     assert len(ann.call_tool("profile", {})["facts"]) == 2
 
 
+def test_a_note_is_forgotten_by_words(ann: AgentMemory) -> None:
+    ann.call_tool("remember", {"text": "Keeps kosher"})
+    ann.call_tool("remember", {"text": "Drives a red Tesla Model 3"})
+
+    named, hidden = (ann.call_tool("forget", {"about": each}) for each in ("his diet", "the Tesla"))
+
+    assert (named["ok"], ids(named["candidates"])) == (False, ["m-1"])
+    assert (hidden["ok"], ids(hidden["forgotten"])) == (True, ["m-2"])
+
+
 def test_what_is_not_clear_or_not_known_is_not_forgotten(ann: AgentMemory) -> None:
     nothing = ann.call_tool("forget", {"about": "the name of my parrot"})
 

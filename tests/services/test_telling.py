@@ -218,15 +218,6 @@ def test_where_it_is_not_clear_nothing_is_forgotten(ann: AgentMemory) -> None:
     assert facts(ann) == [WORK]
 
 
-def test_what_is_named_by_another_word_of_its_family_is_a_candidate(ann: AgentMemory) -> None:
-    say(ann, f"I'm allergic to nuts. {WORK}")
-
-    answer = ann.forget(about="my allergy")
-
-    assert [each.text for each in answer.candidates] == ["I'm allergic to nuts."]
-    assert len(facts(ann)) == 2
-
-
 def test_one_of_several_is_not_guessed(ann: AgentMemory) -> None:
     say(ann, "I have an appointment with the dentist on 3 May. I have an appointment with the vet on 9 May.")
     say(ann, "My birthday is the 2nd of February. My son's birthday is the 20th of June.")

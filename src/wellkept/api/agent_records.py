@@ -346,9 +346,10 @@ class AgentRecords(AgentView):
     def forget(self, id: str | None = None, *, about: str | None = None, user: str | None = None) -> Forgotten:
         """Delete a memory and its history permanently by its id, or hide what is meant by a few words.
 
-        With `about`, such as "my old address", the notes and facts of the user that are meant are hidden, facts with
-        the turns they came from; `restore` brings them back until maintenance deletes them after 30 days. Where it is
-        not clear which are meant, nothing is forgotten and the answer has `candidates`, best first.
+        With `about`, such as "my old address", the facts, notes, core memories and journal entries of the user that are
+        meant are hidden, facts with the turns they came from; `restore` brings them back until maintenance deletes them
+        after 30 days. Where it is not clear which are meant, nothing is forgotten and the answer has `candidates`, best
+        first. Notes of a workspace file cannot be hidden and are candidates too.
 
         Raises: Invalid, NotFound, Forbidden.
         """

@@ -143,15 +143,16 @@ class Services:
             on_first=self.schedule.nudge,
         )
         self.changes = Changes(store, self.remember, now)
+        self.similar = Similar(store, self._embedding, now)
         self.telling = Telling(
             store,
             self.remember,
             self.changes,
             _embed_facts if self._embedding.is_on else lambda texts: None,
+            self.similar,
             now,
             lifetimes=self._lifetimes,
             proposes=self._summary is None,
-            is_noted=settings.workspace is None,
         )
         self.asking = AskModel(store, self.remember, self.telling, self.changes, guard, self._summary, now)
         self.transcripts = TranscriptWriter(
@@ -163,7 +164,6 @@ class Services:
             remembers=settings.remember_turns,
             on_facts=self.asking.request,
         )
-        self.similar = Similar(store, self._embedding, now)
         self.details = Details(store, guard, Describe(self._fast if settings.detail_summary == "model" else None), now)
         self.capture = Capture(self.details, self.tokens, threshold=settings.capture_threshold)
 

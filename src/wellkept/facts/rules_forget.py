@@ -1,4 +1,4 @@
-"""Recognise a user's request to forget something, in the user's own words, and find the facts that are meant.
+"""Recognise a user's request to forget something, in the user's own words, and find what is meant.
 
 Only the unmistakable ones: a verb of forgetting, and a thing of the user's or "what I said about …", and nothing else
 in the sentence that could turn it around. "Forget it",
@@ -65,11 +65,16 @@ WORDS_SHARE = 0.7
 """Weight of the words that a fact shares with what is asked for; the rest is the cosine of the two."""
 
 CLEAR = 0.75
-"""Score from which a fact is meant, and below which it is only named as a candidate."""
+"""Score from which a text is meant, and below which it is only named as a candidate."""
 
-LIKELY = 0.40
+RELATED = 0.24
+"""Score from which something is named as a candidate; fitted to pairs such as "my car" and "Drives a Tesla"."""
+
 MARGIN = 0.35
-"""Distance below the best within which others are meant as well."""
+"""Distance below the best within which others are meant as well, or may be."""
+
+MAX_CLEAR_CHARS = 300
+"""Characters of a text that one shared subject can mean; a longer one says more, so it is only named."""
 
 MAX_CANDIDATES = 10
 MAX_ONE_WORDS = 3
@@ -81,7 +86,7 @@ _EMPTY = frozenset(terms("thing things everything stuff say said tell told"))
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Numbers of the facts that are meant, best first, and whether it is clear."""
+    """Numbers of the memories that are meant, best first, and whether it is clear."""
 
     seqs: tuple[int, ...] = ()
     is_clear: bool = False
@@ -96,7 +101,7 @@ class Meant:
         """
         text_of = {seq: text for (seq, _), text in zip(facts, texts, strict=True)}
         rated = sorted(zip(scores, facts, strict=True), key=lambda each: -each[0])
-        if not rated or rated[0][0] < LIKELY:
+        if not rated or rated[0][0] < RELATED:
             return cls()
         best = rated[0][0]
         chosen = [each for each in rated if each[0] >= max(CLEAR, best - MARGIN)]
@@ -109,7 +114,14 @@ class Meant:
         is_unclear = is_one and all(values) and len(values) > 1 and not frozenset.intersection(*values)
         if chosen and not is_unclear:
             return cls(tuple(seq for _, (seq, _) in chosen), is_clear=True)
-        return cls(tuple(seq for score, (seq, _) in rated[:MAX_CANDIDATES] if score >= LIKELY))
+        likely = max(RELATED, best - MARGIN)
+        return cls(tuple(seq for score, (seq, _) in rated[:MAX_CANDIDATES] if score >= likely))
+
+
+def rate_meant(text: str, shared: float, cosine: float) -> float:
+    """Rate how likely a text is meant. One that shares no words, or says much more, is never clearly meant."""
+    is_sure = shared > 0 and len(text) <= MAX_CLEAR_CHARS
+    return shared + cosine if is_sure else min(shared + cosine, CLEAR - 0.01)
 
 
 def find_meant(about: str, texts: Sequence[str]) -> Mapping[int, float]:

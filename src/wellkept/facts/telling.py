@@ -9,7 +9,6 @@ those of the packaged encoder, whatever embedder the store uses, because the thr
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,7 +19,7 @@ from wellkept.deadline import check_deadline
 from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.facts.requests import MAX_FACTS
-from wellkept.facts.rules_forget import CLEAR, Meant, find_forget_request, find_meant
+from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant, rate_meant
 from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, find_rest, is_compatible, judge_pair
 from wellkept.facts.rules_statements import (
     Excluded,
@@ -39,6 +38,7 @@ from wellkept.memory.remember import Edited, Remember
 from wellkept.memory.rules_categories import LIFETIMES, Category, Lifetimes
 from wellkept.memory.rules_importance import rate_importance
 from wellkept.memory.rules_instructions import find_instruction
+from wellkept.memory.similar import Similar
 from wellkept.model import AuditEvent, Change, ChangeCause, EndedAs, Forgotten, Kind, Memory, Origin, Owner, Role
 from wellkept.model.stored import Vector
 from wellkept.text_cache import cache_text
@@ -56,14 +56,17 @@ MAX_COMPARED = 24
 LEAST_NEAR = 0.3
 """Nearness of a statement below which a model is not asked about it."""
 
-MAX_NEAR = 200
-"""Newest facts among which those near to what is to be forgotten are looked for, if none shares a word with it."""
-
 MAX_CACHED = 8_192
 """Texts whose statement and vector are kept in memory."""
 
+NOTED = (Kind.NOTE, Kind.CORE, Kind.JOURNAL)
+"""Kinds that are remembered on purpose, which a request to forget may mean besides facts."""
+
+MAX_RELATED = 60
+"""Memories near to a request to forget, of the kinds above and of facts, that are compared with it."""
+
 MAX_FORGOTTEN = 12
-"""Facts that one request in a turn may hide; more are not one subject."""
+"""Memories that one request in a turn may hide; more are not one subject."""
 
 INSTRUCTION = "reads like instructions"
 TOO_MANY = f"beyond the first {MAX_FACTS} facts of one call"
@@ -131,24 +134,21 @@ class Telling:
         remember: Remember,
         changes: Changes,
         embed: Embed,
+        similar: Similar,
         now: Clock,
         *,
         lifetimes: Lifetimes = LIFETIMES,
         proposes: bool = True,
-        is_noted: bool = True,
     ) -> None:
-        """Set up; `proposes` is False if a model decides about the ends that are not sure.
-
-        `is_noted` is False when notes live in a file, which keeps no history to restore them from.
-        """
+        """Set up; `proposes` is False if a model decides about the ends that are not sure."""
         self._store = store
         self._remember = remember
         self._changes = changes
         self._embed = embed
+        self._similar = similar
         self._now = now
         self._lifetime = lifetimes[Category.FACT]
         self._proposes = proposes
-        self._is_noted = is_noted
 
     def read(self, owner: Owner, text: str) -> TurnReading:
         """Read a user's turn and compare it with the standing facts of exactly this user."""
@@ -296,7 +296,8 @@ class Telling:
         found = list(self._store.find_memories(owner, sorted({*seqs})).values())
         hidden = []
         for memory in (*found, *find_turns(self._store, owner, found)):
-            if memory.forgotten_at is None and trust.is_within(memory.origin, current_caller().trust):
+            is_allowed = trust.is_within(memory.origin, current_caller().trust)
+            if memory.forgotten_at is None and is_allowed and self._store.can_hide(memory):
                 gone = replace(memory, forgotten_at=now, archived_at=memory.archived_at or now)
                 hidden.append(self._store.update_memory(gone, replaced_at=now))
         if hidden:
@@ -305,37 +306,44 @@ class Telling:
         return [memory for memory in hidden if memory.id in {each.id for each in found}]
 
     def forget(self, owner: Owner, about: str) -> Forgotten:
-        """Hide the facts and notes of exactly this user that a few words mean, or name what may be meant."""
+        """Hide the memories of exactly this user that a few words mean, or name what may be meant.
+
+        Those that cannot be hidden are named as well: notes of a workspace file, and what is trusted more.
+        """
         meant = self.find_meant(owner, about)
-        if not meant.is_clear:
-            found = self._store.find_memories(owner, list(meant.seqs))
-            return Forgotten(candidates=tuple(found[seq] for seq in meant.seqs if seq in found))
-        why = "was forgotten by its meaning"
-        hidden = self._store.transaction(owner.tenant, lambda: self.hide(owner, meant.seqs, why))
-        return Forgotten(forgotten=tuple(hidden))
+        found = self._store.find_memories(owner, list(meant.seqs))
+        hidden: Sequence[Memory] = ()
+        if meant.is_clear:
+            why = "was forgotten by its meaning"
+            hidden = self._store.transaction(owner.tenant, lambda: self.hide(owner, meant.seqs, why))
+        gone = {memory.id for memory in hidden}
+        left = (found[seq] for seq in meant.seqs if seq in found)
+        return Forgotten(forgotten=tuple(hidden), candidates=tuple(each for each in left if each.id not in gone))
 
     def find_meant(self, owner: Owner, about: str) -> Meant:
-        """Find the notes and the standing and ended facts that are meant by "my old address"."""
+        """Find the facts, also ended ones, and the notes, core memories and journal entries meant by a few words."""
         now = self._now()
-        notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_KNOWN)
-        live = [*self._store.list_told(owner, now=now, limit=MAX_KNOWN), *notes]
-        ended = self._store.list_told(owner, now=now, is_ended=True, limit=MAX_KNOWN)
-        told = (*live, *ended)
-        shared = find_meant(about, [memory.text for memory in told])
-        # "My allergy" shares no word with "I'm allergic to nuts.", so that is only named.
-        highest = math.inf if shared else CLEAR - 0.01
-        shared = shared or dict.fromkeys(range(len(told[:MAX_NEAR])), 0.0)
-        memories = [told[place] for place in shared]
-        vectors = self._embed_all([about, *(memory.text for memory in memories)])
-        cosines = [0.0 if not vectors else float(vectors[0] @ each) for each in vectors[1:]] or [0.0] * len(memories)
-        meant = Meant.choose(
+        facts = [
+            *self._store.list_told(owner, now=now, limit=MAX_KNOWN),
+            *self._store.list_told(owner, now=now, is_ended=True, limit=MAX_KNOWN),
+        ]
+        near = [
+            *self._similar.find_related(owner, about, kinds=NOTED, limit=MAX_RELATED),
+            *self._similar.find_related(owner, about, kinds=[Kind.EPISODE], limit=MAX_RELATED),
+        ]
+        related = {each.id: each for each in near if each.told is not None or each.kind in NOTED}
+        known = [*{**{each.id: each for each in facts}, **related}.values()]
+        shared = find_meant(about, [memory.text for memory in known])
+        compared = [(each, shared.get(place, 0.0)) for place, each in enumerate(known)]
+        compared = [(each, share) for each, share in compared if share > 0 or each.id in related]
+        vectors = self._embed_all([about, *(each.text for each, _ in compared)])
+        cosines = [float(vectors[0] @ each) for each in vectors[1:]] or [0.0] * len(compared)
+        return Meant.choose(
             about,
-            [(memory_seq(each.id) or 0, each.valid_to is not None) for each in memories],
-            [each.text for each in memories],
-            [min(shared[place] + cosine, highest) for place, cosine in zip(shared, cosines, strict=True)],
+            [(memory_seq(each.id) or 0, each.valid_to is not None) for each, _ in compared],
+            [each.text for each, _ in compared],
+            [rate_meant(each.text, share, cosine) for (each, share), cosine in zip(compared, cosines, strict=True)],
         )
-        can_hide = self._is_noted or not {memory_seq(note.id) for note in notes} & {*meant.seqs}
-        return meant if can_hide else replace(meant, is_clear=False)
 
     def list_known(self, owner: Owner) -> list[tuple[int, ParsedFact]]:
         """Return the standing facts of exactly this user by their numbers, newest first."""

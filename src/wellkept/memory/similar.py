@@ -55,7 +55,7 @@ class Similar:
 
     def find_related(self, owner: Owner, text: str, *, kinds: Collection[Kind], limit: int) -> Sequence[Memory]:
         """Return live memories that share words with a text or are near to it in meaning, oldest first."""
-        now, vector = self._now(), self._embedding.of_local(text)
+        now, vector = self._now(), self._embedding.of_query(text)
         self._embedding.prepare(owner)
         found = [*self._store.search_memories(owner, text, kinds=kinds, now=now, limit=limit)]
         if vector is not None:

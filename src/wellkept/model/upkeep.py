@@ -189,7 +189,7 @@ class Forgotten:
     """Answer to a request to forget what a few words mean."""
 
     forgotten: tuple[Memory, ...] = ()  # hidden, and restorable until maintenance deletes them
-    candidates: tuple[Memory, ...] = ()  # what may be meant, if that is not clear; then nothing is forgotten
+    candidates: tuple[Memory, ...] = ()  # what may be meant, or cannot be hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

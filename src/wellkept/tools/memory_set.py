@@ -21,12 +21,16 @@ SIMILAR = (
     "It is stored, but the memories under similar say nearly the same. Remove with forget, by their ids, those that "
     "are wrong, outdated or double."
 )
-WHICH = "It is not clear which are meant, so nothing was forgotten. Ask the user, then call forget with the id."
+WHICH = (
+    "Nothing was forgotten: it is not clear which are meant, or they cannot be hidden. Ask the user, then delete one "
+    "for good by calling forget with its id."
+)
 NONE_MEANT = (
     "No fact and no note is clearly about this, so nothing was forgotten. If recall finds what is meant, call forget "
     "with its id."
 )
 HIDDEN = "They are hidden for 30 days, in which they can be restored, and then deleted."
+LEFT = " The candidates are meant as well but cannot be hidden; delete one for good by calling forget with its id."
 NO_PROFILE = "No facts are known about whom you ask for. Ask recall: it also knows what was said in passing."
 
 
@@ -47,9 +51,10 @@ def forget(memory: AgentMemory, id: str = "", about: str = "") -> Json:
         return {"ok": True, "forgotten": [{"id": id}]}
     done = memory.forget(about=about)
     forgotten, candidates = ([_render(each) for each in found] for found in (done.forgotten, done.candidates))
-    if forgotten:
-        return {"ok": True, "forgotten": bound_results(forgotten), "note": HIDDEN}
-    return {"ok": False, "error": WHICH if candidates else NONE_MEANT, "candidates": bound_results(candidates)}
+    if not forgotten:
+        return {"ok": False, "error": WHICH if candidates else NONE_MEANT, "candidates": bound_results(candidates)}
+    answer: Json = {"ok": True, "forgotten": bound_results(forgotten), "note": HIDDEN}
+    return {**answer, "candidates": bound_results(candidates), "note": HIDDEN + LEFT} if candidates else answer
 
 
 def profile(memory: AgentMemory, subject: str = "") -> Json:

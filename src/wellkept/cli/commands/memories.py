@@ -186,13 +186,16 @@ def forget(
         run.show(say(f"Forgotten: {id}", {"ok": True, "id": id}))
         return
     done = run.memory.forget(about=about)
-    found = done.forgotten or done.candidates
+    found = (*done.forgotten, *done.candidates)
     names = {"forgotten": done.forgotten, "candidates": done.candidates}
     says = "No fact and no note is clearly about that, so nothing was forgotten. Find ids with: wellkept recall TEXT"
     if done.forgotten:
         says = "Forgotten; bring one back with: wellkept memory restore ID"
+        if done.candidates:
+            ids = ", ".join(each.id for each in done.candidates)
+            says += f". Not hidden, because they cannot be restored or are trusted more: {ids}"
     elif found:
-        says = "Nothing was forgotten. Which of these do you mean? Name it with: wellkept memory forget ID"
+        says = "Nothing was forgotten. Which of these do you mean? Delete it with: wellkept memory forget ID"
     listed = list_memories_of(run, found)
     lines, blocks = remarks([says])
     json = {name: [memory_json(each) for each in read_states(run, memories)] for name, memories in names.items()}

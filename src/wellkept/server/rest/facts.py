@@ -125,10 +125,10 @@ class WhatToForget(RequestBody):
 
 
 class ForgottenAnswer(BaseModel):
-    """Memories that are hidden now; or, if it is not clear which are meant, the candidates."""
+    """Memories that are hidden now, and those that are not."""
 
     forgotten: Annotated[list[MemoryBody], Field(description="They can be restored for 30 days.")]
-    candidates: Annotated[list[MemoryBody], Field(description="Nothing was forgotten if there are any.")]
+    candidates: Annotated[list[MemoryBody], Field(description="What may be meant, or cannot be hidden.")]
 
 
 @router.get("/profile", scope=READ)

@@ -191,6 +191,10 @@ class RoutedStore(Delegate):
         self._notes.supersede(owner, memory.id)
         return memory
 
+    def can_hide(self, memory: Memory) -> bool:
+        # The file keeps no past to restore from.
+        return self._notes.find_with_file(memory.owner, memory.id) is None
+
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
     ) -> Sequence[MemoryVersion]:

@@ -329,6 +329,10 @@ class MemoryRows(Units):
 
         return self.write(owner.tenant, update)
 
+    def can_hide(self, memory: Memory) -> bool:
+        """Return True if a memory can be hidden and restored."""
+        return True
+
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
     ) -> Sequence[MemoryVersion]:
