@@ -198,6 +198,8 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
     is_other_diet = new.attribute == "diet" and "diet" in kinds["other"] and not old.head
     # "Call me Mr Pym" leaves the name Harold Pym as it is.
     is_kept = attribute and (one <= other or other <= one or (old.attribute == "name" and bool(one & other)))
+    # "My boss is Norwegian" names nobody new.
+    is_kept = is_kept or (attribute and old.attribute in PEOPLE_OF_USER and new.cue is ChangeCue.NONE)
     return {
         "same_slot": float(attribute),
         # "I quit my job" and "I work at the harbour".
