@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wellkept.model import Hit, Memory
     from wellkept.settings import Settings
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AsyncClient",
