@@ -59,6 +59,7 @@ LOCAL_COLUMNS = {
     "rewrites": "what caches of one database compare",
     "life": "what caches of one database compare",
     "consolidated": "an import is examined anew",
+    "compared": "an import is examined anew",
     "lanes": "numbers of events that waited, in one database",
     "folded": "made from the text",
     "folded_message": "made from the message",
