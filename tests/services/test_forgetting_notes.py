@@ -56,6 +56,14 @@ def test_what_is_related_by_meaning_is_named(ann: AgentMemory, about: str, meant
     assert ann.forget(about="quantum chromodynamics").candidates == ()
 
 
+def test_a_note_about_another_of_the_same_sort_stays(ann: AgentMemory) -> None:
+    for number in range(6):
+        ann.remember(f"Port {8000 + number} is owned by team {number}")
+
+    assert texts(ann.forget(about="team 5").forgotten) == {"Port 8005 is owned by team 5"}
+    assert len(ann.list()) == 5
+
+
 def test_a_long_text_that_mentions_it_is_only_named(ann: AgentMemory) -> None:
     entry = "We planned the move. " * 20 + "Dinner with Mirko was lovely."
     ann.remember(entry, kind="journal")

@@ -118,9 +118,9 @@ class Meant:
         return cls(tuple(seq for score, (seq, _) in rated[:MAX_CANDIDATES] if score >= likely))
 
 
-def rate_meant(text: str, shared: float, cosine: float) -> float:
-    """Rate how likely a text is meant. One that shares no words, or says much more, is never clearly meant."""
-    is_sure = shared > 0 and len(text) <= MAX_CLEAR_CHARS
+def rate_meant(text: str, shared: float, cosine: float, least: float = 0.0) -> float:
+    """Rate how likely a text is meant; clearly only if it shares words, `least` of them, and does not say much more."""
+    is_sure = shared > 0 and shared >= least and len(text) <= MAX_CLEAR_CHARS
     return shared + cosine if is_sure else min(shared + cosine, CLEAR - 0.01)
 
 

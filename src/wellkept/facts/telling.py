@@ -336,13 +336,18 @@ class Telling:
         shared = find_meant(about, [memory.text for memory in known])
         compared = [(each, shared.get(place, 0.0)) for place, each in enumerate(known)]
         compared = [(each, share) for each, share in compared if share > 0 or each.id in related]
+        # "Team 5" means no note of team 4.
+        most = max(shared.values(), default=0.0)
         vectors = self._embed_all([about, *(each.text for each, _ in compared)])
         cosines = [float(vectors[0] @ each) for each in vectors[1:]] or [0.0] * len(compared)
         return Meant.choose(
             about,
             [(memory_seq(each.id) or 0, each.valid_to is not None) for each, _ in compared],
             [each.text for each, _ in compared],
-            [rate_meant(each.text, share, cosine) for (each, share), cosine in zip(compared, cosines, strict=True)],
+            [
+                rate_meant(each.text, share, cosine, most if each.kind in NOTED else 0.0)
+                for (each, share), cosine in zip(compared, cosines, strict=True)
+            ],
         )
 
     def list_known(self, owner: Owner) -> list[tuple[int, ParsedFact]]:
