@@ -137,6 +137,7 @@ def find_meant(about: str, texts: Sequence[str]) -> Mapping[int, float]:
         return {}
     total = sum(weigh(stem, wanted.language) for stem in stems) or 1.0
     is_own = not relations and wanted.subjects == {USER}
+    numbers = frozenset(stem for stem in terms(about) if stem.isdigit())
     found = {}
     for place, text in enumerate(texts):
         fact = read_statement(text)
@@ -147,7 +148,8 @@ def find_meant(about: str, texts: Sequence[str]) -> Mapping[int, float]:
         if relations and relations <= fact.subjects | fact.mentions:
             share = max(share, 1.0 if len(about.split()) <= MAX_SOMEBODY_WORDS else A_HALF)
         if share > 0:
-            found[place] = WORDS_SHARE * share
+            has_numbers = numbers <= frozenset(terms(text))
+            found[place] = WORDS_SHARE * share * (1.0 if has_numbers else A_HALF)
     return found
 
 
