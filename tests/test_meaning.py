@@ -77,6 +77,7 @@ def test_every_face_shows_the_fact_in_a_new_session(url: str) -> None:
     assert [face for face, text in shown.items() if FACT not in text] == []
 
 
+@pytest.mark.proves("M1")
 def test_facts_are_found_by_questions_in_other_words() -> None:
     pairs = [json.loads(line) for line in PAIRS.read_text("utf-8").splitlines()]
     pairs = [each for each in pairs if each["domain"] not in OTHER_LANGUAGES]

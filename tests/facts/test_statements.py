@@ -80,6 +80,7 @@ def test_a_sentence_that_starts_with_a_pronoun_joins_the_one_before() -> None:
     assert found.text == "My neighbour Gerda has a parrot. It speaks Latin."
 
 
+@pytest.mark.proves("C4")
 def test_code_and_quoted_mail_are_not_read() -> None:
     assert statements("> I live in Minsk\n```\nI = 'live in Rome'\n```\nI play the oboe.")[0].text == "I play the oboe."
 

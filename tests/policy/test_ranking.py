@@ -29,6 +29,7 @@ def test_the_newer_is_never_less_recent(one: timedelta, other: timedelta) -> Non
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+@pytest.mark.proves("M6")
 def test_being_new_and_important_never_lifts_a_weak_match_over_one_twice_as_relevant(
     weak: float, recency: float, importance: float
 ) -> None:

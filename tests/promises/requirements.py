@@ -54,6 +54,18 @@ PROMISES = {
     "X5": "Erasure removes every trace and gives a receipt.",
     "X6": "Everything can be exported and imported without loss; files of other programs are read.",
     "X7": "Vectors of different embedders never mix; re-embedding is online; a failing embedder loses nothing.",
+    "M1": "A question finds the fact that answers it although they share no word.",
+    "M2": "A rare word that is asked for exactly is found first.",
+    "M3": "Recall is never silently empty: weak hits are marked; only small talk finds nothing.",
+    "M4": "Notes that fit a prompt are all there, in a stable order; else the best, then the newest.",
+    "M5": "What one program stored a moment ago another finds by its meaning.",
+    "M6": "Facts and chatter are ranked as what they are; recent chatter does not displace a fact.",
+    "C1": "What is logged is remembered: turns are captured and facts are kept, by default.",
+    "C2": "A new value ends the old one, linked and undoable, with the turns it came from.",
+    "C3": "A user's own unmistakable words make the agent forget, and nothing else does.",
+    "C4": "Quotations, fiction, jokes, hypotheticals and questions are not facts.",
+    "C5": "A profile lists the current facts of the user or of somebody the user spoke about.",
+    "C6": "A night's consolidation is one diff, which can be undone as a whole.",
 }
 
 NOT_YET: set[str] = set()

@@ -103,6 +103,7 @@ def test_duplicates_are_merged_silently_and_repetitions_proposed(ann: AgentMemor
     assert list(ann.changes.consolidate()) == []  # proposed already
 
 
+@pytest.mark.proves("C6")
 def test_one_diff_of_a_night_is_shown_and_undone_as_a_whole(fresh_place: Place, clock: Clock, tenant_id: str) -> None:
     with fresh_place.open(clock) as store:
         ann = store.agent("ann", tenant_id)

@@ -419,6 +419,7 @@ def test_neither_a_write_nor_its_hint_embeds_and_each_text_is_embedded_once(
         assert store._store.list_waiting_tenants(embedding.EVER) == []
 
 
+@pytest.mark.proves("M5")
 def test_what_one_program_stores_another_finds_by_its_meaning_at_once(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

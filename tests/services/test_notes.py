@@ -259,6 +259,7 @@ def test_no_reader_ever_sees_one_too_many(place: Place, clock: Clock, tenant_id:
 
 
 @pytest.mark.proves("N6")
+@pytest.mark.proves("M4")
 def test_all_notes_are_there_if_they_fit_in_an_order_that_only_grows(ann: AgentMemory, clock: Clock) -> None:
     ann.remember("Prefers tabs over spaces", tags=["preference"])
     clock.forward(days=1)

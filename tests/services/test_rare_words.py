@@ -53,6 +53,7 @@ def test_it_says_why_it_is_first(ann: AgentMemory) -> None:
     assert "The job ab-17-c failed" in str(ann.context("why did ab-17-c fail?", session="s").messages)
 
 
+@pytest.mark.proves("M2")
 def test_all_of_a_few_that_hold_an_identifier_come_first(ann: AgentMemory) -> None:
     store(ann, [f"Job 2x{number:03}z {verb}" for number in range(120) for verb in ("began", "stopped", "failed")])
 

@@ -366,6 +366,7 @@ def test_a_closed_store_recalls_nothing(place: Place, clock: Clock, tenant_id: s
         ann.recall("refund")
 
 
+@pytest.mark.proves("M3")
 def test_what_fits_poorly_is_recalled_and_marked_as_weak(refunds: AgentMemory) -> None:
     hits = refunds.recall("quantum chromodynamics")
 

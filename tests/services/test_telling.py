@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.services.conftest import Clock, Place
 from wellkept import Settings, Wellkept
 from wellkept.api.agent import AgentMemory
@@ -26,6 +28,7 @@ def prompt(agent: AgentMemory, question: str) -> str:
     return "\n".join(str(each["content"]) for each in agent.context(question, session="later").messages[:-1])
 
 
+@pytest.mark.proves("C1")
 def test_a_turn_becomes_facts_with_their_turn(ann: AgentMemory) -> None:
     say(ann, f"Hello! {WORK} My sister Tilda is a midwife. What time is it?")
 
@@ -36,6 +39,7 @@ def test_a_turn_becomes_facts_with_their_turn(ann: AgentMemory) -> None:
     assert ann.get(tilda.sources[0]).text.startswith("Hello!")
 
 
+@pytest.mark.proves("C2")
 def test_a_new_value_ends_the_old_one_and_its_turn(ann: AgentMemory) -> None:
     say(ann, OLD, answer="Turku is lovely.")
     (old,) = ann.profile().facts
@@ -135,6 +139,7 @@ def test_the_block_stays_the_same_until_a_fact_changes(ann: AgentMemory) -> None
     assert ann.profile().text + "\n" == block
 
 
+@pytest.mark.proves("C5")
 def test_a_profile_of_somebody(ann: AgentMemory) -> None:
     say(ann, f"{WORK} My sister Tilda is a midwife. My sister has a boat.")
 
