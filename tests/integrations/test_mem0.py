@@ -84,7 +84,8 @@ def test_the_first_program_of_mem0s_documentation(store: Wellkept) -> None:
 
     found = memory.search("What do you know about me?", filters={"user_id": "alex"})["results"]
     assert [(each["memory"], each["metadata"]) for each in found] == [
-        ("I love basketball and gaming.", {"topic": "hobbies"})
+        ("Hi, I'm Alex.", {"topic": "hobbies"}),
+        ("I love basketball and gaming.", {"topic": "hobbies"}),
     ]
     assert memory.search("What do you know about me?", filters={"user_id": "alex"}, threshold=0.5)["results"] == []
     # Metadata is part of the first version, not an edit of it.

@@ -144,7 +144,7 @@ def test_mcp_serves_only_the_agents_of_a_key(store: Wellkept, address: str, thei
 
 def test_the_console_shows_only_the_agents_of_a_key(store: Wellkept, address: str, theirs: dict[str, str]) -> None:
     before = everything(store)
-    values = theirs | {"seen": theirs["context-calls"], "whiteboard": "d-nobodys"}
+    values = theirs | {"prompts": theirs["context-calls"], "whiteboard": "d-nobodys"}
     browser = Browser(address)
     browser.log_in(store.tenant("acme").keys.create("admin", agents=["atlas"]).key)
     for route, scope in CONSOLE.items():

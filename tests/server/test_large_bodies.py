@@ -17,7 +17,6 @@ JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 RECALL = "/api/agents/large/recall"
 ROUTES = {
     "direct": RECALL,
-    "framework": f"{RECALL}?extra=1",
     "run": "/agent/run",
     "document": "/api/kb/documents",
 }
