@@ -39,7 +39,7 @@ MIN_TURNS_SHARE = 0.1
 
 FIRST_DAY = 719_163  # date(1970, 1, 1).toordinal()
 
-_USER, _ASSISTANT = SPEAKERS.index(Role.USER), SPEAKERS.index(Role.ASSISTANT)
+_ASSISTANT = SPEAKERS.index(Role.ASSISTANT)
 
 
 @dataclass(frozen=True, slots=True)
