@@ -2,8 +2,9 @@
 
 All stores but wellkept get the vectors of wellkept's built-in encoder, so that stores are compared and not models, and
 no model is downloaded. mem0 stores texts as they are (`infer=False`). Without a file, the facts and the questions in
-other words of `tests/data/paraphrases` are used. A store that is not installed is left out with a sentence. Each runs
-in this process, with files in a temporary folder; another process, killed while it stores, shows what is durable.
+other words of `tests/data/paraphrases/held_out.jsonl` are used, on which nothing was fitted. A store that is not
+installed is left out with a sentence. Each runs in this process, with files in a temporary folder; another process,
+killed while it stores, shows what is durable.
 
 Install them beside wellkept: pip install mem0ai langgraph chromadb
 basic-memory is not among them: it needs Python 3.12.
@@ -34,7 +35,9 @@ from wellkept.recall.rules_evaluation import compute_metrics
 LIMIT = 10
 METRIC_NAMES = ("recall@5", "recall@10", "mrr")
 HEADERS = ("Store", "Version", "R@5", "R@10", "MRR", "Store, CPU ms", "Search, CPU ms", "Survives kill -9")
-FAMILY = [Path(__file__).parents[1] / "tests/data/paraphrases" / name for name in ("dev.jsonl", "held_out.jsonl")]
+HELD_OUT = Path(__file__).parents[1] / "tests/data/paraphrases/held_out.jsonl"
+"""Facts and questions in other words that nothing of wellkept was fitted on."""
+
 KILLED_AFTER = 40
 """Acknowledged memories after which a process that stores is killed."""
 
@@ -172,7 +175,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--store", nargs=2, metavar=("STORE", "FOLDER"), help=argparse.SUPPRESS)
     parser.add_argument("--find", nargs=2, metavar=("STORE", "FOLDER"), help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    sets = [one for path in given.files or FAMILY for one in [*read_sets(path)][: given.sets]]
+    sets = [one for path in given.files or [HELD_OUT] for one in [*read_sets(path)][: given.sets]]
     if given.store or given.find:
         name, folder = given.store or given.find
         peer: Peer = PEERS[name][1](Path(folder), make_embed())
