@@ -10,7 +10,7 @@ import sys
 import apsw
 
 from tests.cli.program import Program
-from wellkept.history.rules_audit import START, event_hash
+from wellkept.history.rules_history import START, event_hash
 from wellkept.model import AuditEvent
 from wellkept.store.tables.rows import event_from
 

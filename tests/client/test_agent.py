@@ -12,7 +12,7 @@ import pytest
 from wellkept import Client, Conflict, Forbidden, Invalid, NotFound, SecretRejected, Wellkept, captured
 from wellkept.api.agent import AgentMemory
 from wellkept.client.agent import AgentClient
-from wellkept.memory.rules_where import parse_filter
+from wellkept.memory.rules_filters import parse_filter
 from wellkept.model import ACTOR, Conversation, Kind, Recalled, WorkingMemory
 
 LONG = "".join(f"line {number}: added package\n" for number in range(2_000))

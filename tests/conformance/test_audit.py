@@ -15,8 +15,7 @@ from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import LATER, event, owner
 from wellkept.caller import acting_as
 from wellkept.errors import StoreError
-from wellkept.memory.rules_conditions import EVENT_FIELDS
-from wellkept.memory.rules_where import parse_filter
+from wellkept.memory.rules_filters import EVENT_FIELDS, parse_filter
 from wellkept.model import Owner
 from wellkept.store.search import words
 from wellkept.store.search.words import SPARE

@@ -12,7 +12,7 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import event
 from tests.conformance.test_audit import tamper
 from wellkept.errors import Invalid, ReadOnly
-from wellkept.history.rules_audit import START, canonical_json, event_hash, is_keyed
+from wellkept.history.rules_history import START, canonical_json, event_hash, is_keyed
 from wellkept.model import AuditHead, Owner, Trace
 from wellkept.store import open_store
 from wellkept.store.sqlstore import SqlStore

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note, owner
 from wellkept.language.names import memory_seq
-from wellkept.memory.rules_conditions import (
+from wellkept.memory.rules_filters import (
     EXISTS,
     MEMORY_FIELDS,
     METADATA,
@@ -25,8 +25,9 @@ from wellkept.memory.rules_conditions import (
     Not,
     Or,
     is_matching,
+    parse_filter,
+    render_filter,
 )
-from wellkept.memory.rules_where import parse_filter, render_filter
 from wellkept.model import Kind, Memory, Origin, Owner, Scope, State
 from wellkept.store.conditions import compile_filter
 from wellkept.store.migrations import TENANT_SETTING

@@ -24,7 +24,7 @@ from tests.conformance.examples import (
     vector,
 )
 from wellkept.errors import Conflict, NotFound
-from wellkept.memory.rules_conditions import Comparison
+from wellkept.memory.rules_filters import Comparison
 from wellkept.model import Chunk, Document, Owner
 from wellkept.store.conditions import ALL_ROWS, PLACE
 from wellkept.store.postgres import index

@@ -13,7 +13,7 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, event
 from tests.conformance.test_audit import tamper
 from wellkept.errors import ReadOnly
-from wellkept.history.rules_audit import event_hash
+from wellkept.history.rules_history import event_hash
 from wellkept.model import Owner
 from wellkept.store import open_store, waiting_events
 from wellkept.store.migrations import TENANT_SETTING

@@ -13,7 +13,7 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin
 
-from wellkept.memory.rules_conditions import Comparison
+from wellkept.memory.rules_filters import Comparison
 
 TIMES = (
     datetime(2020, 1, 1, tzinfo=UTC),

@@ -13,7 +13,7 @@ import pytest
 from tests.conformance.examples import NOW, texts
 from tests.notes_file.workers import ANN, file_in, note
 from wellkept.errors import NotFound, StoreError
-from wellkept.memory.rules_where import parse_filter
+from wellkept.memory.rules_filters import parse_filter
 from wellkept.model import Kind, Memory, Owner
 from wellkept.store import open_store, open_workspace
 from wellkept.store.notes.router import RoutedStore

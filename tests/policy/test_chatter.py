@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from wellkept.language.languages import LEXICONS, find_language
-from wellkept.memory.rules_chatter import read_text
-from wellkept.memory.rules_importance import judge
+from wellkept.memory.rules_importance import is_chatter, judge
 from wellkept.model import Role
 
 CORPUS = Path(__file__).parent / "lifetime_corpus"
@@ -68,8 +67,8 @@ def test_other_languages_are_not_taken_for_known_ones(text: str) -> None:
 
 
 def test_a_speaker_label_does_not_hide_chatter() -> None:
-    assert read_text("Caroline: Wow, that is amazing!").is_chatter
-    assert not read_text("Caroline: Wow, the shop opened in Boston!").is_chatter
+    assert is_chatter("Caroline: Wow, that is amazing!")
+    assert not is_chatter("Caroline: Wow, the shop opened in Boston!")
 
 
 @pytest.mark.parametrize(

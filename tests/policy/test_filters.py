@@ -10,8 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellkept.errors import Invalid
-from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, And, Comparison, Not, Or
-from wellkept.memory.rules_where import MAX_CHARS, MAX_COMPARISONS, MAX_DEPTH, parse_filter, render_filter
+from wellkept.memory.rules_filters import (
+    DOCUMENT_FIELDS,
+    MAX_CHARS,
+    MAX_COMPARISONS,
+    MAX_DEPTH,
+    And,
+    Comparison,
+    Not,
+    Or,
+    parse_filter,
+    render_filter,
+)
 
 FOOD = Comparison("tags", "=", "food")
 OSLO = Comparison("metadata", "=", "Oslo", ("city",))

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.stopwatch import times_as_long
-from wellkept.memory.rules_categories import LIFETIMES, Category, make_lifetimes
-from wellkept.memory.rules_chatter import is_small_talk
-from wellkept.memory.rules_importance import CUES, LOW, judge, rate_importance
+from wellkept.memory.rules_importance import CUES, LOW, is_small_talk, judge, rate_importance
+from wellkept.memory.rules_lifetime import LIFETIMES, Category, make_lifetimes
 from wellkept.model import Role
 
 HIGH = 0.7

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wellkept.errors import Invalid
-from wellkept.language.json_values import MAX_DEPTH, check_depth, read_json
+from wellkept.language.values import MAX_DEPTH, check_depth, read_json
 
 
 def nested(depth: int, innermost: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.memory.rules_loop_guard import hash_shown, list_echo_hashes, strip_injected
+from wellkept.memory.loop_guard import hash_shown, list_echo_hashes, strip_injected
 from wellkept.model import Kind, Memory, Owner
 from wellkept.prompt.rules_relevance import render_notes
 from wellkept.prompt.rules_window import private_memory

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from wellkept.memory.rules_chatter import is_small_talk
+from wellkept.memory.rules_importance import is_small_talk
 
 SAID = """
 Erzähl mir einen Witz

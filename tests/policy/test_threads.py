@@ -20,10 +20,10 @@ from typing import Any
 from tests.house.source import MODULES
 from tests.threads import clear_caches, fresh_words, run_together
 from wellkept.details.rules_digest import TextDigester
-from wellkept.knowledge.readers.html import read_html
-from wellkept.knowledge.readers.text import read_markdown, read_text
-from wellkept.language.entries import CueTable
+from wellkept.knowledge.files import read_html, read_markdown, read_text
+from wellkept.language.languages import CueTable
 from wellkept.language.text import terms
+from wellkept.memory.loop_guard import list_echo_hashes
 from wellkept.model import Kind, Memory, Owner, Role
 from wellkept.prompt.rules_tokens import estimate_tokens
 from wellkept.providers.minilm import MiniLMEmbedder
@@ -133,15 +133,16 @@ def digested(text: str) -> object:
 
 EMBEDDER = MiniLMEmbedder()
 ELSEWHERE: Mapping[str, Callable[[str], Any]] = {
+    "memory.loop_guard.list_echo_hashes": list_echo_hashes,
     "recall.rules_question.ParsedQuery": lambda text: ParsedQuery.read(text, NOW),
     "details.rules_digest.TextDigester": digested,
     "store.search.encoding.encode_terms": lambda text: encode_terms(terms(text)),
     "store.postgres.index.tsvector_literal": lambda text: tsvector_literal(terms(text)),
     "store.content": chunked,
     "providers.minilm": lambda text: EMBEDDER.embed([text]).tobytes(),
-    "knowledge.readers.read_markdown": read_markdown,
-    "knowledge.readers.read_html": read_html,
-    "knowledge.readers.read_text": read_text,
+    "knowledge.files.read_markdown": read_markdown,
+    "knowledge.files.read_html": read_html,
+    "knowledge.files.read_text": read_text,
 }
 FUNCTIONS = functions_of_text()
 MUST_BE_LISTED = {
@@ -154,7 +155,7 @@ MUST_BE_LISTED = {
     "secrets.rules_scan.find_secrets",
     "recall.rules_question.other_forms",
     "recall.rules_dates.spans",
-    "memory.rules_loop_guard.list_echo_hashes",
+    "memory.loop_guard.list_echo_hashes",
 }
 
 

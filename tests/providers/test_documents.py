@@ -18,10 +18,10 @@ from tests.stopwatch import times_as_long
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.errors import Cancelled, Invalid
 from wellkept.knowledge import files as documents
+from wellkept.knowledge import files as pdf_reader
+from wellkept.knowledge import files as text_reader
+from wellkept.knowledge import pdf_child
 from wellkept.knowledge.files import Files
-from wellkept.knowledge.readers import pdf as pdf_reader
-from wellkept.knowledge.readers import pdf_child
-from wellkept.knowledge.readers import text as text_reader
 from wellkept.knowledge.rules_chunking import PartKind
 
 HEADING, PARAGRAPH, LIST, CODE, TABLE = PartKind

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from wellkept.language import json_values
+from wellkept.language import values as json_values
 from wellkept.server.threads import SMALL_BODY
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}

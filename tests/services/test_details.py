@@ -19,7 +19,7 @@ from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.details import parts
-from wellkept.details.grep import read_matches
+from wellkept.details.parts import read_matches
 from wellkept.details.rules_keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, PartRequest
 from wellkept.errors import Cancelled, Invalid, NotFound, StoreError
 from wellkept.store.contents import CHUNK_CHARS, Content

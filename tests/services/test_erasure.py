@@ -24,8 +24,7 @@ from tests.postgres_server import PostgresServer
 from tests.services.conftest import Clock, Place
 from wellkept import Conflict, Invalid, NotFound, Settings, Wellkept, acting_as
 from wellkept.api.wellkept import AgentMemory, TenantMemory
-from wellkept.history.rules_audit import event_hash
-from wellkept.history.rules_history import OWN_AREAS
+from wellkept.history.rules_history import OWN_AREAS, event_hash
 from wellkept.language.text import content_hash
 from wellkept.model import Origin, Receipt
 from wellkept.store.tables.erasure import DEPENDENT_TABLES, TABLES

@@ -11,7 +11,7 @@ import pytest
 from tests.services.conftest import Clock, Place
 from wellkept import AsyncWellkept, Invalid, SecretRejected, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
-from wellkept.language.json_values import MAX_DEPTH
+from wellkept.language.values import MAX_DEPTH
 
 SECRET = "AKIAQYLPMN5HIEXAMP42"
 

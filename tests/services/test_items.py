@@ -19,7 +19,7 @@ from tests.threads import run_together
 from wellkept import AsyncWellkept, Conflict, Forbidden, Invalid, SecretRejected, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.caller import Caller, use_caller
-from wellkept.language.json_values import MAX_DEPTH
+from wellkept.language.values import MAX_DEPTH
 from wellkept.memory.rules_items import MAX_VALUE_BYTES
 from wellkept.model import Kind, Origin
 

@@ -25,11 +25,9 @@ from wellkept.api.agent_records import (
 from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.knowledge.search import KnowledgeOptions
-from wellkept.language.json_values import check_depth
-from wellkept.language.numbers import check_whole
-from wellkept.memory.rules_conditions import SESSION_FIELDS
+from wellkept.language.values import check_depth, check_whole
+from wellkept.memory.rules_filters import SESSION_FIELDS, Where, parse_filter
 from wellkept.memory.rules_trust import check_removal
-from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import (
     NO_USER,
     ContextCall,

@@ -8,10 +8,10 @@ from typing import IO, Any, Unpack
 from wellkept.api.agent_records import AgentView
 from wellkept.arguments import RawText
 from wellkept.caller import current_caller
-from wellkept.details import capture as outputs
-from wellkept.details import pieces
+from wellkept.details import details as outputs
+from wellkept.details import parts as pieces
 from wellkept.details.rules_keys import parse_part
-from wellkept.language.numbers import check_whole
+from wellkept.language.values import check_whole
 from wellkept.memory.rules_trust import check_removal
 from wellkept.model import Captured, Detail, DetailPage
 from wellkept.model.stored import Place

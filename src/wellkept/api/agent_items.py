@@ -10,8 +10,8 @@ from wellkept.arguments import check_fields
 from wellkept.errors import Invalid
 from wellkept.memory.drafts import naming_item
 from wellkept.memory.items import ItemDraft, Place
+from wellkept.memory.rules_filters import Where
 from wellkept.memory.rules_items import IndexedFields, Namespace
-from wellkept.memory.rules_where import Where
 from wellkept.model import Item, OriginName
 
 

@@ -21,7 +21,7 @@ from wellkept.language.names import check_owner, check_user, memory_seq
 from wellkept.language.text import check_text
 from wellkept.memory.drafts import OTHER_USER, Draft, check_moment, naming_item
 from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
-from wellkept.memory.rules_conditions import STATE, names_field
+from wellkept.memory.rules_filters import STATE, names_field
 from wellkept.memory.rules_kinds import check_kind
 from wellkept.model import (
     NO_USER,

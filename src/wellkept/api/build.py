@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 
 from wellkept.access.idempotency import Idempotency
 from wellkept.access.keys import ApiKeys
-from wellkept.details.capture import Capture
-from wellkept.details.details import Describe, Details
+from wellkept.details.details import Capture, Describe, Details
 from wellkept.extension import Clock, Models, TokenCounter
 from wellkept.facts.asking import AskModel
 from wellkept.facts.profile import Profiles
 from wellkept.facts.telling import Telling
-from wellkept.history.rules_audit import check_key
+from wellkept.history.rules_history import check_key
 from wellkept.knowledge.search import PassageSearch, SearchKnowledge
 from wellkept.knowledge.skills import Skills
 from wellkept.memory.changes import Changes
 from wellkept.memory.items import Items
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.remember import Remember
-from wellkept.memory.rules_categories import Category, make_lifetimes
+from wellkept.memory.rules_lifetime import Category, make_lifetimes
 from wellkept.memory.rules_trust import Judge, judge_memory
 from wellkept.memory.similar import Similar
 from wellkept.model import Kind, Owner
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from wellkept.importers import Importers
     from wellkept.knowledge.files import Files
     from wellkept.knowledge.ingest import Ingest
-    from wellkept.memory.restoring import RestoreMemories
+    from wellkept.memory.changes import RestoreMemories
     from wellkept.providers.archives import Archives
     from wellkept.store.sqlstore import SqlStore
     from wellkept.transfer.archive import Export
@@ -257,7 +256,7 @@ class Services:
 
     @cached_property
     def restore(self) -> RestoreMemories:
-        from wellkept.memory.restoring import RestoreMemories
+        from wellkept.memory.changes import RestoreMemories
 
         return RestoreMemories(self.store, self._embedding, self.judge, self.now, lifetimes=self._lifetimes)
 

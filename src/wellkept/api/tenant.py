@@ -17,9 +17,8 @@ from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, NotFound
 from wellkept.language.names import check_user
 from wellkept.memory.rules_agents import AgentFields, check_agent_fields
-from wellkept.memory.rules_conditions import SESSION_FIELDS
+from wellkept.memory.rules_filters import SESSION_FIELDS, Where, parse_filter
 from wellkept.memory.rules_trust import check_decision
-from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import (
     Agent,
     ApiKey,

@@ -18,11 +18,17 @@ from wellkept.knowledge import ingest as filing
 from wellkept.knowledge.ingest import IngestReport
 from wellkept.knowledge.rules_chunking import check_category
 from wellkept.knowledge.search import KnowledgeOptions
-from wellkept.language.json_values import check_storable
-from wellkept.language.numbers import check_before, check_whole
-from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, EQUAL, EVENT_FIELDS, Comparison, join_conditions
+from wellkept.language.values import check_before, check_storable, check_whole
+from wellkept.memory.rules_filters import (
+    DOCUMENT_FIELDS,
+    EQUAL,
+    EVENT_FIELDS,
+    Comparison,
+    Where,
+    join_conditions,
+    parse_filter,
+)
 from wellkept.memory.rules_trust import check_decision
-from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import (
     ACTOR,
     AuditEvent,

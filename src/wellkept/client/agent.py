@@ -25,7 +25,7 @@ from wellkept.client.decoding import (
     one,
 )
 from wellkept.client.verbs import C, ClientView, Verb, call, local, pages, send, text
-from wellkept.details.pieces import iter_pieces
+from wellkept.details.parts import iter_pieces
 from wellkept.errors import Invalid, NotFound
 from wellkept.language.names import check_user
 from wellkept.model import (

@@ -1,34 +1,36 @@
 """Details: big texts that are stored completely, described in a few lines and read in parts.
 
 A text is streamed to the store piece by piece and kept unchanged. Its description, summary and metadata may enter
-prompts, so credentials in them are redacted.
+prompts, so credentials in them are redacted. An output over the threshold is captured: stored, and replaced by a
+one-line reference.
 
-Descriptions of big texts: by rules, and optionally improved by a language model.
-
-The rules see the whole text as it is read. The model sees its beginning, its end and its errors, with credentials
-redacted. If the model fails, the description by rules is used, and the failure is returned for the audit log.
+A text is described by rules, and optionally by a language model. The rules see the whole text as it is read. The model
+sees its beginning, its end and its errors, with credentials redacted. If the model fails, the description by rules is
+used, and the failure is returned for the audit log.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from secrets import choice
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypedDict, Unpack
 
+from wellkept.arguments import RawText
 from wellkept.details import rules_keys as rules
-from wellkept.details.grep import read_matches
 from wellkept.details.json_path import read_json
-from wellkept.details.parts import StoredText, read_lines, read_page
-from wellkept.details.pieces import TextSource, iter_pieces
+from wellkept.details.parts import StoredText, TextSource, iter_pieces, read_lines, read_matches, read_page
 from wellkept.details.rules_digest import TextDigest, TextDigester
+from wellkept.details.rules_keys import MAX_METADATA_CHARS, format_replacement, is_reference, reference
 from wellkept.errors import Conflict, Invalid, ModelError, NotFound
-from wellkept.extension import Clock
-from wellkept.language.text import fold
+from wellkept.extension import Clock, TokenCounter
+from wellkept.language.text import fold, replace_half_pairs
+from wellkept.language.values import check_seconds
 from wellkept.memory.drafts import check_own, find_session_user
-from wellkept.model import AuditEvent, Detail, DetailPage, Owner
+from wellkept.model import AuditEvent, Captured, Detail, DetailPage, Owner
 from wellkept.prompt.rules_escaping import to_one_line
 from wellkept.prompt.rules_transcript_digest import cut_at_sentence
 from wellkept.secrets.check import SecretGuard
@@ -276,10 +278,98 @@ class Details:
 
 
 def _make_storable(text: str) -> str:
-    """Replace characters that not every engine can store."""
+    """Replace characters that not every engine can store; a command line may contain anything."""
     return text.encode("utf-8", "replace").decode().replace("\x00", NOT_A_CHARACTER)
 
 
 def _source(metadata: Mapping[str, Any]) -> str:
     source = metadata.get("source")
     return source if isinstance(source, str) else ""
+
+
+COMMAND_OUTPUT = "command_output"
+SURE_CHARS_PER_TOKEN = 100
+"""A text with more characters than this per token of the threshold is over it; its tokens are not counted."""
+
+MAX_SOURCE_CHARS = MAX_METADATA_CHARS // 4
+
+
+class OutputFields(TypedDict, total=False):
+    """Facts about an output that are stored with it."""
+
+    source: RawText  # the command or tool
+    status: RawText  # how it ended
+    type: str
+    session_id: str | None
+    duration: float | None  # seconds
+    metadata: Mapping[str, Any] | None
+
+
+class Capture:
+    """Service that returns an output, or stores it and returns its reference."""
+
+    def __init__(self, details: Details, tokens: TokenCounter, *, threshold: int) -> None:
+        self._details = details
+        self._tokens = tokens
+        self._threshold = threshold
+
+    def __call__(self, owner: Owner, output: str, **fields: Unpack[OutputFields]) -> Captured:
+        """Return a short output or a reference unchanged; store any other and return its reference. Raises: Invalid."""
+        about = _check_fields(**fields)
+        if not self.is_over(output):
+            # Stored texts are cleaned in the same way.
+            return Captured(text=replace_half_pairs(output))
+        return self._store(owner, output, about)
+
+    def file(self, owner: Owner, file: IO[bytes], **fields: Unpack[OutputFields]) -> Captured:
+        """Capture the UTF-8 content of a seekable file; a long one is read in pieces. Raises: Invalid."""
+        about = _check_fields(**fields)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        if size <= self._sure_chars:
+            output = file.read().decode("utf-8", "replace")
+            file.seek(0)
+            if not self.is_over(output):
+                return Captured(text=output)
+        return self._store(owner, file, about)
+
+    def is_over(self, output: str) -> bool:
+        """Return True if an output is too long for a prompt. A reference never is."""
+        if len(output) > self._sure_chars:
+            return True
+        return self._tokens.count(output) > self._threshold and not is_reference(output)
+
+    @property
+    def _sure_chars(self) -> int:
+        return self._threshold * SURE_CHARS_PER_TOKEN
+
+    def _store(self, owner: Owner, output: str | IO[bytes], about: Mapping[str, Any]) -> Captured:
+        detail = self._details.store(owner, output, **about)
+        source, status = (str(detail.metadata.get(name, "")) for name in ("source", "status"))
+        if detail.type == COMMAND_OUTPUT:
+            line = format_replacement(reference(detail.key, detail.description), command=source, status=status)
+        else:
+            description = f"{to_one_line(source)}: {detail.description}" if source else detail.description
+            line = format_replacement(reference(detail.key, description), status=status)
+        return Captured(text=line, memory_key=detail.key)
+
+
+def _check_fields(
+    *,
+    source: str = "",
+    status: str = "",
+    type: str = COMMAND_OUTPUT,
+    session_id: str | None = None,
+    duration: float | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Mapping[str, Any]:
+    """Return the arguments of `Details.store`, with source, status and duration in the metadata. Raises: Invalid."""
+    if duration is not None:
+        check_seconds(duration, "The duration")
+    known = {
+        "source": _make_storable(source[:MAX_SOURCE_CHARS]),
+        "status": _make_storable(status[:MAX_SOURCE_CHARS]),
+        "duration": duration,
+    }
+    whole = {**(metadata or {}), **{name: value for name, value in known.items() if value not in ("", None)}}
+    return {"type": type, "session_id": session_id, "metadata": whole}

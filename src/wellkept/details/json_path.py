@@ -15,7 +15,7 @@ from wellkept.deadline import check_deadline
 from wellkept.details.parts import StoredText
 from wellkept.details.rules_keys import PartRequest
 from wellkept.errors import Invalid
-from wellkept.language.json_values import count_json_parts
+from wellkept.language.values import count_json_parts
 from wellkept.model import DetailPage
 
 MAX_JSON_CHARS = 20_000_000

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.language.json_values import check_storable
-from wellkept.language.numbers import check_whole
+from wellkept.language.values import check_storable, check_whole
 from wellkept.prompt.rules_escaping import to_one_line
 
 PREFIX = "[MemoryRef:"

@@ -19,7 +19,7 @@ from wellkept.facts import rules_question as question
 from wellkept.facts.rules_pairs import find_rest
 from wellkept.facts.rules_question import FactCase, ModelEnding
 from wellkept.facts.telling import Telling, parse_fact
-from wellkept.history.noting import record_event
+from wellkept.history.workflows import record_event
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory.changes import Changes

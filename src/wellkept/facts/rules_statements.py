@@ -25,7 +25,7 @@ from wellkept.facts.rules_words import (
 )
 from wellkept.language.languages import LEXICONS, find_language
 from wellkept.language.text import is_question, split_words, terms
-from wellkept.memory import rules_chatter as chatter
+from wellkept.memory import rules_importance as importance
 from wellkept.model import Fact
 from wellkept.secrets.rules_scan import MARK_START
 
@@ -278,7 +278,7 @@ def _find_reason(sentence: str, bare: str, words: Vocabulary, *, is_order: bool)
     if is_order:
         return None
     least = MIN_WORDS - 1 if words.has("self", bare) else MIN_WORDS
-    if chatter.read_text(sentence).is_chatter or len(split_words(bare)) < least:
+    if importance.is_chatter(sentence) or len(split_words(bare)) < least:
         return ExclusionReason.CHAT
     if (words.has("chat", bare) or words.has("you", bare)) and not words.has("correction", bare):
         return ExclusionReason.CHAT

@@ -1,14 +1,15 @@
-"""Workflows: a record of the steps that agents complete together."""
+"""Record history: the steps of workflows that agents complete together, and events that accompany a read."""
 
 from __future__ import annotations
 
+import logging
 import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wellkept.errors import Conflict, Invalid, SecretRejected
+from wellkept.errors import Conflict, Invalid, ReadOnly, SecretRejected
 from wellkept.extension import Clock
 from wellkept.history.rules_history import COMPLETED
 from wellkept.language.names import check_agent
@@ -18,6 +19,7 @@ from wellkept.secrets.check import SecretGuard
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
+
 
 MAX_NAME_CHARS = 200
 MAX_OUTPUT_CHARS = 100_000
@@ -126,3 +128,14 @@ def _check_status(status: str) -> str:
     if not _STATUS.fullmatch(status):
         raise Invalid("A status must be a word in lower case, such as completed or failed.")
     return status
+
+
+log = logging.getLogger("wellkept")
+
+
+def record_event(store: SqlStore, event: AuditEvent) -> None:
+    """Add an event to the audit log; if the store is read-only, log a warning instead."""
+    try:
+        store.add_event(event)
+    except ReadOnly as error:
+        log.warning("Event not added to the audit log (%s): %s", error, event.action)

@@ -16,8 +16,8 @@ from typing import IO, Any, Protocol
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
-from wellkept.language.json_values import count_json_parts
 from wellkept.language.names import is_session_id
+from wellkept.language.values import count_json_parts
 from wellkept.memory.rules_kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
 from wellkept.model import ForeignItem, ForeignTurn, Kind, RefusedItem
 

@@ -30,8 +30,8 @@ from langgraph.store.base import (
 from wellkept.errors import Invalid
 from wellkept.language.text import clean_text
 from wellkept.memory.items import MAX_OFFSET, MAX_PAGE
+from wellkept.memory.rules_filters import MAX_KEYS, MAX_NUMBER
 from wellkept.memory.rules_items import ANY_NAME
-from wellkept.memory.rules_where import MAX_KEYS, MAX_NUMBER
 from wellkept.model import Item as StoredItem
 from wellkept.model import Json, OriginName
 

@@ -13,7 +13,7 @@ from wellkept.api.agent import AgentMemory
 from wellkept.errors import Invalid
 from wellkept.facts.requests import join_parts
 from wellkept.language.text import clean_text
-from wellkept.memory.rules_categories import Category
+from wellkept.memory.rules_lifetime import Category
 from wellkept.model import Json, Kind, Memory, MemoryVersion
 from wellkept.settings import Settings
 

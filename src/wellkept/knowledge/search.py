@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from wellkept.knowledge.rules_chunking import check_categories
 from wellkept.knowledge.rules_passages import find_best_passages, query_terms
 from wellkept.memory.loop_guard import LoopGuard
-from wellkept.memory.rules_conditions import DOCUMENT_FIELDS, Condition
+from wellkept.memory.rules_filters import DOCUMENT_FIELDS, Condition, Where, parse_filter
 from wellkept.memory.rules_importance import is_small_talk
-from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import Chunk, Document, HeldWord, Hit, Owner, Source
 from wellkept.model.stored import Vector
 from wellkept.recall.recall import check_limit, check_min_relevance, check_query

@@ -12,14 +12,27 @@ from __future__ import annotations
 
 import hashlib
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import Stemmer
 
 from wellkept.errors import Invalid
-from wellkept.language.recall_words import NUMBER_WORDS, SELF_WORDS, TIME_WORDS
 from wellkept.text_cache import cache_text
+
+_SOURCE = tomllib.loads(Path(__file__).with_name("recall.toml").read_text("utf-8"))
+
+SELF_WORDS = frozenset(_SOURCE["self_words"].split())
+TIME_WORDS = frozenset(_SOURCE["time_words"].split())
+NUMBER_WORDS = frozenset(_SOURCE["number_words"].split())
+NOUN_LANGUAGE_WORDS = frozenset(_SOURCE["noun_language_words"].split())
+SMALL_TALK = frozenset(" ".join(_SOURCE["small_talk"].split()).split(", "))
+LIGHT_WORDS: str = _SOURCE["light_words"]
+ASKS_TIME = re.compile(_SOURCE["asks_time"])
+ASKS_NUMBER = re.compile(_SOURCE["asks_number"])
+
 
 MAX_TERM_CHARS = 64
 """Maximum length of a term; longer runs of letters are data and are found by their first characters."""

@@ -17,8 +17,7 @@ from wellkept.language.text import check_text, content_hash, is_question
 from wellkept.memory import rules_importance as importance
 from wellkept.memory import rules_kinds as kinds
 from wellkept.memory import rules_trust as trust
-from wellkept.memory.rules_categories import LIFETIMES, Lifetimes, find_category
-from wellkept.memory.rules_lifetime import find_lifetime
+from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes, find_category, find_lifetime
 from wellkept.model import NO_USER, Kind, Memory, Origin, Owner, Role, Scope
 
 if TYPE_CHECKING:

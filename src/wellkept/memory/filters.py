@@ -8,8 +8,17 @@ from typing import TypedDict
 
 from wellkept.language.text import fold
 from wellkept.memory.drafts import check_choice, check_moment, check_name
-from wellkept.memory.rules_conditions import EQUAL, Comparison, Condition, Not, Scalar, join_conditions, names_field
-from wellkept.memory.rules_where import Where, parse_filter
+from wellkept.memory.rules_filters import (
+    EQUAL,
+    Comparison,
+    Condition,
+    Not,
+    Scalar,
+    Where,
+    join_conditions,
+    names_field,
+    parse_filter,
+)
 from wellkept.model import Kind, Origin, OriginName, Scope, ScopeName
 
 NOT_ITEMS = Not(Comparison("kind", EQUAL, Kind.ITEM.value))

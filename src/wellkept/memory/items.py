@@ -15,14 +15,13 @@ from wellkept.caller import current_caller
 from wellkept.errors import Conflict, StoreTimeout
 from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
-from wellkept.language.numbers import check_whole
+from wellkept.language.values import check_whole
 from wellkept.memory import rules_items as rules
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import check_choice, check_moment, naming_item
 from wellkept.memory.remember import Remember
-from wellkept.memory.rules_conditions import Condition, join_conditions
+from wellkept.memory.rules_filters import Condition, Where, join_conditions, parse_filter
 from wellkept.memory.rules_items import IndexedFields, Namespace
-from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
 from wellkept.recall.marks import RetrievalMarks
 from wellkept.recall.question import RecallRequest

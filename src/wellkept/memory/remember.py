@@ -17,16 +17,15 @@ from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Invalid, NotFound, SecretRejected
 from wellkept.extension import Clock
 from wellkept.facts.rules_statements import describe_parts, read_statement
-from wellkept.history.rules_audit import describe_added
+from wellkept.history.rules_history import describe_added
 from wellkept.language.names import is_step_reached, memory_seq
-from wellkept.language.numbers import check_whole
 from wellkept.language.text import content_hash
+from wellkept.language.values import check_whole
 from wellkept.memory import rules_kinds as kinds
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import Draft, DraftChecker, check_own, find_identity, make_room, naming_item
 from wellkept.memory.loop_guard import ECHO_REFUSED, LoopGuard
-from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
-from wellkept.memory.rules_lifetime import summarise_expired
+from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes, summarise_expired
 from wellkept.model import AuditEvent, Kind, Memory, Owner
 from wellkept.model.stored import Encoded
 from wellkept.secrets.check import SecretGuard

@@ -14,9 +14,8 @@ from itertools import islice
 from typing import Any, Literal
 
 from wellkept.errors import Invalid
-from wellkept.language.json_values import check_storable
-from wellkept.language.numbers import MAX_SECONDS
-from wellkept.memory.rules_conditions import EQUAL, And, Comparison, Condition, Or
+from wellkept.language.values import MAX_SECONDS, check_storable
+from wellkept.memory.rules_filters import EQUAL, And, Comparison, Condition, Or
 from wellkept.memory.rules_kinds import RULES
 from wellkept.model import Item, Kind, Memory
 

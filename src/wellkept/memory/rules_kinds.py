@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.language.json_values import check_storable
 from wellkept.language.text import check_text
+from wellkept.language.values import check_storable
 from wellkept.memory.rules_lifetime import JOURNAL_WINDOW
 from wellkept.model import Kind
 

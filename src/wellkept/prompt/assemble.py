@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from wellkept.details.rules_keys import reference
 from wellkept.extension import Clock, TokenCounter
-from wellkept.history.noting import record_event
+from wellkept.history.workflows import record_event
 from wellkept.language.names import check_session, memory_seq
 from wellkept.memory.loop_guard import LoopGuard
+from wellkept.memory.rules_filters import Where, parse_filter
 from wellkept.memory.rules_importance import is_small_talk
-from wellkept.memory.rules_where import Where, parse_filter
 from wellkept.meter import METER
 from wellkept.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
 from wellkept.prompt.fold import FoldTurns

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Conflict, ModelError, NotFound, ReadOnly
 from wellkept.extension import Clock
-from wellkept.history.noting import record_event
+from wellkept.history.workflows import record_event
 from wellkept.language.names import check_session
 from wellkept.model import AuditEvent, Conversation, Message, Owner, Session
 from wellkept.prompt import rules_summaries as summaries

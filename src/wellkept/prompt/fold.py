@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from wellkept.deadline import iter_with_deadline
 from wellkept.errors import ModelError
 from wellkept.extension import Clock
-from wellkept.history.noting import record_event
+from wellkept.history.workflows import record_event
 from wellkept.model import AuditEvent, Owner
 from wellkept.prompt import rules_summaries as summaries
 from wellkept.prompt.rules_escaping import escape_item

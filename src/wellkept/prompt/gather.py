@@ -12,7 +12,7 @@ from wellkept.facts.profile import Profiles
 from wellkept.facts.rules_profile import select_lines
 from wellkept.knowledge.skills import Skills
 from wellkept.language.text import check_text, fold
-from wellkept.memory.rules_conditions import Condition
+from wellkept.memory.rules_filters import Condition
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.meter import METER
 from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Role, Source

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from wellkept.errors import OverBudget
-from wellkept.language.numbers import MAX_TOKENS, check_whole
+from wellkept.language.values import MAX_TOKENS, check_whole
 from wellkept.model import Truncation
 from wellkept.prompt.rules_escaping import to_one_line
 from wellkept.prompt.rules_fitter import (

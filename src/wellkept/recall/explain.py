@@ -17,8 +17,8 @@ from wellkept.errors import NotFound
 from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.language.text import terms
-from wellkept.memory.rules_conditions import is_matching
-from wellkept.memory.rules_gist import CUT, make_gist
+from wellkept.memory.rules_filters import is_matching
+from wellkept.memory.rules_lifetime import CUT, make_gist
 from wellkept.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
 from wellkept.prompt.prompt_log import ContextCalls
 from wellkept.recall.merging import Ranking

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from wellkept.knowledge.search import Passage, PassageSearch
-from wellkept.memory import rules_instructions as instructions
+from wellkept.memory import rules_trust as instructions
 from wellkept.model import Source
 from wellkept.recall.question import Candidate, Question, SourceAnswer
 

@@ -14,8 +14,8 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from wellkept.language.names import memory_seq
-from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_items import end_of
+from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes
 from wellkept.model import BackgroundStatus, Kind, Memory, Owner
 from wellkept.upkeep.writer import BackgroundWriter
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from wellkept.errors import Forbidden
 from wellkept.language.text import content_hash
-from wellkept.memory.rules_conditions import Condition
+from wellkept.memory.rules_filters import Condition
 from wellkept.model import Document, HeldWord, Kind, Memory, Owner, Source
 from wellkept.model.stored import Vector
 from wellkept.recall.rules_purposes import Facts, Purpose

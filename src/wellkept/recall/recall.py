@@ -20,7 +20,7 @@ from wellkept.deadline import limit_reads
 from wellkept.errors import Invalid, SchemaMismatch, StoreError, StoreTimeout, TimedOut, WellkeptError
 from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
-from wellkept.language.numbers import check_whole
+from wellkept.language.values import check_whole
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_trust import Judge
 from wellkept.meter import METER

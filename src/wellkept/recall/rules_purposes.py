@@ -11,8 +11,8 @@ from typing import Any
 
 from wellkept.errors import Invalid
 from wellkept.history.rules_history import FAILURES, is_bookkeeping
-from wellkept.memory import rules_instructions as instructions
-from wellkept.memory.rules_categories import Category, find_category
+from wellkept.memory import rules_trust as instructions
+from wellkept.memory.rules_lifetime import Category, find_category
 from wellkept.memory.rules_trust import UNVERIFIED, is_suspicious, provenance
 from wellkept.model import Hit, Recalled, Role, Source
 from wellkept.prompt.rules_escaping import escape_line

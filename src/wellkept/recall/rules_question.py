@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
-from wellkept.language.recall_words import ASKS_NUMBER, ASKS_TIME, NOUN_LANGUAGE_WORDS
-from wellkept.language.recall_words import LIGHT_WORDS as OTHER_LIGHT_WORDS
-from wellkept.language.text import fold, speaker_trait, terms
+from wellkept.language.text import ASKS_NUMBER, ASKS_TIME, NOUN_LANGUAGE_WORDS, fold, speaker_trait, terms
+from wellkept.language.text import LIGHT_WORDS as OTHER_LIGHT_WORDS
 from wellkept.model import Role
 from wellkept.recall.rules_dates import Span, spans
 

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from wellkept.language import languages
-from wellkept.language.recall_words import NOUN_LANGUAGE_WORDS
-from wellkept.language.text import UNSPACED, fold, terms
+from wellkept.language.text import NOUN_LANGUAGE_WORDS, UNSPACED, fold, terms
 from wellkept.model import HeldWord
 from wellkept.text_cache import cache_text
 

@@ -1,7 +1,7 @@
 """Find and redact credentials in text.
 
-Most texts contain none of the several hundred words and prefixes that rules start from. One automaton finds all of
-them in a single pass, and a small one the signs of a disguise. A text without any is not looked at again.
+Most texts contain none of the several hundred words and prefixes that rules start from. One automaton finds all of them
+in a single pass, and a small one the signs of a disguise. A text without any is not looked at again.
 
 Long runs of random characters: hide those that are meant to be seen, find those that may be credentials.
 
@@ -28,6 +28,7 @@ from types import MappingProxyType
 import re2
 
 from wellkept.secrets.rules import RULES
+from wellkept.secrets.rules_context import DESCRIBING_WORDS, find_described
 from wellkept.secrets.rules_shapes import (
     MAX_EXAMINED_CHARS,
     MAX_KEY_CHARS,
@@ -53,7 +54,6 @@ from wellkept.secrets.rules_text import (
     reverse_view,
     rewrite_parts,
 )
-from wellkept.secrets.rules_values import DESCRIBING_WORDS
 
 _P = Patterns("scan")
 MAX_RUN_CHARS = 1_500
@@ -500,9 +500,6 @@ def _readings(
 def _scan_all(view: TextView, signs: frozenset[str] | None = None) -> Iterator[Span]:
     keys = _SIGNS.find(view.text) if signs is None else signs
     if keys and keys != _ONLY_KEY:
-        # Few texts get here, and loading it takes longer than all else that a command does to store one.
-        from wellkept.secrets.rules_context import find_described
-
         yield from _scan_shapes(view, _RULES_BY_KEY, keys)
         yield from find_described(view, keys)
 

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from wellkept.errors import Invalid
-from wellkept.history.rules_audit import check_key
+from wellkept.history.rules_history import check_key
 from wellkept.model import BackupReport
 from wellkept.program import advise_install
 

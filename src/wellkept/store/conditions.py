@@ -1,7 +1,7 @@
 """Compiler from filters (`memory`) to SQL of either engine.
 
 All values, and the keys of metadata, are parameters. A comparison with NULL is NULL, which counts as false: `IS NOT
-TRUE` negates it as `memory.rules_conditions.is_matching` does.
+TRUE` negates it as `memory.rules_filters.is_matching` does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from wellkept.language.text import like_literal
-from wellkept.memory.rules_conditions import EQUAL, EXISTS, JSON_FIELDS, STATE, And, Comparison, Condition, Not, Or
+from wellkept.memory.rules_filters import EQUAL, EXISTS, JSON_FIELDS, STATE, And, Comparison, Condition, Not, Or
 from wellkept.store.tables.rows import TAG_BORDER
 
 STATE_SQL = """CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'

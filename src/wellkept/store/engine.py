@@ -24,7 +24,7 @@ from wellkept.model.stored import CLAIM, SOON, Claim, Vector
 from wellkept.recall.rules_similarity import Evidence
 
 if TYPE_CHECKING:
-    from wellkept.memory.rules_conditions import Condition
+    from wellkept.memory.rules_filters import Condition
     from wellkept.store.conditions import Clause
 
 Progress = Callable[[int, int], None]

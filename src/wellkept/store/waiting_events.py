@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wellkept.errors import WellkeptError
-from wellkept.history.rules_audit import canonical_json, event_hash, is_foreign, is_keyed, key_mark, seal_event
+from wellkept.history.rules_history import canonical_json, event_hash, is_foreign, is_keyed, key_mark, seal_event
 from wellkept.model import AuditEvent
 from wellkept.store.engine import Unit
 from wellkept.store.tables.rows import event_from, event_values

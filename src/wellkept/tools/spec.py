@@ -10,7 +10,7 @@ from typing import Any
 
 from wellkept.arguments import refuse_former
 from wellkept.errors import Invalid
-from wellkept.language.json_values import check_json
+from wellkept.language.values import check_json
 from wellkept.model import Json
 
 _TYPES: Mapping[str, tuple[type, ...]] = {

@@ -23,9 +23,9 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
 from wellkept.extension import Clock
-from wellkept.history.noting import record_event
-from wellkept.history.rules_audit import encode_key, is_foreign, key_mark
-from wellkept.language.json_values import MAX_DEPTH, check_depth, has_too_many_values
+from wellkept.history.rules_history import encode_key, is_foreign, key_mark
+from wellkept.history.workflows import record_event
+from wellkept.language.values import MAX_DEPTH, check_depth, has_too_many_values
 from wellkept.model import AuditEvent, ExportReport, Json
 from wellkept.program import FORMER_NAME, PROGRAM
 from wellkept.transfer.rules import upgrade_row

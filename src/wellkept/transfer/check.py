@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wellkept.errors import Invalid
 from wellkept.extension import Clock
-from wellkept.history.rules_audit import START, find_seal_problem, is_foreign, is_keyed
+from wellkept.history.rules_history import START, find_seal_problem, is_foreign, is_keyed
 from wellkept.model import AuditEvent, Json, Kind, Owner, RefusedItem
 from wellkept.secrets.check import SecretGuard
 from wellkept.transfer.archive import ArchiveReader, Header, Line

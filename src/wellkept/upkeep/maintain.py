@@ -26,8 +26,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from wellkept.access.idempotency import KEPT_FOR, prune_answers
 from wellkept.errors import Cancelled, Conflict, ModelError, NotFound, StoreError, WellkeptError
 from wellkept.extension import Clock
-from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
-from wellkept.memory.rules_lifetime import EPISODE_QUOTA, Fate, decide_fate, find_fading, quota_rank, summarise_expired
+from wellkept.memory.rules_lifetime import (
+    EPISODE_QUOTA,
+    LIFETIMES,
+    Fate,
+    Lifetimes,
+    decide_fate,
+    find_fading,
+    quota_rank,
+    summarise_expired,
+)
 from wellkept.memory.rules_trust import Judge
 from wellkept.model import AuditEvent, Kind, MaintenancePreview, MaintenanceRun, Memory, Owner, State, StoreReport
 from wellkept.model.stored import Aging

@@ -23,7 +23,7 @@ from itertools import groupby
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.history.rules_audit import canonical_json
+from wellkept.history.rules_history import canonical_json
 from wellkept.language.names import check_user, memory_seq
 from wellkept.language.text import STOPWORDS, content_hash, fold
 from wellkept.model import Json, Receipt, Subject, SubjectKind

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from wellkept.extension import Clock
-from wellkept.language.numbers import check_whole
+from wellkept.language.values import check_whole
 from wellkept.model import DayCount, TenantStats
 from wellkept.upkeep.workers import Workers
 

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from wellkept.access.rules_keys import is_allowed
 from wellkept.errors import Forbidden, Invalid, NotFound, WellkeptError
 from wellkept.language.names import is_session_id
-from wellkept.memory.rules_conditions import EXISTS, Comparison, Not
+from wellkept.memory.rules_filters import EXISTS, Comparison, Not
 from wellkept.model import AgentQuestion, ContextCall, KeyScope, Memory, Message, Role, Session
 from wellkept.prompt.prompt_log import GONE
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS

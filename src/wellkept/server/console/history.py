@@ -11,8 +11,8 @@ from fastapi import Depends, Path, Query, Request
 from fastapi.responses import Response
 
 from wellkept.errors import Invalid
-from wellkept.language.numbers import MAX_PLACE
-from wellkept.memory.rules_conditions import EQUAL, Comparison, Condition, join_conditions
+from wellkept.language.values import MAX_PLACE
+from wellkept.memory.rules_filters import EQUAL, Comparison, Condition, join_conditions
 from wellkept.model import AuditEvent
 from wellkept.server.console.pages import fit_bytes, page, page_router, place
 from wellkept.server.http.auth import CurrentTenant

@@ -15,8 +15,7 @@ from pydantic_core import to_json
 
 from wellkept.api.agent import ANY_STATE, MAX_PAGE, PAGE
 from wellkept.errors import Invalid
-from wellkept.memory.rules_conditions import Condition, join_conditions
-from wellkept.memory.rules_where import parse_filter
+from wellkept.memory.rules_filters import Condition, join_conditions, parse_filter
 from wellkept.model import Memory, Origin
 from wellkept.server.console.home import count_agents
 from wellkept.server.console.pages import page, page_router, place

@@ -15,7 +15,7 @@ from wellkept.api.agent import MAX_PAGE
 from wellkept.api.wellkept import Wellkept
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound
-from wellkept.memory.rules_conditions import EQUAL, Comparison
+from wellkept.memory.rules_filters import EQUAL, Comparison
 from wellkept.model import Agent, Memory, Receipt
 from wellkept.server.console.conversations import find_first_words
 from wellkept.server.console.pages import page, page_router

@@ -19,7 +19,7 @@ from python_multipart.multipart import parse_options_header
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wellkept.deadline import DEADLINE
-from wellkept.language.json_values import has_too_many_values
+from wellkept.language.values import has_too_many_values
 from wellkept.server.http.errors import error_response
 from wellkept.server.http.routing import FILE_ROUTES, Route, has_body, header
 from wellkept.server.threads import BodyReader

@@ -27,7 +27,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from wellkept.errors import Invalid
-from wellkept.language.json_values import read_json
+from wellkept.language.values import read_json
 from wellkept.model import KeyScope
 from wellkept.server.http.errors import NOT_JSON
 from wellkept.server.threads import THREADS, BodyReader

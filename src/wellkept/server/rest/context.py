@@ -10,7 +10,7 @@ from fastapi import Path, Query
 from pydantic import Field, Strict
 
 from wellkept.api.agent import CALLS_PAGE, MAX_CALLS
-from wellkept.language.numbers import MAX_TOKENS
+from wellkept.language.values import MAX_TOKENS
 from wellkept.model import Block, BlockItem, ContextCall, Truncation, WorkingMemory
 from wellkept.prompt.rules_window import Layout
 from wellkept.recall.recall import check_limit

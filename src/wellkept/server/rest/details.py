@@ -10,7 +10,7 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
 from wellkept.api.wellkept import AgentMemory
-from wellkept.details.capture import COMMAND_OUTPUT
+from wellkept.details.details import COMMAND_OUTPUT
 from wellkept.details.rules_keys import (
     MAX_CHARS,
     MAX_CONTEXT_LINES,
@@ -19,7 +19,7 @@ from wellkept.details.rules_keys import (
     PART_CHARS,
     reference,
 )
-from wellkept.language.numbers import MAX_SECONDS
+from wellkept.language.values import MAX_SECONDS
 from wellkept.model import Detail, DetailPage
 from wellkept.model.stored import Place
 from wellkept.server.http.auth import CurrentAgent

@@ -27,7 +27,7 @@ from pathlib import Path
 from wellkept.errors import Invalid, NotFound, StoreBusy, StoreError
 from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import fold
-from wellkept.memory.rules_conditions import Condition, is_matching
+from wellkept.memory.rules_filters import Condition, is_matching
 from wellkept.model import Kind, Memory, Owner, Trace
 from wellkept.store.notes.disk import (
     FILE_NAME,

@@ -23,7 +23,7 @@ import numpy as np
 from wellkept.errors import Invalid
 from wellkept.language.names import memory_seq
 from wellkept.language.text import terms
-from wellkept.memory.rules_conditions import Condition, is_matching
+from wellkept.memory.rules_filters import Condition, is_matching
 from wellkept.memory.rules_trust import is_low
 from wellkept.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
 from wellkept.model.stored import EmbedTexts, Encoded, MemorySummary, Vector

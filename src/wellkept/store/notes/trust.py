@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from wellkept.language.names import memory_seq
-from wellkept.memory import rules_instructions as instructions
+from wellkept.memory import rules_trust as instructions
 from wellkept.memory.rules_trust import SUSPICIOUS
 from wellkept.model import Memory, Origin, Owner
 from wellkept.store.engine import Unit, Units

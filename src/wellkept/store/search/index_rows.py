@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wellkept.memory.rules_conditions import (
+from wellkept.memory.rules_filters import (
     EQUAL,
     EXISTS,
     JSON_FIELDS,

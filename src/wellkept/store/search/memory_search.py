@@ -40,7 +40,7 @@ import numpy as np
 from wellkept.deadline import hold_in_time
 from wellkept.errors import WellkeptError
 from wellkept.knowledge.rules_passages import PassageEvidence
-from wellkept.memory.rules_conditions import Comparison
+from wellkept.memory.rules_filters import Comparison
 from wellkept.meter import METER, Meter
 from wellkept.model import NO_USER, Match, Owner
 from wellkept.recall.rules_similarity import Evidence

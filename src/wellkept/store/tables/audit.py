@@ -13,18 +13,19 @@ from typing import TypeVar
 from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline
 from wellkept.errors import Conflict, ReadOnly
-from wellkept.history.rules_audit import (
+from wellkept.history.rules_history import (
+    MAX_SEARCHED,
     START,
     event_hash,
     find_seal_problem,
+    history_terms,
     is_foreign,
     is_keyed,
     is_plain_json,
     seal_event,
 )
-from wellkept.history.rules_history import MAX_SEARCHED, history_terms
 from wellkept.language.text import fold, like_literal
-from wellkept.memory.rules_conditions import Condition
+from wellkept.memory.rules_filters import Condition
 from wellkept.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match, Trace
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Engine, Row, Unit

@@ -11,7 +11,7 @@ from wellkept.deadline import check_deadline
 from wellkept.errors import NotFound
 from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.language.text import terms
-from wellkept.memory.rules_conditions import Condition
+from wellkept.memory.rules_filters import Condition
 from wellkept.model import Chunk, Document, DocumentSize
 from wellkept.model.stored import Vector
 from wellkept.store.conditions import compile_filter

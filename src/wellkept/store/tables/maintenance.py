@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 from wellkept.language.names import memory_seq
-from wellkept.memory.rules_categories import LIFETIMES, Lifetimes
 from wellkept.memory.rules_items import end_of
-from wellkept.memory.rules_lifetime import prolong
+from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes, prolong
 from wellkept.model import ClusterNode, Kind, Memory, Owner, State
 from wellkept.model.stored import SOON, Aging, StoreTotals
 from wellkept.store.conditions import STATE_SQL, Clause

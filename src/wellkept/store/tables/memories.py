@@ -11,7 +11,7 @@ from typing import Any
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
-from wellkept.memory.rules_conditions import EQUAL, STATE, Comparison, Condition, join_conditions
+from wellkept.memory.rules_filters import EQUAL, STATE, Comparison, Condition, join_conditions
 from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
 from wellkept.model.stored import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
 from wellkept.recall.rules_similarity import Evidence

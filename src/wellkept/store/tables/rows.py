@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from wellkept.history.rules_audit import canonical_json
+from wellkept.history.rules_history import canonical_json
 from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import content_hash, fold
 from wellkept.model import (

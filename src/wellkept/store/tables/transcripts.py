@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wellkept.errors import Conflict, NotFound
 from wellkept.language.names import is_session_id
-from wellkept.memory.rules_conditions import Condition
+from wellkept.memory.rules_filters import Condition
 from wellkept.model import Agent, Message, Owner, Session
 from wellkept.model.stored import Place
 from wellkept.store.conditions import compile_filter

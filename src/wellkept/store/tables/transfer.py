@@ -16,10 +16,9 @@ from enum import StrEnum
 from typing import Any
 
 from wellkept.errors import Conflict, Invalid, StoreError
-from wellkept.history.rules_audit import canonical_json
-from wellkept.history.rules_history import history_terms, step_words
-from wellkept.language.json_values import MAX_DEPTH, check_storable
+from wellkept.history.rules_history import canonical_json, history_terms, step_words
 from wellkept.language.text import check_text, fold, index_terms, terms
+from wellkept.language.values import MAX_DEPTH, check_storable
 from wellkept.model import ChangeCause, ChangeState, Detail, EndedAs, Json, Kind, Memory, Origin, Owner, Role, Scope
 from wellkept.model.stored import Vector
 from wellkept.store.contents import ContentDraft
