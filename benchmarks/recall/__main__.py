@@ -12,7 +12,7 @@ from pathlib import Path
 import wellkept
 from wellkept.cli.commands.evaluation import name_family
 from wellkept.evaluation import Evaluation, ReplayOptions, Scores, Usage, evaluate, read_sets
-from wellkept.recall.rules_evaluation import METRICS, Estimate
+from wellkept.evaluation.scores import METRICS, Estimate
 from wellkept.settings import Settings
 
 HEADLINE = ("Family", "Lifetimes", "Level", "n", "R@5", "R@10", "Hit@5", "NDCG@10", "MRR", "Evidence alive")

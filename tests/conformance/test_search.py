@@ -30,8 +30,8 @@ from tests.conformance.examples import (
 from wellkept.language.text import terms
 from wellkept.model import Kind, Match, Memory, Owner, Role
 from wellkept.model.stored import Vector
+from wellkept.recall.rules_features import SPEAKERS, Evidence
 from wellkept.recall.rules_question import ParsedQuery
-from wellkept.recall.rules_similarity import SPEAKERS, Evidence
 from wellkept.store import open_store
 from wellkept.store.sqlstore import SqlStore
 

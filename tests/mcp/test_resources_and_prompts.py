@@ -25,7 +25,7 @@ from tests.mcp.test_tools import answer, both_eras, with_client
 from wellkept import Settings, Wellkept
 from wellkept.api.agent import AgentMemory
 from wellkept.prompt.rules_escaping import INFORMATION, wrap_block
-from wellkept.recall.rules_purposes import PURPOSES
+from wellkept.recall.rules_ranking import PURPOSES
 from wellkept.server.mcp.protocol import BROKEN, NOTHING_RECALLED
 from wellkept.server.mcp.resources import PAGE, TEMPLATES
 from wellkept.tools import catalog

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.policy.test_similarity import NOW, evidence, order, similarities
 from wellkept.language.text import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms, terms
 from wellkept.model import Role
-from wellkept.recall.rules_calibration import BestMatch, load_weights, rate_words
-from wellkept.recall.rules_dates import Span, spans
-from wellkept.recall.rules_question import ParsedQuery, asks_history
-from wellkept.recall.rules_similarity import SPEAKERS
+from wellkept.recall.rules_features import SPEAKERS
+from wellkept.recall.rules_matching import BestMatch, load_weights, rate_words
+from wellkept.recall.rules_question import ParsedQuery, Span, asks_history, spans
 
 SHARES = st.floats(0, 1)
 USERS = np.full(2, SPEAKERS.index(Role.USER), np.int8)

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from wellkept.model import Role
-from wellkept.recall.rules_dates import spans
-from wellkept.recall.rules_question import LIGHT, MAX_TERMS, ParsedQuery, find_speaker
+from wellkept.recall.rules_question import LIGHT, MAX_TERMS, ParsedQuery, find_speaker, spans
 
 NOW = datetime(2023, 5, 30, 18, 0, tzinfo=UTC)  # a Tuesday
 

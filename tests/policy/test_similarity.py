@@ -11,11 +11,9 @@ import pytest
 
 from wellkept.language.text import FIXED, index_terms
 from wellkept.model import Role
-from wellkept.recall.rules_calibration import load_weights
-from wellkept.recall.rules_features import compute_features
-from wellkept.recall.rules_matching import find_best, score_records
+from wellkept.recall.rules_features import SPEAKERS, Evidence, Frame, NeighbourWeights, compute_features
+from wellkept.recall.rules_matching import find_best, load_weights, score_records
 from wellkept.recall.rules_question import ParsedQuery
-from wellkept.recall.rules_similarity import SPEAKERS, Evidence, Frame, NeighbourWeights
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

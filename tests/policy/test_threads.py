@@ -154,7 +154,7 @@ MUST_BE_LISTED = {
     "prompt.rules_relevance.keywords",
     "secrets.rules_scan.find_secrets",
     "recall.rules_question.other_forms",
-    "recall.rules_dates.spans",
+    "recall.rules_question.spans",
     "memory.loop_guard.list_echo_hashes",
 }
 

@@ -21,7 +21,7 @@ from wellkept.model import WorkingMemory
 from wellkept.prompt import assemble
 from wellkept.prompt.rules_escaping import INFORMATION
 from wellkept.prompt.rules_tokens import REPLY_TOKENS, count_message, estimate_tokens
-from wellkept.recall import merging
+from wellkept.recall import rules_ranking
 from wellkept.tools import catalog
 from wellkept.tools.guidance import guidance
 
@@ -201,7 +201,7 @@ def test_small_talk_recalls_nothing(full: AgentMemory, tenant: TenantMemory, mes
 
 def test_small_talk_is_tested_once_for_a_prompt(full: AgentMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[str] = []
-    for module in (assemble, merging, search):
+    for module in (assemble, rules_ranking, search):
         monkeypatch.setattr(module, "is_small_talk", tested.append)
 
     full.context("Which invoice was late?", session="s-1", budget=300)

@@ -7,7 +7,7 @@ import pytest
 from tests.services.conftest import Clock
 from wellkept import Invalid
 from wellkept.api.wellkept import AgentMemory, TenantMemory
-from wellkept.recall.rules_purposes import PURPOSES
+from wellkept.recall.rules_ranking import PURPOSES
 
 pytestmark = pytest.mark.proves("E11")
 

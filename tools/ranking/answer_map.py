@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 
 from wellkept.language.text import index_terms, terms
 from wellkept.providers.minilm import ANSWER_MAP_FILE
-from wellkept.recall.rules_similarity import rarity
+from wellkept.recall.rules_features import rarity
 
 PAIRS = Path(__file__).with_name("pairs.txt")
 OUTPUT = Path(records.__file__).parents[2] / "src/wellkept/providers" / ANSWER_MAP_FILE

@@ -30,11 +30,10 @@ from relevance import HITS, Rated, fit_history, fit_relevance, rank, rate_questi
 from scipy.optimize import minimize
 
 from wellkept.model import WEAK
-from wellkept.recall import rules_calibration as calibration
-from wellkept.recall.rules_calibration import Relevance
-from wellkept.recall.rules_matching import NO_MATCH
+from wellkept.recall import rules_matching
+from wellkept.recall.rules_matching import NO_MATCH, WEIGHTS_FILE, Relevance
 
-OUTPUT = Path(calibration.__file__).with_name(calibration.WEIGHTS_FILE)
+OUTPUT = Path(rules_matching.__file__).with_name(WEIGHTS_FILE)
 VECTORS = Path("build/ranking_vectors.npz")
 
 TURNS_BY_LENGTH = [*sorted(WORDS - {"around_held"}), *sorted(MEANING - {"cosine"}), "length"]

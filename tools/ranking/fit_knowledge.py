@@ -31,8 +31,8 @@ from wellkept.knowledge.rules_chunking import DocumentPart, PartKind, split_pass
 from wellkept.knowledge.rules_passages import FEATURES, PassageEvidence
 from wellkept.language.text import terms
 from wellkept.memory.rules_importance import is_small_talk
+from wellkept.recall.rules_features import Evidence
 from wellkept.recall.rules_question import find_names
-from wellkept.recall.rules_similarity import Evidence
 
 OUTPUT = Path(passages.__file__).with_name(passages.WEIGHTS_FILE)
 SHELF_SIZES = (1, 3, 30, 300, 3000)

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from wellkept.language.text import index_terms, terms
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.providers.minilm import MiniLMEmbedder, move_to_answer
-from wellkept.recall.rules_features import compute_features, shortness
+from wellkept.recall.rules_features import Evidence, compute_features, shortness
 from wellkept.recall.rules_question import ParsedQuery
-from wellkept.recall.rules_similarity import Evidence
 from wellkept.store.engine import IndexQuery, RegisteredEmbedder
 from wellkept.store.search.encoding import encode_terms, encode_vector
 from wellkept.store.search.index import OwnerIndex

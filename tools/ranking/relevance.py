@@ -15,9 +15,8 @@ from records import MEANING, Asked
 from scipy.optimize import minimize
 
 from wellkept.recall import rules_matching as matching
-from wellkept.recall.rules_calibration import BestMatch, FamilyWeights, Relevance, describe_words
-from wellkept.recall.rules_matching import NO_MATCH
-from wellkept.recall.rules_similarity import Evidence
+from wellkept.recall.rules_features import Evidence
+from wellkept.recall.rules_matching import NO_MATCH, BestMatch, FamilyWeights, Relevance, describe_words
 
 HITS = 10
 NO_RELEVANCE = Relevance({}, {})

@@ -22,7 +22,7 @@ from wellkept.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemo
 from wellkept.prompt.rules_escaping import wrap_block
 from wellkept.prompt.rules_transcript_digest import clip_middle
 from wellkept.prompt.rules_window import Layout, render_identity
-from wellkept.recall.rules_purposes import find_purposes
+from wellkept.recall.rules_ranking import find_purposes
 from wellkept.settings import Settings
 from wellkept.tools.guidance import guidance
 

@@ -25,7 +25,7 @@ from wellkept.api.agent_records import (
 from wellkept.arguments import RawText
 from wellkept.caller import current_caller
 from wellkept.knowledge.search import KnowledgeOptions
-from wellkept.language.values import check_depth, check_whole
+from wellkept.language.values import check_depth, check_limit, check_whole
 from wellkept.memory.rules_filters import SESSION_FIELDS, Where, parse_filter
 from wellkept.memory.rules_trust import check_removal
 from wellkept.model import (
@@ -46,9 +46,7 @@ from wellkept.prompt import gather
 from wellkept.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
 from wellkept.prompt.rules_tokens import count_message
 from wellkept.prompt.rules_window import private_memory
-from wellkept.recall.question import RecallRequest
-from wellkept.recall.recall import check_limit
-from wellkept.recall.rules_purposes import check_purpose, recall_block
+from wellkept.recall.rules_ranking import RecallRequest, check_purpose, recall_block
 from wellkept.tools import catalog
 
 

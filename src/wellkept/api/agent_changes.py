@@ -8,8 +8,8 @@ from wellkept.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, AgentView
 from wellkept.errors import Invalid
 from wellkept.language.names import change_seq
 from wellkept.language.text import check_text
+from wellkept.language.values import check_limit
 from wellkept.model import Change, ChangeState, Memory
-from wellkept.recall.recall import check_limit
 
 
 class AgentChanges(AgentView):

@@ -11,11 +11,10 @@ from wellkept.caller import current_caller
 from wellkept.details import details as outputs
 from wellkept.details import parts as pieces
 from wellkept.details.rules_keys import parse_part
-from wellkept.language.values import check_whole
+from wellkept.language.values import check_limit, check_whole
 from wellkept.memory.rules_trust import check_removal
 from wellkept.model import Captured, Detail, DetailPage
 from wellkept.model.stored import Place
-from wellkept.recall.recall import check_limit
 
 MAX_PAGE = 500
 

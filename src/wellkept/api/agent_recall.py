@@ -13,8 +13,7 @@ from wellkept.memory.filters import MemoryFilters, check_filters
 from wellkept.memory.rules_kinds import check_kind
 from wellkept.model import Explanation, KindName, Recalled, Source, SourceName
 from wellkept.recall.explain import Explain
-from wellkept.recall.question import RecallRequest
-from wellkept.recall.rules_purposes import check_purpose
+from wellkept.recall.rules_ranking import RecallRequest, check_purpose
 
 
 class RecallOptions(MemoryFilters, total=False):

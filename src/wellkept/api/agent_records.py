@@ -19,6 +19,7 @@ from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
 from wellkept.language.names import check_owner, check_user, memory_seq
 from wellkept.language.text import check_text
+from wellkept.language.values import check_limit
 from wellkept.memory.drafts import OTHER_USER, Draft, check_moment, naming_item
 from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
 from wellkept.memory.rules_filters import STATE, names_field
@@ -37,7 +38,6 @@ from wellkept.model import (
     State,
     StateName,
 )
-from wellkept.recall.recall import check_limit
 
 if TYPE_CHECKING:
     from wellkept.api.build import Services

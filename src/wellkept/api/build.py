@@ -34,14 +34,9 @@ from wellkept.prompt.gather import Gather
 from wellkept.prompt.prompt_log import ContextCalls, InspectContextCall
 from wellkept.prompt.references import OffloadPieces
 from wellkept.prompt.transcripts import TranscriptWriter
-from wellkept.recall.history_source import AuditSource, StepSource
-from wellkept.recall.knowledge_source import KnowledgeSource
-from wellkept.recall.marks import RetrievalMarks
-from wellkept.recall.memory_source import MemorySource
-from wellkept.recall.recall import Recall
+from wellkept.recall.recall import Recall, RetrievalMarks
 from wellkept.secrets.check import SecretGuard, SecretScan, Sighting
 from wellkept.settings import Settings
-from wellkept.store import is_postgres
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.maintain import Maintain
 from wellkept.upkeep.resting import GuardedModel
@@ -63,10 +58,6 @@ if TYPE_CHECKING:
     from wellkept.upkeep.consolidate import Consolidate
     from wellkept.upkeep.erase import Erase
     from wellkept.upkeep.walk import Progress
-
-
-PARTS = ("similarity", "recency", "importance", "source")
-"""Parts of a recall score that have a weight in the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,20 +161,12 @@ class Services:
         store, settings = self.store, self._settings
         self.recall = Recall(
             store,
-            (
-                MemorySource(store, self.judge),
-                AuditSource(store),
-                StepSource(store),
-                KnowledgeSource(PassageSearch(store)),
-            ),
             self._embedding,
             self.loop_guard,
             self.retrieval_marks,
             self.judge,
             self.now,
-            weights={name: getattr(settings, f"weight_{name}") for name in PARTS},
-            deadline=settings.recall_deadline,
-            is_embedded=not is_postgres(settings.store_url),
+            settings,
             on_recall=self.schedule.nudge,
         )
         self.items = Items(store, self._embedding, self.remember, self.recall, self.retrieval_marks, self.now)

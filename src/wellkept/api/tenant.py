@@ -16,6 +16,7 @@ from wellkept.arguments import CheckedMethods
 from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, NotFound
 from wellkept.language.names import check_user
+from wellkept.language.values import check_limit
 from wellkept.memory.rules_agents import AgentFields, check_agent_fields
 from wellkept.memory.rules_filters import SESSION_FIELDS, Where, parse_filter
 from wellkept.memory.rules_trust import check_decision
@@ -36,7 +37,6 @@ from wellkept.model import (
     UserCount,
 )
 from wellkept.model.stored import Place, place_of
-from wellkept.recall.recall import check_limit
 from wellkept.upkeep.maintain import MaintenanceReport
 from wellkept.upkeep.stats import DAYS, keep_agents
 from wellkept.upkeep.walk import Progress

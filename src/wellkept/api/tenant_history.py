@@ -18,7 +18,7 @@ from wellkept.knowledge import ingest as filing
 from wellkept.knowledge.ingest import IngestReport
 from wellkept.knowledge.rules_chunking import check_category
 from wellkept.knowledge.search import KnowledgeOptions
-from wellkept.language.values import check_before, check_storable, check_whole
+from wellkept.language.values import check_before, check_limit, check_storable, check_whole
 from wellkept.memory.rules_filters import (
     DOCUMENT_FIELDS,
     EQUAL,
@@ -42,7 +42,6 @@ from wellkept.model import (
     Workflow,
     WorkflowStep,
 )
-from wellkept.recall.recall import check_limit
 from wellkept.secrets.check import REJECTED, Sighting
 from wellkept.upkeep.walk import Progress
 

@@ -9,10 +9,10 @@ from wellkept.client.connection import Plan
 from wellkept.client.decoding import decode_record, many
 from wellkept.client.verbs import ClientView, send
 from wellkept.errors import NotFound
+from wellkept.language.values import check_limit
 from wellkept.memory.items import MAX_PAGE
 from wellkept.memory.rules_items import check_namespace, split_path
 from wellkept.model import Item, Json
-from wellkept.recall.recall import check_limit
 
 ITEMS = "/api/agents/{agent}/items"
 MAX_FOUND = 100

@@ -21,9 +21,9 @@ from wellkept.client.connection import AsyncConnection, Connection, HttpRequest,
 from wellkept.client.decoding import field, many
 from wellkept.errors import Invalid, NotFound
 from wellkept.language.names import encode_cursor
+from wellkept.language.values import check_limit
 from wellkept.memory.rules_filters import And, Comparison, Not, Or, render_filter
 from wellkept.model import Json, Owner
-from wellkept.recall.recall import check_limit
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -3,9 +3,8 @@
 from wellkept.evaluation.files import read_sets
 from wellkept.evaluation.measure import Evaluation, evaluate
 from wellkept.evaluation.replay import ReplayOptions, Rest
-from wellkept.evaluation.scores import Scores
+from wellkept.evaluation.scores import Scores, Usage
 from wellkept.evaluation.sets import LabelledMemory, LabelledQuestion, LabelledSet
-from wellkept.recall.rules_evaluation import Usage
 
 __all__ = [
     "Evaluation",

@@ -16,12 +16,11 @@ from typing import Any, Self
 
 from wellkept.api.agent_records import MAX_PAGE
 from wellkept.api.wellkept import Wellkept
-from wellkept.evaluation.scores import Answer
+from wellkept.evaluation.scores import Answer, Usage, compute_metrics
 from wellkept.evaluation.sets import START, LabelledMemory, LabelledQuestion, LabelledSet
 from wellkept.memory.rules_kinds import RULES, check_kind
 from wellkept.model import Hit, Kind, Source
 from wellkept.prompt.rules_transcript_digest import clip_middle
-from wellkept.recall.rules_evaluation import Usage, compute_metrics
 from wellkept.settings import Settings
 
 DEPTH = 50

@@ -33,9 +33,9 @@ from wellkept.integrations.mem0_forms import (
     store_facts,
     store_messages,
 )
+from wellkept.language.values import MAX_LIMIT
 from wellkept.model import Hit, Json, Kind
 from wellkept.model import Memory as StoredMemory
-from wellkept.recall.recall import MAX_LIMIT
 
 __all__ = ["AsyncMemory", "Memory"]
 

@@ -1,7 +1,7 @@
 """Relevance of passages to a question: the probability that a person would call the passage relevant.
 
 Every passage is weighed by its words (BM25), by the share of the question that it covers, and by its meaning. The
-probability follows from the same function as that of a memory (`recall.rules_calibration`), so that both can be
+probability follows from the same function as that of a memory (`recall.rules_matching`), so that both can be
 compared. `tools/ranking/fit_knowledge.py` fits all weights.
 """
 
@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from wellkept.language.text import terms
-from wellkept.recall.rules_calibration import BestMatch, Relevance
-from wellkept.recall.rules_ranking import BM25_B, BM25_K1
-from wellkept.recall.rules_similarity import Evidence
+from wellkept.recall.rules_features import BM25_B, BM25_K1, Evidence
+from wellkept.recall.rules_matching import BestMatch, Relevance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

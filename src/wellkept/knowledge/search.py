@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from wellkept.knowledge.rules_chunking import check_categories
 from wellkept.knowledge.rules_passages import find_best_passages, query_terms
+from wellkept.language.values import check_limit, check_min_relevance, check_query
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_filters import DOCUMENT_FIELDS, Condition, Where, parse_filter
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.model import Chunk, Document, HeldWord, Hit, Owner, Source
 from wellkept.model.stored import Vector
-from wellkept.recall.recall import check_limit, check_min_relevance, check_query
-from wellkept.recall.rules_purposes import is_unverified
 from wellkept.recall.rules_question import find_names
+from wellkept.recall.rules_ranking import is_unverified
 from wellkept.recall.rules_rare_words import find_held_words, find_rare_words, nominate, raise_relevance
 from wellkept.upkeep.embedding import Embedding
 

@@ -15,6 +15,10 @@ from wellkept.language.text import check_text, has_half_pair
 MAX_TOKENS = 1_000_000_000
 MAX_SECONDS = 1_000_000_000
 
+MAX_LIMIT = 100
+MIN_RELEVANCE = "`min_relevance` is a number from 0 (everything) to 1."
+MAX_QUERY_CHARS = 10_000
+
 MAX_PLACE = 10**18 - 1
 """Highest number, position, line or offset; it fits the 64-bit integers of SQLite and PostgreSQL."""
 
@@ -37,6 +41,37 @@ def check_seconds(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS:
         raise Invalid(f"{what} is a number of seconds from 0 to {MAX_SECONDS:,}.")
     return value
+
+
+def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
+    """Validate the number of records to return. Raises: Invalid."""
+    return check_whole(limit, "The limit", least=1, most=most)
+
+
+def check_min_relevance(min_relevance: object) -> float | None:
+    """Validate the least relevance of hits; None sets no limit. Raises: Invalid."""
+    if min_relevance is None:
+        return None
+    if isinstance(min_relevance, bool) or not isinstance(min_relevance, int | float) or not 0 <= min_relevance <= 1:
+        raise Invalid(MIN_RELEVANCE)
+    return float(min_relevance)
+
+
+def parse_min_relevance(text: str) -> float | None:
+    """Parse a least relevance from a form; None if it is left empty. Raises: Invalid."""
+    try:
+        least = float(text) if text.strip() else None
+    except ValueError:
+        raise Invalid(MIN_RELEVANCE) from None
+    return check_min_relevance(least)
+
+
+def check_query(query: str) -> str:
+    """Return a query without surrounding white space, cut to `MAX_QUERY_CHARS`. Raises: Invalid."""
+    query = query.strip()
+    if not query:
+        raise Invalid("The query is blank; say what to look for.")
+    return query[:MAX_QUERY_CHARS]
 
 
 _IRRELEVANT_BYTES = bytes(set(range(256)) - set(b'"[{,'))

@@ -15,7 +15,7 @@ from wellkept.caller import current_caller
 from wellkept.errors import Conflict, StoreTimeout
 from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
-from wellkept.language.values import check_whole
+from wellkept.language.values import MAX_LIMIT, check_limit, check_query, check_whole
 from wellkept.memory import rules_items as rules
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.drafts import check_choice, check_moment, naming_item
@@ -23,9 +23,8 @@ from wellkept.memory.remember import Remember
 from wellkept.memory.rules_filters import Condition, Where, join_conditions, parse_filter
 from wellkept.memory.rules_items import IndexedFields, Namespace
 from wellkept.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
-from wellkept.recall.marks import RetrievalMarks
-from wellkept.recall.question import RecallRequest
-from wellkept.recall.recall import MAX_LIMIT, Recall, check_limit, check_query
+from wellkept.recall.recall import Recall, RetrievalMarks
+from wellkept.recall.rules_ranking import RecallRequest
 from wellkept.upkeep.embedding import Embedding
 
 if TYPE_CHECKING:

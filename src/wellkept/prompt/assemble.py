@@ -12,6 +12,7 @@ from wellkept.details.rules_keys import reference
 from wellkept.extension import Clock, TokenCounter
 from wellkept.history.workflows import record_event
 from wellkept.language.names import check_session, memory_seq
+from wellkept.language.values import check_min_relevance
 from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_filters import Where, parse_filter
 from wellkept.memory.rules_importance import is_small_talk
@@ -26,8 +27,7 @@ from wellkept.prompt.rules_fitter import FitCallbacks
 from wellkept.prompt.rules_prompt_log import build_blocks, stable_messages
 from wellkept.prompt.rules_rendering import Renderer
 from wellkept.prompt.rules_window import Piece, PromptPart, Window, check_participants, parse_layout
-from wellkept.recall.marks import RetrievalMarks
-from wellkept.recall.recall import check_min_relevance
+from wellkept.recall.recall import RetrievalMarks
 from wellkept.settings import Settings
 
 if TYPE_CHECKING:

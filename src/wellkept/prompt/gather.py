@@ -12,6 +12,7 @@ from wellkept.facts.profile import Profiles
 from wellkept.facts.rules_profile import select_lines
 from wellkept.knowledge.skills import Skills
 from wellkept.language.text import check_text, fold
+from wellkept.language.values import MAX_LIMIT
 from wellkept.memory.rules_filters import Condition
 from wellkept.memory.rules_trust import Judge, is_suspicious
 from wellkept.meter import METER
@@ -31,9 +32,8 @@ from wellkept.prompt.rules_window import (
     render_group,
     render_identity,
 )
-from wellkept.recall.question import RecallRequest
-from wellkept.recall.recall import MAX_LIMIT, Recall
-from wellkept.recall.rules_purposes import is_unverified
+from wellkept.recall.recall import Recall
+from wellkept.recall.rules_ranking import RecallRequest, is_unverified
 from wellkept.settings import Settings
 
 if TYPE_CHECKING:

@@ -21,10 +21,9 @@ from wellkept.memory.rules_filters import is_matching
 from wellkept.memory.rules_lifetime import CUT, make_gist
 from wellkept.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
 from wellkept.prompt.prompt_log import ContextCalls
-from wellkept.recall.merging import Ranking
-from wellkept.recall.question import USER_SOURCES, RecallRequest
 from wellkept.recall.recall import Recall
 from wellkept.recall.rules_question import other_forms
+from wellkept.recall.rules_ranking import USER_SOURCES, Ranking, RecallRequest
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

@@ -4,42 +4,147 @@ The sources are searched in sequence on the caller's thread, in one read transac
 database drivers interrupt a source that takes too long (see `wellkept.deadline.limit_reads`). A source that times out
 or fails, for whatever reason, is listed in the result, and the results of the others are kept. Only an embedder that
 may hang runs on a separate thread, so that the search can continue without it.
+
+Retrieval marks record that memories were recalled, without delaying the recall. They are queued and written in batches
+by a thread; reads of a memory include its queued mark. A crash loses the marks of the last second, and those memories
+fade a little sooner. A mark also moves the end of an episode, and of an item whose life a reading extends.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from wellkept.caller import current_caller
 from wellkept.deadline import limit_reads
-from wellkept.errors import Invalid, SchemaMismatch, StoreError, StoreTimeout, TimedOut, WellkeptError
+from wellkept.errors import SchemaMismatch, StoreError, StoreTimeout, TimedOut, WellkeptError
 from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
-from wellkept.language.values import check_whole
+from wellkept.language.values import check_limit, check_min_relevance, check_query
 from wellkept.memory.loop_guard import LoopGuard
+from wellkept.memory.rules_items import end_of
+from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes
 from wellkept.memory.rules_trust import Judge
 from wellkept.meter import METER
-from wellkept.model import Kind, Owner, Recalled, Source, Unanswered
+from wellkept.model import BackgroundStatus, Kind, Memory, Owner, Recalled, Source, Unanswered
 from wellkept.model.stored import Vector
-from wellkept.recall import rules_purposes as purposes
-from wellkept.recall.marks import RetrievalMarks
-from wellkept.recall.merging import Formula, Ranking, merge_candidates
-from wellkept.recall.question import Question, RecallRequest, RecallSource, SourceAnswer, keep_user_sources
 from wellkept.recall.rules_question import asks_history
+from wellkept.recall.rules_ranking import (
+    DEPTH,
+    Candidate,
+    Question,
+    Ranking,
+    RecallRequest,
+    keep_user_sources,
+    merge_candidates,
+)
+from wellkept.recall.sources import Sources
+from wellkept.settings import Settings
+from wellkept.store import is_postgres
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.workers import Turns, Workers
+from wellkept.upkeep.writer import BackgroundWriter
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
 
-MAX_LIMIT = 100
-MIN_RELEVANCE = "`min_relevance` is a number from 0 (everything) to 1."
-MAX_QUERY_CHARS = 10_000
+MAX_MARKS = 100_000
+"""Maximum number of queued marks; beyond it, the marks of whole agents are dropped, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    """Queued marks of an agent: when each memory was recalled last, and the recalls of each day."""
+
+    times: Mapping[int, datetime]
+    recalls: Mapping[date, int]
+
+    def join(self, newer: _Queued) -> _Queued:
+        days = {day: self.recalls.get(day, 0) + newer.recalls.get(day, 0) for day in {**self.recalls, **newer.recalls}}
+        return _Queued({**self.times, **newer.times}, days)
+
+
+class RetrievalMarks:
+    """Queue of retrieval marks, and of the number of recalls."""
+
+    def __init__(self, store: SqlStore, *, unmarked: Collection[Kind] = (), lifetimes: Lifetimes = LIFETIMES) -> None:
+        """Set up the queue; `unmarked` are kinds in a storage that cannot hold a mark."""
+        self._store = store
+        self._lifetimes = lifetimes
+        self._unmarked = frozenset(unmarked)
+        self._writer = BackgroundWriter[Owner, _Queued](
+            self._write,
+            merge=_Queued.join,
+            name="retrieved",
+            failed="Recalled memories could not be marked as such",
+            size=lambda queued: len(queued.times) + 1,
+            max_size=MAX_MARKS,
+        )
+
+    def mark(self, owner: Owner, seqs: Sequence[int], at: datetime, *, recalls: int = 0) -> None:
+        """Queue marks for recalled memories, count the recalls, and return at once."""
+        if seqs or recalls:
+            days = {at.astimezone(UTC).date(): recalls} if recalls else {}
+            self._writer.add(owner.whole, _Queued(dict.fromkeys(seqs, at), days))
+
+    def apply(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+        """Return the memories with their queued marks applied."""
+        queued = self._writer.peek(owner.whole)
+        if queued is None:
+            return memories
+        return [self._apply_mark(memory, queued.times.get(memory_seq(memory.id) or 0)) for memory in memories]
+
+    def flush(self, tenant: str | None = None) -> None:
+        """Write the queued marks of one tenant or of all; marks that cannot be written stay queued."""
+        self._writer.flush(lambda owner: tenant in (None, owner.tenant))
+
+    def status(self) -> BackgroundStatus:
+        """Return the state of the queue."""
+        return self._writer.status()
+
+    def close(self) -> None:
+        """Write the queued marks and stop the thread.
+
+        Raises: StoreError.
+        """
+        self._writer.close()
+
+    def _write(self, owner: Owner, queued: _Queued) -> None:
+        for at, seqs in _group_by_second(queued.times):
+            self._store.mark_retrieved(owner, seqs, at=at, lifetimes=self._lifetimes)
+        # Last: marks may be written again if this fails, but no recall is counted twice.
+        if queued.recalls:
+            self._store.count_recalls(owner, queued.recalls)
+
+    def _apply_mark(self, memory: Memory, at: datetime | None) -> Memory:
+        if at is None or memory.kind in self._unmarked:
+            return memory
+        known, end = memory.last_retrieved_at, memory.expires_at
+        if known is not None and known >= at:
+            return memory
+        # The item was alive when it was read, even if the mark of an earlier reading is not stored yet.
+        if end is not None and (until := end_of(at, memory.ttl_seconds)) is not None:
+            end = max(end, until)
+        return replace(memory, last_retrieved_at=at, expires_at=end)
+
+
+def _group_by_second(times: Mapping[int, datetime]) -> Iterator[tuple[datetime, Sequence[int]]]:
+    """Group marks by second, each group with its latest time.
+
+    Otherwise, a hundred recalls in a second would be a hundred transactions.
+    """
+    seconds: dict[int, list[int]] = {}
+    for seq, at in times.items():
+        seconds.setdefault(int(at.timestamp()), []).append(seq)
+    for seqs in seconds.values():
+        yield max(times[seq] for seq in seqs), seqs
+
 
 EMBEDDER = "embedder"
 MISSING_SHARE = 0.15
@@ -60,7 +165,8 @@ EMBEDDER_LATE = Unanswered(
 
 UNEXPECTED = "It failed unexpectedly; the log of the program says why."
 
-Answers = dict[Source, SourceAnswer | Exception]
+PARTS = ("similarity", "recency", "importance", "source")
+"""Parts of a score that have a weight in the settings."""
 
 log = logging.getLogger("wellkept")
 
@@ -71,28 +177,22 @@ class Recall:
     def __init__(
         self,
         store: SqlStore,
-        sources: Sequence[RecallSource],
         embedding: Embedding,
         loop_guard: LoopGuard,
         retrieval_marks: RetrievalMarks,
         judge: Judge,
         now: Clock,
+        settings: Settings,
         *,
-        weights: Mapping[str, float],
-        deadline: float,
-        is_embedded: bool = False,
-        on_recall: Callable[[], None] = lambda: None,
+        on_recall: Callable[[], None],
     ) -> None:
-        """Set up the service; `is_embedded` means that the store runs in this process, so that recalls only compute."""
-        self._take_turn = Turns().take if is_embedded else nullcontext
-        self._on_recall = on_recall
-        self._store = store
-        self._sources = {source.name: source for source in sources}
-        self._embedding = embedding
-        self._loop_guard, self._retrieval_marks = loop_guard, retrieval_marks
-        self._formula = Formula(weights, judge)
-        self._now = now
-        self._deadline = deadline
+        self._store, self._embedding, self._now, self._judge = store, embedding, now, judge
+        self._loop_guard, self._retrieval_marks, self._on_recall = loop_guard, retrieval_marks, on_recall
+        # Recalls of a store in this process only compute.
+        self._take_turn = nullcontext if is_postgres(settings.store_url) else Turns().take
+        self._weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
+        self._deadline = settings.recall_deadline
+        self._sources = Sources(store, judge).by_name
         self._workers = Workers()
 
     def __call__(self, owner: Owner, request: RecallRequest) -> Recalled:
@@ -146,14 +246,22 @@ class Recall:
             # Purposes choose among the events themselves.
             with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),
         )
-        depth *= 1 if request.purpose is None else purposes.DEPTH
+        depth *= 1 if request.purpose is None else DEPTH
         with self._take_turn():
             # An embedder that had to be loaded, or others that came first, may have used up the time.
             until = max(until, monotonic() + (1 - EMBEDDER_SHARE) * self._deadline)
-            found, unanswered = self._split_answers(self._search(sources, question, depth=depth, until=until))
+            found, unanswered = self._search(sources, question, depth=depth, until=until)
             if is_embedder_late:
                 unanswered.append(EMBEDDER_LATE)
-            return merge_candidates(found, question.now, request, self._formula, unanswered=unanswered, most=most)
+            return merge_candidates(
+                found,
+                question.now,
+                request,
+                weights=self._weights,
+                judge=self._judge,
+                unanswered=unanswered,
+                most=most,
+            )
 
     def close(self) -> None:
         """Stop the embedder's threads without waiting for them."""
@@ -182,12 +290,15 @@ class Recall:
         except TimeoutError:
             return None, True
 
-    def _search(self, names: Sequence[Source], question: Question, *, depth: int, until: float) -> Answers:
+    def _search(
+        self, names: Sequence[Source], question: Question, *, depth: int, until: float
+    ) -> tuple[dict[Source, Sequence[Candidate]], list[Unanswered]]:
         """Search the sources in sequence until the time `until`, reserving some of it for those that follow.
 
-        Raises: SchemaMismatch; TimedOut, Cancelled when the request itself is over.
+        Raises: SchemaMismatch; TimedOut, Cancelled when the request itself is over; the first failure when no source
+        answered and at least one failed for another reason than its timeout.
         """
-        answers: Answers = {}
+        found, failed = dict[Source, Sequence[Candidate]](), dict[Source, Exception]()
         reserved = RESERVED_SHARE * (until - monotonic())
 
         def seconds_for(position: int) -> float:
@@ -199,18 +310,17 @@ class Recall:
                 began = monotonic()
                 try:
                     with limit_reads(seconds_for(position)):
-                        answers[name] = self._sources[name].find(question, depth=depth)
+                        found[name] = self._sources[name](question, depth)
                 except (SchemaMismatch, TimedOut):
                     # A wrong schema affects every source, and a request that is over needs no answer.
                     raise
                 except WellkeptError as error:
-                    answers[name] = error
+                    failed[name] = error
                 except Exception as error:
                     # A defect of one source must not take the answers of the others with it.
                     log.exception("The recall source %s failed unexpectedly", name.value)
-                    answers[name] = error
-                has_answered = isinstance(answers[name], SourceAnswer)
-                METER.get().time_source(name.value, monotonic() - began, has_answered=has_answered)
+                    failed[name] = error
+                METER.get().time_source(name.value, monotonic() - began, has_answered=name in found)
 
         try:
             with limit_reads(seconds_for(0)):
@@ -219,63 +329,14 @@ class Recall:
             raise
         except StoreError as error:
             # No connection, or it broke: keep the answers that arrived before.
-            for name in names:
-                answers.setdefault(name, error)
-        return answers
+            failed |= {name: error for name in names if name not in found and name not in failed}
+        if not found:
+            for failure in failed.values():
+                if not isinstance(failure, StoreTimeout):
+                    raise failure
+        return found, [Unanswered(source=name, reason=self._describe(failure)) for name, failure in failed.items()]
 
-    def _split_answers(self, answers: Answers) -> tuple[dict[Source, SourceAnswer], list[Unanswered]]:
-        """Split answers into results and failures, with the reason of each failure.
-
-        Raises: the first failure when no source answered and at least one failed for another reason than its timeout.
-        """
-        found: dict[Source, SourceAnswer] = {}
-        unanswered, failures = list[Unanswered](), list[Exception]()
-        for name, answer in answers.items():
-            if isinstance(answer, SourceAnswer):
-                found[name] = answer
-            elif isinstance(answer, StoreTimeout):
-                unanswered.append(Unanswered(source=name, reason=f"It did not answer within {self._deadline:g} s."))
-            else:
-                failures.append(answer)
-                reason = str(answer) if isinstance(answer, WellkeptError) else UNEXPECTED
-                unanswered.append(Unanswered(source=name, reason=reason))
-        if failures and not found:
-            raise failures[0]
-        return found, unanswered
-
-
-def check_query(query: str) -> str:
-    """Return a query without surrounding white space, cut to `MAX_QUERY_CHARS`. Raises: Invalid."""
-    query = query.strip()
-    if not query:
-        raise Invalid("The query is blank; say what to look for.")
-    return query[:MAX_QUERY_CHARS]
-
-
-def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
-    """Return a limit if it is a whole number from 1 to `most`. Raises: Invalid."""
-    return check_whole(limit, "The limit", least=1, most=most)
-
-
-def check_min_relevance(min_relevance: object) -> float | None:
-    """Return a least relevance if it is None or a number from 0 to 1.
-
-    Raises: Invalid.
-    """
-    if min_relevance is None:
-        return None
-    if isinstance(min_relevance, bool) or not isinstance(min_relevance, int | float) or not 0 <= min_relevance <= 1:
-        raise Invalid(MIN_RELEVANCE)
-    return float(min_relevance)
-
-
-def parse_min_relevance(text: str) -> float | None:
-    """Parse a least relevance from a form; None if it is left empty.
-
-    Raises: Invalid.
-    """
-    try:
-        least = float(text) if text.strip() else None
-    except ValueError:
-        raise Invalid(MIN_RELEVANCE) from None
-    return check_min_relevance(least)
+    def _describe(self, failure: Exception) -> str:
+        if isinstance(failure, StoreTimeout):
+            return f"It did not answer within {self._deadline:g} s."
+        return str(failure) if isinstance(failure, WellkeptError) else UNEXPECTED

@@ -6,7 +6,7 @@ So this rule stands beside the ranking, and follows from the question and the te
 1. `find_rare_words` reads the rare words of a question by their form.
 2. A source looks for the records that may hold one by its index (`nominate`), reads their texts, and keeps those that
    hold it exactly (`find_held_words`): one record, or a few for an identifier.
-3. What merges the sources rates these with `raise_relevance` and puts them first (`recall.merging`).
+3. What merges the sources rates these with `raise_relevance` and puts them first (`recall.rules_ranking`).
 
 An ordinary word is not rare, however few records of a small store hold it: "style" must not outrank what is meant.
 """
@@ -28,7 +28,7 @@ from wellkept.model import HeldWord
 from wellkept.text_cache import cache_text
 
 if TYPE_CHECKING:
-    from wellkept.recall.rules_similarity import Evidence, Numbers
+    from wellkept.recall.rules_features import Evidence, Numbers
 
 FEW = 5
 """Distinct texts that may hold an identifier for all of them to come first; any other rare word must be held by one."""

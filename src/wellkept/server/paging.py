@@ -19,8 +19,8 @@ from pydantic_core import to_json
 from wellkept.api.agent import MAX_PAGE
 from wellkept.errors import Invalid
 from wellkept.language.names import encode_cursor
+from wellkept.language.values import check_limit
 from wellkept.model.stored import Place
-from wellkept.recall.recall import check_limit
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 """Maximum bytes of JSON in a page; a single item is sent whatever its size."""

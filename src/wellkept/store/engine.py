@@ -21,7 +21,7 @@ from wellkept.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.model import BackupReport, ClusterNode, Match, Owner
 from wellkept.model.stored import CLAIM, SOON, Claim, Vector
-from wellkept.recall.rules_similarity import Evidence
+from wellkept.recall.rules_features import Evidence
 
 if TYPE_CHECKING:
     from wellkept.memory.rules_filters import Condition

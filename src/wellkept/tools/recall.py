@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.model import NOTHING_FITS, Hit, Json, KindName
-from wellkept.recall.rules_purposes import is_unverified
+from wellkept.recall.rules_ranking import is_unverified
 from wellkept.tools.bounds import bound_results, render_text
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from wellkept.cli.output import Column, Output, Styled, list_records
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Run
 from wellkept.cli.text import one_line
+from wellkept.evaluation.scores import METRICS, Estimate, Usage
 from wellkept.model import Json
-from wellkept.recall.rules_evaluation import METRICS, Estimate, Usage
 from wellkept.settings import Settings, use_one_thread_each
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from wellkept.model import (
     State,
     Unanswered,
 )
-from wellkept.recall.rules_purposes import PURPOSES, check_purpose
+from wellkept.recall.rules_ranking import PURPOSES, check_purpose
 
 
 def _parse_purpose(name: str) -> str:

@@ -10,8 +10,8 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from wellkept.errors import Invalid, OverBudget
-from wellkept.recall.recall import parse_min_relevance
-from wellkept.recall.rules_purposes import PURPOSES
+from wellkept.language.values import parse_min_relevance
+from wellkept.recall.rules_ranking import PURPOSES
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.console.prompts import draw_bar
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant

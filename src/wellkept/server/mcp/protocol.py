@@ -2,7 +2,7 @@
 
 Tools come from `tools.catalog`. A refusal is a normal result with advice for the model, marked `isError`; protocol
 errors are for what a model cannot fix: an unknown name, a store that is unavailable. Prompts recall for
-`recall.rules_purposes`.
+`recall.rules_ranking`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from wellkept.api.wellkept import AgentMemory
 from wellkept.errors import Invalid, NotFound, TimedOut, WellkeptError
 from wellkept.model import Json
 from wellkept.prompt.rules_escaping import wrap_block
-from wellkept.recall.rules_purposes import PURPOSES, Purpose
+from wellkept.recall.rules_ranking import PURPOSES, Purpose
 from wellkept.server.mcp import resources
 from wellkept.server.mcp.client import NAME, TITLE, ClientContext
 from wellkept.tools import catalog

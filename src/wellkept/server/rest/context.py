@@ -10,10 +10,9 @@ from fastapi import Path, Query
 from pydantic import Field, Strict
 
 from wellkept.api.agent import CALLS_PAGE, MAX_CALLS
-from wellkept.language.values import MAX_TOKENS
+from wellkept.language.values import MAX_TOKENS, check_limit
 from wellkept.model import Block, BlockItem, ContextCall, Truncation, WorkingMemory
 from wellkept.prompt.rules_window import Layout
-from wellkept.recall.recall import check_limit
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor

@@ -12,9 +12,9 @@ from fastapi import Query
 from pydantic import BaseModel, Field, Strict
 
 from wellkept.errors import Invalid, NotFound
+from wellkept.language.values import check_limit
 from wellkept.memory.rules_items import MAX_KEY_CHARS, MAX_NAMES
 from wellkept.model import Item
-from wellkept.recall.recall import check_limit
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import fit_page

@@ -21,8 +21,8 @@ from starlette.datastructures import UploadFile
 from wellkept.errors import Invalid
 from wellkept.knowledge.ingest import DocumentChange, IngestReport, RemovedSecret
 from wellkept.knowledge.rules_chunking import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
+from wellkept.language.values import MAX_LIMIT
 from wellkept.model import Chunk, Document, Hit, Skill, Source
-from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept, readable_agent
 from wellkept.server.http.errors import located
 from wellkept.server.http.routing import READ, WRITE, Router

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Self, TypeAlias
 from pydantic import BaseModel, Field, Strict
 
 import wellkept.model
+from wellkept.language.values import MAX_LIMIT
 from wellkept.model import Appearance, Explanation, Hit, Kind, Source, Unanswered
-from wellkept.recall.recall import MAX_LIMIT
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.routing import READ, Router
 from wellkept.server.rest.knowledge import DocumentBody

@@ -48,7 +48,7 @@ from wellkept.language.names import MAX_USER_CHARS
 from wellkept.memory.rules_trust import check_claim
 from wellkept.model import KeyScope, Kind, Origin, Role, Scope, State
 from wellkept.prompt.rules_relevance import InjectMode
-from wellkept.recall.rules_purposes import PURPOSES
+from wellkept.recall.rules_ranking import PURPOSES
 from wellkept.server.http.routing import USER
 
 

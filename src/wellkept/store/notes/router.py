@@ -27,7 +27,7 @@ from wellkept.memory.rules_filters import Condition, is_matching
 from wellkept.memory.rules_trust import is_low
 from wellkept.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
 from wellkept.model.stored import EmbedTexts, Encoded, MemorySummary, Vector
-from wellkept.recall.rules_similarity import Evidence
+from wellkept.recall.rules_features import Evidence
 from wellkept.store.contents import ContentDraft
 from wellkept.store.engine import IndexQuery
 from wellkept.store.notes.store import NotesStore, Superseded

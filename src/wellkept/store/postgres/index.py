@@ -33,8 +33,9 @@ from wellkept.language.text import FIXED
 from wellkept.meter import METER
 from wellkept.model import Match
 from wellkept.model.stored import Vector
-from wellkept.recall.rules_ranking import BM25_B, BM25_K1
-from wellkept.recall.rules_similarity import (
+from wellkept.recall.rules_features import (
+    BM25_B,
+    BM25_K1,
     SPEAKERS,
     Evidence,
     Frame,

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from wellkept.language.text import FIXED
 from wellkept.model import Kind, Match
-from wellkept.recall.rules_ranking import BM25_B, BM25_K1
-from wellkept.recall.rules_similarity import SPEAKERS, Evidence, Frame, number_conversations
+from wellkept.recall.rules_features import BM25_B, BM25_K1, SPEAKERS, Evidence, Frame, number_conversations
 from wellkept.store.engine import IndexQuery, RegisteredEmbedder, Row
 from wellkept.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, word_key
 from wellkept.store.search.index_rows import HIDDEN, NEVER, FieldColumns, IndexRows, LoadField
@@ -388,7 +387,7 @@ class OwnerIndex:
         return rows.best(scores, limit, above=-np.inf)
 
     def evidence(self, query: IndexQuery, load: LoadField | None = None) -> Evidence:
-        """Collect the cosines and word occurrences of the rows that count for `recall.rules_similarity`.
+        """Collect the cosines and word occurrences of the rows that count for `recall.rules_features`.
 
         `load` reads the fields that the condition of the query names.
         """

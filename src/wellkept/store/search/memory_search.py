@@ -43,7 +43,7 @@ from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.memory.rules_filters import Comparison
 from wellkept.meter import METER, Meter
 from wellkept.model import NO_USER, Match, Owner
-from wellkept.recall.rules_similarity import Evidence
+from wellkept.recall.rules_features import Evidence
 from wellkept.store.conditions import Clause, compile_field, compile_filter
 from wellkept.store.engine import IndexQuery, RegisteredEmbedder, Row, Unit
 from wellkept.store.search.encoding import Encoding

@@ -14,7 +14,7 @@ from wellkept.language.text import content_hash, fold, gist_terms, index_terms, 
 from wellkept.memory.rules_filters import EQUAL, STATE, Comparison, Condition, join_conditions
 from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
 from wellkept.model.stored import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
-from wellkept.recall.rules_similarity import Evidence
+from wellkept.recall.rules_features import Evidence
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import Engine, IndexQuery, Row, Unit, Units
 from wellkept.store.tables.agents import ask_agent, hold_agent, keep_agent, run_counter, take_numbers, touch_index
