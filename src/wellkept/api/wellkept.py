@@ -41,7 +41,7 @@ from wellkept.providers.embedders import CheckedEmbedder, open_embedder
 from wellkept.providers.models import GivenModel, open_models
 from wellkept.providers.tokenizers import open_tokenizer
 from wellkept.settings import Settings, masked
-from wellkept.settings.former import warn_of_former_store
+from wellkept.settings.sources import warn_of_former_store
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.maintain import MaintenanceReport
 from wellkept.upkeep.rules_erasure import is_as_issued

@@ -13,21 +13,30 @@ from wellkept.api.agent_details import AgentDetails
 from wellkept.api.agent_items import AgentItems
 from wellkept.api.agent_records import NAME_ONE, AgentReview, Part
 from wellkept.arguments import RawText
-from wellkept.client import items
 from wellkept.client.connection import AsyncConnection, PlainConnection, Plan
-from wellkept.client.decoding import (
+from wellkept.client.verbs import (
+    C,
+    ClientView,
+    Verb,
+    call,
     decode_batch,
     decode_hits,
     decode_recalled,
     decode_record,
     field,
+    local,
     many,
     one,
+    pages,
+    send,
+    text,
 )
-from wellkept.client.verbs import C, ClientView, Verb, call, local, pages, send, text
 from wellkept.details.parts import iter_pieces
 from wellkept.errors import Invalid, NotFound
 from wellkept.language.names import check_user
+from wellkept.language.values import check_limit
+from wellkept.memory.items import MAX_PAGE
+from wellkept.memory.rules_items import check_namespace, split_path
 from wellkept.model import (
     AddedFacts,
     Captured,
@@ -38,6 +47,7 @@ from wellkept.model import (
     DetailPage,
     Explanation,
     Forgotten,
+    Item,
     Json,
     Memory,
     MemoryVersion,
@@ -48,6 +58,67 @@ from wellkept.model import (
     WorkingMemory,
 )
 from wellkept.tools import catalog
+
+ITEMS = "/api/agents/{agent}/items"
+MAX_FOUND = 100
+"""Items or namespaces that a server returns at once."""
+
+
+def _put_item(view: ClientView[Any], given: Json) -> Plan[Item | None]:
+    if given["value"] is None:
+        yield from _delete_item(view, {name: given.get(name) for name in ("namespace", "key", "version", "user")})
+        return None
+    body = {**given, "namespace": split_path(check_namespace(given["namespace"]))}
+    return decode_record(Item, (yield from send(view, f"PUT {ITEMS}", body)), view.owner)  # type: ignore[no-any-return]
+
+
+def _get_item(view: ClientView[Any], given: Json) -> Plan[Item | None]:
+    place = {**given, "namespace": check_namespace(given["namespace"])}
+    try:
+        answer = yield from send(view, f"GET {ITEMS}", place)
+    except NotFound:
+        return None
+    return decode_record(Item, answer, view.owner)  # type: ignore[no-any-return]
+
+
+def _get_items(view: ClientView[Any], given: Json) -> Plan[Sequence[Item | None]]:
+    found = []
+    for namespace, key in given.pop("places"):
+        found.append((yield from _get_item(view, {**given, "namespace": namespace, "key": key})))
+    return found
+
+
+def _delete_item(view: ClientView[Any], given: Json) -> Plan[bool]:
+    place = {**given, "namespace": check_namespace(given["namespace"])}
+    try:
+        yield from send(view, f"DELETE {ITEMS}", place)
+    except NotFound:
+        return False
+    return True
+
+
+def _search_items(view: ClientView[Any], given: Json) -> Plan[Sequence[Item]]:
+    names = split_path(check_namespace(given.pop("prefix", ()), may_be_empty=True))
+    found = yield from _read_pages(view, f"POST {ITEMS}/search", {**given, "namespace": names})
+    return many(Item)({"items": found}, view.owner)  # type: ignore[no-any-return]
+
+
+def _list_namespaces(view: ClientView[Any], given: Json) -> Plan[Sequence[tuple[str, ...]]]:
+    paths = {name: check_namespace(given.get(name, ()), may_be_empty=True) for name in ("prefix", "suffix")}
+    return [tuple(each) for each in (yield from _read_pages(view, f"GET {ITEMS}/namespaces", given | paths))]
+
+
+def _read_pages(view: ClientView[Any], route: str, given: Json) -> Plan[list[Json]]:
+    found: list[Json] = []
+    limit, offset = check_limit(given["limit"], most=MAX_PAGE), given.get("offset", 0)
+    while True:
+        page = {**given, "limit": min(limit - len(found), MAX_FOUND), "offset": offset}
+        answer = yield from send(view, route, page, is_repeatable=True)
+        found += answer["items"]
+        offset = answer["next_offset"]
+        if offset is None or len(found) >= limit:
+            return found
+
 
 AGENT = "/api/agents/{agent}"
 SESSIONS = "/api/chat/sessions"
@@ -175,12 +246,12 @@ class ClientItems(ClientView[C]):
 
     _embedded = (AgentItems,)
 
-    put = Verb(AgentItems.put, items.put)
-    get = Verb(AgentItems.get, items.get_item)
-    get_many = Verb(AgentItems.get_many, items.get_items)
-    delete = Verb(AgentItems.delete, items.delete_item)
-    search = Verb(AgentItems.search, items.search_items)
-    namespaces = Verb(AgentItems.namespaces, items.namespaces)
+    put = Verb(AgentItems.put, _put_item)
+    get = Verb(AgentItems.get, _get_item)
+    get_many = Verb(AgentItems.get_many, _get_items)
+    delete = Verb(AgentItems.delete, _delete_item)
+    search = Verb(AgentItems.search, _search_items)
+    namespaces = Verb(AgentItems.namespaces, _list_namespaces)
 
 
 class ClientSessions(ClientView[C]):

@@ -18,8 +18,21 @@ from wellkept.api.wellkept import TenantMemory, Wellkept
 from wellkept.arguments import checked
 from wellkept.client.agent import SESSIONS, AgentClient, AsyncAgentClient
 from wellkept.client.connection import AsyncConnection, HttpRequest, PlainConnection, Plan, ServerAddress
-from wellkept.client.decoding import decode_hits, decode_ingested, decode_issued, field, many, one
-from wellkept.client.verbs import C, ClientView, Verb, call, format_value, pages, send
+from wellkept.client.verbs import (
+    C,
+    ClientView,
+    Verb,
+    call,
+    decode_hits,
+    decode_ingested,
+    decode_issued,
+    field,
+    format_value,
+    many,
+    one,
+    pages,
+    send,
+)
 from wellkept.errors import Forbidden, Invalid
 from wellkept.knowledge.files import Files
 from wellkept.knowledge.ingest import IngestReport

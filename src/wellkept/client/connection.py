@@ -16,8 +16,20 @@ from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
-from wellkept.client.decoding import build_error
-from wellkept.errors import ERROR_HEADER, Invalid, RequestInProgress, StoreAway, StoreError, TimedOut, WellkeptError
+from wellkept import errors
+from wellkept.errors import (
+    ERROR_DETAILS,
+    ERROR_HEADER,
+    Invalid,
+    RequestInProgress,
+    SecretRejected,
+    StoreAway,
+    StoreBusy,
+    StoreError,
+    TimedOut,
+    WellkeptError,
+    error_class,
+)
 from wellkept.model import Json
 from wellkept.program import advise_install
 
@@ -31,6 +43,13 @@ if HAS_HTTPX:
 T = TypeVar("T")
 Plan = Generator["HttpRequest | float", Any, T]
 """Yields requests, whose answers or failures it receives, and seconds to wait; returns the result."""
+
+HTTP_ERRORS: Mapping[str, type[WellkeptError]] = {
+    **dict.fromkeys(("too_large", "unprocessable", "method_not_allowed"), Invalid),
+    **dict.fromkeys(("rate_limited", "overloaded"), StoreBusy),
+    "too_slow": TimedOut,
+}
+"""Exceptions for the codes of refusals that the library does not know."""
 
 FIRST_PAUSE = 0.25
 CONNECT_SECONDS = 10.0
@@ -136,9 +155,26 @@ def _read_refusal(answer: Any) -> tuple[WellkeptError, float | None]:
         body = details = None
     if not isinstance(body, dict) or "code" not in body or not isinstance(details, dict):
         return StoreError(_not_ours(answer)), (seconds or 0.0) if answer.status_code in GATEWAY | {429} else None
-    error = build_error(body, details, retry_after=seconds, request_id=headers.get("x-request-id", ""))
+    error = _build_error(body, details, retry_after=seconds, request_id=headers.get("x-request-id", ""))
     is_busy = answer.status_code in (429, 503) or isinstance(error, RequestInProgress)
     return error, seconds if is_busy else None
+
+
+def _build_error(body: Json, details: Json, *, retry_after: float | None, request_id: str) -> WellkeptError:
+    """Rebuild the exception that a server answered with. A code of a newer server gives the base class."""
+    code, named = str(body["code"]), getattr(errors, str(details.get("type", "")), None)
+    is_named = isinstance(named, type) and issubclass(named, WellkeptError) and named.code == code
+    found: Any = named if is_named else error_class(code) or HTTP_ERRORS.get(code, WellkeptError)
+    # Constructors of our exceptions compose messages; this one is complete.
+    error: Any = found.__new__(found, str(body.get("error", "")))
+    blank = {"sentence": "", "rule": ""} if issubclass(found, SecretRejected) else {}
+    given = {name: details[name] for name in ERROR_DETAILS if name in details}
+    vars(error).update(blank | given, code=code, request_id=request_id)
+    if retry_after is not None:
+        error.retry_after = retry_after
+    if request_id:
+        error.add_note(f"The request has the id {request_id} in the server's log.")
+    return error  # type: ignore[no-any-return]
 
 
 def _not_ours(answer: Any) -> str:

@@ -2,6 +2,9 @@
 
 `Verb(AgentMemory.get, call("GET /api/agents/{agent}/memories/{id}", one(Memory)))` has the signature and the docstring
 of the method. On a plain connection it is a method, on an async one a coroutine method.
+
+Answers become records by the fields of their dataclasses, so a new field needs no change here: an answer without it
+leaves its default. The metadata of a field name it in JSON if that differs.
 """
 
 from __future__ import annotations
@@ -9,21 +12,118 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Collection, Coroutine, Mapping
+import types
+import typing
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, overload
+from enum import StrEnum
+from functools import cache, update_wrapper
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 from urllib.parse import quote, urlencode
 
 from wellkept.api.agent import MAX_PAGE
 from wellkept.arguments import CheckedMethods, check_fields, is_storable, refuse_former
 from wellkept.client.connection import AsyncConnection, Connection, HttpRequest, PlainConnection, Plan
-from wellkept.client.decoding import field, many
-from wellkept.errors import Invalid, NotFound
+from wellkept.errors import (
+    Invalid,
+    NotFound,
+)
+from wellkept.knowledge.ingest import IngestedDocument, IngestReport
 from wellkept.language.names import encode_cursor
 from wellkept.language.values import check_limit
 from wellkept.memory.rules_filters import And, Comparison, Not, Or, render_filter
-from wellkept.model import Json, Owner
+from wellkept.model import Agent, ApiKey, Hit, IssuedKey, Json, Memory, Owner, Recalled, Unanswered
+
+
+def decode_record(kind: Any, data: Json, owner: Owner) -> Any:
+    """Build a record of the class `kind`. `owner` completes what an answer leaves out: its tenant and its agent."""
+    agent = data["id"] if kind is Agent else data.get("agent_id")
+    known = {"owner": Owner(owner.tenant, agent) if agent else owner.whole, "tenant": owner.tenant, "path": ""}
+    given: Json = {}
+    for each, type_, in_json in _fields_of(kind):
+        if in_json in data:
+            given[each.name] = _decode(type_, data[in_json], owner)
+        elif each.name in known and each.default is MISSING:
+            given[each.name] = known[each.name]
+    return kind(**given)
+
+
+@cache
+def _fields_of(kind: Any) -> Sequence[tuple[Field[Any], Any, str]]:
+    """Return each field of a record with its type and its name in JSON."""
+    hints = get_type_hints(kind)
+    return [(each, hints[each.name], each.metadata.get("alias", each.name)) for each in fields(kind)]
+
+
+def _decode(kind: Any, value: Any, owner: Owner) -> Any:
+    """Convert a JSON value to the type of a field."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if value is None or kind is Any or origin is Literal:
+        return value
+    if origin in (types.UnionType, typing.Union):
+        # All unions of our records are one type, or None.
+        return _decode(next(each for each in arguments if each is not types.NoneType), value, owner)
+    if origin is tuple:
+        return tuple(_decode(arguments[0], each, owner) for each in value)
+    if origin is not None:
+        return dict(value)
+    if kind is datetime:
+        return datetime.fromisoformat(value)
+    if isinstance(kind, type) and issubclass(kind, StrEnum | float):
+        return kind(value)
+    return decode_record(kind, value, owner) if is_dataclass(kind) else value
+
+
+def decode_recalled(data: Json, owner: Owner) -> Recalled:
+    hits = (decode_record(Hit, each, owner) for each in data["hits"])
+    return Recalled(hits, (Unanswered(**each) for each in data["missing"]), data["heading"])
+
+
+def decode_ingested(data: Json, owner: Owner) -> IngestReport:
+    ingested = decode_record(IngestedDocument, {**data, "document": data}, owner)
+    return IngestReport(documents=(ingested,))
+
+
+def decode_issued(data: Json, owner: Owner) -> IssuedKey:
+    return IssuedKey(record=decode_record(ApiKey, data, owner), key=data["key"])
+
+
+def decode_batch(data: Json, owner: Owner) -> Sequence[Memory]:
+    return [decode_record(Memory, each["memory"], owner) for each in data["results"]]
+
+
+def decode_hits(data: Json, owner: Owner) -> Sequence[Hit]:
+    return [decode_record(Hit, each, owner) for each in data["hits"]]
+
+
+def one(kind: type) -> Callable[[Json, Owner], Any]:
+    """Return a decoder for an answer that is one record."""
+    return lambda data, owner: decode_record(kind, data, owner)
+
+
+def many(kind: type, name: str = "items") -> Callable[[Json, Owner], Any]:
+    """Return a decoder for an answer with a list of records."""
+    return lambda data, owner: [decode_record(kind, each, owner) for each in data[name]]
+
+
+def field(name: str) -> Callable[[Json, Owner], Any]:
+    """Return a decoder for a single field of an answer."""
+    return lambda data, owner: data[name]
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

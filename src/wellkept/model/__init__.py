@@ -1,7 +1,5 @@
 """Records shared by all layers. Import them from `wellkept.model`."""
 
 from wellkept.model.activity import *  # noqa: F403
-from wellkept.model.hits import *  # noqa: F403
-from wellkept.model.prompts import *  # noqa: F403
 from wellkept.model.records import *  # noqa: F403
 from wellkept.model.upkeep import *  # noqa: F403

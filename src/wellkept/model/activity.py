@@ -9,7 +9,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
-from wellkept.model.records import INSIDE, Json, Memory, Origin, Owner, Role, Source
+from wellkept.model.records import INSIDE, Json, Memory, Origin, Owner, Role, Source, described
 
 SUMMARY_HEADING = "Summary of the conversation so far (background, not instructions):\n"
 
@@ -23,14 +23,12 @@ class Session:
 
     id: str
     owner: Owner = field(metadata=INSIDE)
-    summary: str = field(default="", metadata={"description": "Summary of the first messages; empty: none."})
+    summary: str = described("", "Summary of the first messages; empty: none.")
     summarized_count: int = field(default=0, metadata=SUMMARIZED)
     message_count: int = 0
     created_at: datetime
     updated_at: datetime = field(metadata={"description": "Time of the last turn."})
-    user: str | None = field(
-        default=None, metadata={"description": "The end user who talks; null: nobody in particular."}
-    )
+    user: str | None = described(None, "The end user who talks; null: nobody in particular.")
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
 
 
@@ -39,7 +37,7 @@ class Message:
     """One message of a conversation: a user prompt or the final answer to it."""
 
     session_id: str
-    position: int = field(default=0, metadata={"description": "1 is the first of its session."})
+    position: int = described(0, "1 is the first of its session.")
     role: Role
     content: str
     created_at: datetime
@@ -53,10 +51,7 @@ class Conversation:
     summary: str = ""
     summarized_count: int = field(default=0, metadata=SUMMARIZED)
     turns: tuple[Message, ...] = ()  # messages the summary does not cover
-    omitted_count: int = field(
-        default=0,
-        metadata={"description": "Messages between the summary and the first of `messages`, left out by `limit`."},
-    )
+    omitted_count: int = described(0, "Messages between the summary and the first of `messages`, left out by `limit`.")
 
     @property
     def messages(self) -> list[Json]:
@@ -112,11 +107,9 @@ class RecalledItem:
 class RunUsage:
     """Requests, tool calls and tokens an answer took."""
 
-    requests: int = field(default=0, metadata={"description": "Number of model calls."})
+    requests: int = described(0, "Number of model calls.")
     tool_calls: int = 0
-    input_tokens: int = field(
-        default=0, metadata={"description": "As counted by the model's endpoint; 0 if it does not say."}
-    )
+    input_tokens: int = described(0, "As counted by the model's endpoint; 0 if it does not say.")
     output_tokens: int = 0
 
 
@@ -134,9 +127,7 @@ class AgentAnswer:
     )
     recalled: tuple[RecalledItem, ...] = ()
     tools: tuple[ToolUse, ...] = ()
-    purposes: tuple[str, ...] = field(
-        default=(), metadata={"description": "Purposes of the recalls before the first call."}
-    )
+    purposes: tuple[str, ...] = described((), "Purposes of the recalls before the first call.")
 
 
 RunEvent = Delta | ToolUse
@@ -160,7 +151,7 @@ class WorkflowStep:
     tenant: str = field(metadata=INSIDE)
     workflow_id: str
     workflow_name: str = ""  # set by the store
-    position: int = field(default=0, metadata={"description": "1 is the first."})
+    position: int = described(0, "1 is the first.")
     name: str
     output: str
     status: str = "completed"
@@ -190,16 +181,12 @@ class ApiKey:
     scope: KeyScope
     name: str = ""
     created_at: datetime
-    last_used_at: datetime | None = field(default=None, metadata={"description": "To within five minutes; null: never"})
-    expires_at: datetime | None = field(default=None, metadata={"description": "null: never"})
+    last_used_at: datetime | None = described(None, "To within five minutes; null: never")
+    expires_at: datetime | None = described(None, "null: never")
     revoked_at: datetime | None = None
-    agents: tuple[str, ...] = field(
-        default=(), metadata={"description": "The agents it is limited to; empty: all of the tenant."}
-    )
-    trust: Origin | None = field(
-        default=None, metadata={"description": "The most trusted origin it may claim; null: any"}
-    )
-    user: str | None = field(default=None, metadata={"description": "The end user it is limited to; null: all"})
+    agents: tuple[str, ...] = described((), "The agents it is limited to; empty: all of the tenant.")
+    trust: Origin | None = described(None, "The most trusted origin it may claim; null: any")
+    user: str | None = described(None, "The end user it is limited to; null: all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,10 +207,10 @@ class Item:
     value: Any = field(hash=False)
     created_at: datetime
     updated_at: datetime
-    expires_at: datetime | None = field(default=None, metadata={"description": "null: never"})
-    version: int = field(default=1, metadata={"description": "Increases with every other value."})
-    user: str | None = field(default=None, metadata={"description": "End user it belongs to."})
-    score: float | None = field(default=None, metadata={"description": "How well it fits the query; null without one."})
+    expires_at: datetime | None = described(None, "null: never")
+    version: int = described(1, "Increases with every other value.")
+    user: str | None = described(None, "End user it belongs to.")
+    score: float | None = described(None, "How well it fits the query; null without one.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,10 +249,8 @@ class AuditEvent:
     message: str
     meta: Mapping[str, Any] = field(default_factory=dict)
     previous_hash: str = ""
-    hash: str = field(default="", metadata={"description": "Seals this event and all before it."})
-    is_damaged: bool = field(
-        default=False, metadata={"description": "The row was changed outside wellkept; this is what can be read."}
-    )
+    hash: str = described("", "Seals this event and all before it.")
+    is_damaged: bool = described(False, "The row was changed outside wellkept; this is what can be read.")
 
     @property
     def actor(self) -> str:
@@ -278,7 +263,7 @@ class AuditEvent:
 class AuditHead:
     """Last event of an audit log. Keep it elsewhere to detect a rewritten or shortened log."""
 
-    id: int = field(default=0, metadata={"description": "0: there is none yet."})
+    id: int = described(0, "0: there is none yet.")
     hash: str = ""
 
 
@@ -297,17 +282,11 @@ class AuditReport:
 
     is_intact: bool = field(metadata={"alias": "ok"})
     events: int = field(metadata={"description": "Number of intact events, from the first one on."})
-    broken_at: int | None = field(default=None, metadata={"description": "The first event that is not intact."})
-    problem: str = field(default="", metadata={"description": "A sentence about the problem."})
-    broken: tuple[int, ...] = field(
-        default=(), metadata={"description": "The first 20 events that are damaged or missing."}
-    )
-    head: AuditHead = field(
-        default=AuditHead(), metadata={"description": "The last event: keep it elsewhere and compare it later."}
-    )
-    keyed_from: int | None = field(
-        default=None, metadata={"description": "The first event whose hash is keyed (`audit_key`)."}
-    )
+    broken_at: int | None = described(None, "The first event that is not intact.")
+    problem: str = described("", "A sentence about the problem.")
+    broken: tuple[int, ...] = described((), "The first 20 events that are damaged or missing.")
+    head: AuditHead = described(AuditHead(), "The last event: keep it elsewhere and compare it later.")
+    keyed_from: int | None = described(None, "The first event whose hash is keyed (`audit_key`).")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Memories, agents, details, documents, events and keys.
+"""Records of an agent and of its tenant, the hits of a recall, and prompts.
 
 An agent has one list of short records (`Memory`) and four shelves: transcripts, details, knowledge and history. The
 `kind` of a memory selects its rules, never its schema. Records are values: nothing here reads a clock, a file or a
@@ -7,11 +7,14 @@ database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 HEADING_SEPARATOR = " > "
 """Separator of the headings in the first line of a passage."""
@@ -20,6 +23,11 @@ HEADING_SEPARATOR = " > "
 INSIDE: Mapping[str, Any] = {"exclude": True}
 """Metadata of a field that stays inside the library. The metadata of others describe them for the API: `description`,
 `examples`, and as `alias` their name in JSON where it differs."""
+
+
+def described(default: T, description: str, **more: Any) -> T:
+    """Define a field with a default and a description for the API."""
+    return field(default=default, metadata={"description": description, **more})
 
 
 class Kind(StrEnum):
@@ -138,9 +146,7 @@ class Agent:
     system_prompt: str = ""
     model: str = ""
     tools: tuple[str, ...] = ()
-    knowledge_categories: tuple[str, ...] = field(
-        default=(), metadata={"description": "Categories of documents it may search; empty: all."}
-    )
+    knowledge_categories: tuple[str, ...] = described((), "Categories of documents it may search; empty: all.")
     colour: str = ""
     icon: str = ""
     is_active: bool = True
@@ -178,36 +184,26 @@ class Memory:
     category: str | None = None
     origin: Origin = Origin.USER
     created_at: datetime
-    updated_at: datetime | None = field(default=None, metadata={"description": "null: never edited"})
-    expires_at: datetime | None = field(default=None, metadata={"description": "null: never"})
+    updated_at: datetime | None = described(None, "null: never edited")
+    expires_at: datetime | None = described(None, "null: never")
     last_retrieved_at: datetime | None = None
     archived_at: datetime | None = None
-    version: int = field(default=1, metadata={"description": "Increases with every edit."})
-    supersedes: str | None = field(default=None, metadata={"description": "The memory this one corrects."})
-    valid_from: datetime | None = field(default=None, metadata={"description": "null: when it was written"})
-    valid_to: datetime | None = field(
-        default=None, metadata={"description": "Time from which another memory replaces it."}
-    )
-    held_at: datetime | None = field(default=None, metadata={"description": "Not used until it is approved."})
-    flag: str | None = field(default=None, metadata={"description": "Reason for a review."})
-    user: str | None = field(
-        default=None, metadata={"description": "The end user it belongs to; null: nobody in particular."}
-    )
+    version: int = described(1, "Increases with every edit.")
+    supersedes: str | None = described(None, "The memory this one corrects.")
+    valid_from: datetime | None = described(None, "null: when it was written")
+    valid_to: datetime | None = described(None, "Time from which another memory replaces it.")
+    held_at: datetime | None = described(None, "Not used until it is approved.")
+    flag: str | None = described(None, "Reason for a review.")
+    user: str | None = described(None, "The end user it belongs to; null: nobody in particular.")
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller; the value of an item
-    namespace: str | None = field(
-        default=None, metadata={"description": "Path of an item; null: no item.", "examples": ["users/7"]}
-    )
-    item_key: str | None = field(default=None, metadata={"description": "Key of an item in its namespace."})
+    namespace: str | None = described(None, "Path of an item; null: no item.", examples=["users/7"])
+    item_key: str | None = described(None, "Key of an item in its namespace.")
     ttl_seconds: float | None = field(default=None, metadata=INSIDE)  # reading the item extends its life by this
     told: Fact | None = field(default=None, metadata={**INSIDE, "alias": "fact"})  # parts of what the user said
-    sources: tuple[str, ...] = field(default=(), metadata={"description": "Turns it came from.", "examples": [["m-7"]]})
-    ended_by: str | None = field(default=None, metadata={"description": "The memory that ended it."})
-    ended_as: EndedAs | None = field(
-        default=None, metadata={"description": "How it ended: by a new value, as never true, or as over."}
-    )
-    forgotten_at: datetime | None = field(
-        default=None, metadata={"description": "Hidden since then at a request to forget; restorable for a while."}
-    )
+    sources: tuple[str, ...] = described((), "Turns it came from.", examples=[["m-7"]])
+    ended_by: str | None = described(None, "The memory that ended it.")
+    ended_as: EndedAs | None = described(None, "How it ended: by a new value, as never true, or as over.")
+    forgotten_at: datetime | None = described(None, "Hidden since then at a request to forget; restorable for a while.")
 
     @property
     def fact(self) -> Fact | None:
@@ -279,12 +275,12 @@ class Detail:
     session_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)  # source, status, duration …
     content_hash: str = ""  # set by the store, as are the next three
-    size: int = field(default=0, metadata={"description": "Bytes as UTF-8."})
+    size: int = described(0, "Bytes as UTF-8.")
     chars: int = 0
     lines: int = 0
     is_active: bool = True  # False: kept, but hidden from search and reading
     created_at: datetime
-    user: str | None = field(default=None, metadata={"description": "The end user it belongs to; null: none."})
+    user: str | None = described(None, "The end user it belongs to; null: none.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,14 +292,10 @@ class DetailPage:
     offset: int = field(metadata={"description": "Start of the part, in characters."})
     total: int = field(metadata={"description": "Characters of the text; with json_path, of the answer."})
     next_offset: int | None = field(metadata={"description": "Offset of the next part; null: there is none."})
-    first_line: int | None = field(
-        default=None, metadata={"description": "First line of the content, from 1; null: it is no range of lines."}
-    )
+    first_line: int | None = described(None, "First line of the content, from 1; null: it is no range of lines.")
     last_line: int | None = None
     total_lines: int
-    matches: int | None = field(
-        default=None, metadata={"description": "With grep and json_path, the number of matches in the content."}
-    )
+    matches: int | None = described(None, "With grep and json_path, the number of matches in the content.")
     remaining: str = field(metadata={"description": "What follows, and how to read it."})
 
 
@@ -327,12 +319,12 @@ class Document:
     tenant: str = field(metadata=INSIDE)
     title: str
     category: str = ""
-    source: str = field(default="", metadata={"description": "Path or file name; empty: it was sent as text."})
+    source: str = described("", "Path or file name; empty: it was sent as text.")
     content_hash: str
     is_published: bool = True
     created_at: datetime
     updated_at: datetime
-    flag: str | None = field(default=None, metadata={"description": "Reason for a review."})
+    flag: str | None = described(None, "Reason for a review.")
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
 
 
@@ -363,7 +355,7 @@ class Skill:
     name: str
     description: str
     body: str = field(metadata={"description": "The whole text: a skill is never cut."})
-    agents: tuple[str, ...] = field(default=(), metadata={"description": "Its agents; empty: all."})
+    agents: tuple[str, ...] = described((), "Its agents; empty: all.")
     path: str = field(metadata=INSIDE)  # the file it comes from
     meta: Mapping[str, Any] = field(
         default_factory=dict, metadata={"description": "Further fields of the front matter."}
@@ -380,3 +372,221 @@ class Match:
 
 Json = dict[str, Any]
 """A JSON object."""
+
+
+_PAGES = re.compile(r" \(pages? ([0-9]{1,9})(?:–[0-9]{1,9})?\)$")
+
+WEAK = 0.2
+"""Relevance below which a hit is weak: it is the nearest there is, and probably no answer."""
+
+
+NOTHING_FITS = "Nothing fits well; these are the nearest."
+"""Sentence for an answer that has only weak hits."""
+
+
+class HeldWord(NamedTuple):
+    """Rare word of a question that a hit holds: an identifier, a number or a name."""
+
+    word: str
+    holders: int  # records of the source that hold it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One recalled item with its score and the parts of the score."""
+
+    source: Source
+    id: str
+    text: str
+    score: float = field(metadata={"description": "The sum of each part times its weight."})
+    parts: Mapping[str, float] = field(metadata={"description": "similarity, recency, importance, source: each 0 to 1"})
+    weights: Mapping[str, float]
+    created_at: datetime
+    memory: Memory | None = None  # set when the source is memory
+    agent_id: str | None = described(None, "Its agent; null: none.")
+    document: Document | None = None  # set when the source is knowledge
+    held: tuple[HeldWord, ...] = field(default=(), metadata=INSIDE)  # rare words that put it first, whatever its score
+
+    @property
+    def relevance(self) -> float:
+        """Chance, from 0 to 1, that a person would call it relevant."""
+        return self.parts["similarity"]
+
+    @property
+    def weak(self) -> bool:
+        """True if it is only the nearest there is, and probably no answer."""
+        return self.relevance < WEAK
+
+    @property
+    def title(self) -> str:
+        """Title of a passage's document; empty for other sources."""
+        return "" if self.document is None else self.document.title
+
+    @property
+    def heading(self) -> str:
+        """Headings above a passage, from the highest, without the title: "Fees > EU". Empty for other sources."""
+        return self._heading_line[0]
+
+    @property
+    def page(self) -> int | None:
+        """Page on which a passage of a PDF begins."""
+        return self._heading_line[1]
+
+    @property
+    def _heading_line(self) -> tuple[str, int | None]:
+        if self.document is None:
+            return "", None
+        # A passage begins with its line of headings, written by `knowledge.rules_chunking`.
+        line = self.text.partition("\n\n")[0]
+        pages = _PAGES.search(line)
+        line = line if pages is None else line[: pages.start()]
+        title = " ".join(self.document.title.split())
+        below = line.removeprefix(title) if line.startswith(title) else "".join(line.partition(HEADING_SEPARATOR)[1:])
+        return below.removeprefix(HEADING_SEPARATOR), None if pages is None else int(pages[1])
+
+    @property
+    def explain(self) -> str:
+        """Score written as a sum of its weighted parts, and why the hit comes first if that is not its score."""
+        terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
+        reasons = (
+            f"; first, because {'it alone holds' if each.holders == 1 else f'only {each.holders} hold'} “{each.word}”"
+            for each in self.held
+        )
+        return f"{self.score:.3f} = " + " + ".join(terms) + "".join(reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """A source that failed or exceeded the deadline."""
+
+    source: str = field(metadata={"description": f"{', '.join(Source)}, or the embedder"})
+    reason: str
+
+
+class Recalled(list[Hit]):
+    """Hits of a recall, best first.
+
+    `unanswered` lists the sources that failed or timed out. `heading` describes the hits when a purpose was given.
+    """
+
+    __slots__ = ("heading", "unanswered")
+
+    def __init__(self, hits: Iterable[Hit] = (), unanswered: Iterable[Unanswered] = (), heading: str = "") -> None:
+        super().__init__(hits)
+        self.unanswered = tuple(unanswered)
+        self.heading = heading
+
+
+class Outcome(StrEnum):
+    """Result of one item in one recall."""
+
+    RECALLED = "recalled"
+    OUT_RANKED = "out_ranked"
+    BELOW_THRESHOLD = "below_threshold"  # `min_relevance`
+    MISSING = "missing"  # or owned by another agent
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"
+    ARCHIVED = "archived"
+    HELD = "held"
+    LATER = "later"  # stored after the time given by `as_of`
+    FILTERED = "filtered"
+    DOUBLE = "double"
+    NOT_EMBEDDED = "not_embedded"
+    NO_MATCH = "no_match"
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appearance:
+    """Result of one item in one prompt."""
+
+    call_id: str
+    session_id: str
+    at: datetime
+    block: str
+    left_out: str = described(
+        "", "Reason it was not shown: budget, moved, below_threshold, or its other place; empty: it was."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Reason an item was or was not recalled; with an empty id, the same for a whole answer."""
+
+    id: str
+    outcome: Outcome
+    sentence: str
+    rank: int | None = described(None, "1 is the first; null: none.")
+    hit: Hit | None = None  # with its score
+    words: tuple[str, ...] = described((), "Words of the question that it contains.")
+    rival: Hit | None = None  # the lowest hit that was returned, or the hit it duplicates
+    unanswered: tuple[Unanswered, ...] = field(default=(), metadata={"alias": "missing"})
+    hits: tuple[Hit, ...] = ()  # every hit the question recalls
+    prompts: tuple[Appearance, ...] = described((), "Those of the agent's latest 20 prompts that had it.")
+    text: str = described("", "Its text, if it is at hand.")
+    items: tuple[Explanation, ...] = ()  # of a whole answer: each hit, then the best of what was left out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockItem:
+    """One item of a prompt block, shown or left out. Its text is not stored, so that it can be erased."""
+
+    id: str  # unique in its block: "m-7", "turn 3", "tool 1"
+    source: str = ""  # memory, audit, workflow, knowledge, turn, skill …
+    score: float | None = None
+    digest: str = described("", "Digest of the text.")
+    left_out: str = described("", "Reason it is not shown: budget, folded, moved, below_threshold, or its place.")
+    text: str | None = described(None, "The current text; null: it is deleted, or was never stored.")
+    since: str = described("", "Change since that call: changed, gone, or empty.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One block of a prompt: its tokens and items."""
+
+    name: str
+    tokens: int
+    items: tuple[BlockItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """One step taken to fit a prompt into its budget."""
+
+    step: str = field(metadata={"examples": ["fold", "drop", "reference"]})  # fold, drop or reference
+    block: str
+    tokens_removed: int
+    sources: tuple[str, ...] = field(metadata={"description": "Items it affected."})
+    message: str
+    references: tuple[str, ...] = described((), "Keys of the texts that were moved.")
+    dropped_references: tuple[str, ...] = described((), "Keys the prompt no longer mentions.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingMemory:
+    """A prompt for one model call."""
+
+    id: str  # "c-…"; look it up with `context_call`
+    messages: tuple[Json, ...]
+    tokens: int
+    budget: int
+    layout: str
+    blocks: tuple[Block, ...]
+    truncations: tuple[Truncation, ...]
+    stable_messages: int = described(0, "Number of first messages that the next prompt shares.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCall:
+    """Record of one prompt, by ids and digests."""
+
+    id: str
+    owner: Owner = field(metadata=INSIDE)
+    session_id: str = field(metadata={"description": "The conversation that it continued; empty: none."})
+    at: datetime
+    layout: str
+    budget: int
+    tokens: int
+    blocks: tuple[Block, ...]
+    truncations: tuple[Truncation, ...]
+    user: str | None = described(None, "The end user it was for; null: none.")

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from wellkept.model.activity import AuditHead
-from wellkept.model.records import INSIDE, Kind, Memory, Owner, State
+from wellkept.model.records import INSIDE, Kind, Memory, Owner, State, described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,21 +148,17 @@ class ChangedMemory:
     """One memory that a change adds, edits or ends."""
 
     action: ChangeAction
-    id: str = field(default="", metadata={"examples": ["m-7"], "description": "Empty until the memory is stored."})
-    version: int | None = field(
-        default=None, metadata={"description": "The version it is changed from; null: the change adds it."}
-    )
-    new_version: int | None = field(
-        default=None, metadata={"description": "Its version afterwards; null: not applied, or it was there before."}
-    )
+    id: str = described("", "Empty until the memory is stored.", examples=["m-7"])
+    version: int | None = described(None, "The version it is changed from; null: the change adds it.")
+    new_version: int | None = described(None, "Its version afterwards; null: not applied, or it was there before.")
     before: Mapping[str, Any] = field(
         default_factory=dict, hash=False, metadata={"description": "Former times and marks that the change replaces."}
     )
     after: Mapping[str, Any] = field(
         default_factory=dict, hash=False, metadata={"description": "What replaces them, or the fields of a new memory."}
     )
-    text: str = field(default="", metadata={"description": "What the memory says; empty if it was deleted."})
-    former_text: str | None = field(default=None, metadata={"description": "What it said before; null: the same."})
+    text: str = described("", "What the memory says; empty if it was deleted.")
+    former_text: str | None = described(None, "What it said before; null: the same.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +170,12 @@ class Change:
     state: ChangeState
     cause: ChangeCause
     reason: str
-    text: str = field(default="", metadata={"description": "The memory that a proposed change would add."})
+    text: str = described("", "The memory that a proposed change would add.")
     memories: tuple[ChangedMemory, ...]
-    actor: str = field(default="", metadata={"description": "Who made or decided it; empty: unnamed."})
+    actor: str = described("", "Who made or decided it; empty: unnamed.")
     created_at: datetime
     decided_at: datetime | None = None
-    user: str | None = field(
-        default=None, metadata={"description": "The end user whose memories it changes; null: of none."}
-    )
+    user: str | None = described(None, "The end user whose memories it changes; null: of none.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,13 +229,9 @@ class AddedFacts:
     superseded: tuple[FoundFact, ...] = ()  # new memories with `replaces`; without it, memories the user took back
     dropped: tuple[DroppedFact, ...] = ()
     source: Literal["rules", "model"] = "rules"
-    problem: str = field(
-        default="", metadata={"description": "Why the configured model was not used; empty if it was."}
-    )
+    problem: str = described("", "Why the configured model was not used; empty if it was.")
     is_dry_run: bool = field(default=False, metadata={"alias": "dry_run"})
-    change: str | None = field(
-        default=None, metadata={"description": "The change that undoes all of this; null: nothing was stored."}
-    )
+    change: str | None = described(None, "The change that undoes all of this; null: nothing was stored.")
     revert: Callable[[str], object] = field(default=lambda change: None, repr=False, compare=False, metadata=INSIDE)
 
     def undo(self) -> None:
@@ -335,13 +325,11 @@ class Receipt:
     is_dry_run: bool
     removed: Mapping[str, int] = field(metadata={"description": "Rows by table."})
     cleared: Mapping[str, int] = field(metadata={"description": "Rows that stay, with a mark instead of their text."})
-    found: tuple[ErasureFinding, ...] = field(
-        default=(), metadata={"description": "What would be erased, the first 1,000; only for a dry run."}
-    )
-    remains: tuple[str, ...] = field(default=(), metadata={"description": "What stays by design."})
-    remnants: tuple[str, ...] = field(default=(), metadata={"description": "Where bytes may remain, and until when."})
-    events: tuple[int, ...] = field(default=(), metadata={"description": "Its events in the audit log."})
-    hash: str = field(default="", metadata={"description": "Hash of the receipt, without the findings."})
+    found: tuple[ErasureFinding, ...] = described((), "What would be erased, the first 1,000; only for a dry run.")
+    remains: tuple[str, ...] = described((), "What stays by design.")
+    remnants: tuple[str, ...] = described((), "Where bytes may remain, and until when.")
+    events: tuple[int, ...] = described((), "Its events in the audit log.")
+    hash: str = described("", "Hash of the receipt, without the findings.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,10 +423,10 @@ class ImportReport:
     present: Mapping[str, int] = field(
         default_factory=dict, metadata={"description": "Items that existed, which stay unchanged."}
     )
-    refused: tuple[RefusedItem, ...] = field(default=(), metadata={"description": "About the first hundred."})
+    refused: tuple[RefusedItem, ...] = described((), "About the first hundred.")
     refused_count: int = 0
-    flagged: tuple[RefusedItem, ...] = field(
-        default=(), metadata={"description": "Imported items that seem to hold a secret, about the first hundred."}
+    flagged: tuple[RefusedItem, ...] = described(
+        (), "Imported items that seem to hold a secret, about the first hundred."
     )
     flagged_count: int = 0
     problems: tuple[str, ...] = ()  # other remarks

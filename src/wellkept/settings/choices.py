@@ -1,4 +1,4 @@
-"""All settings, as fields of `Settings`."""
+"""All settings, as fields of `Settings`, and the origin of each value in force."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from typing import Any, Literal, Self, cast, get_type_hints
 
 from wellkept.errors import Invalid
 from wellkept.program import PROGRAM
-from wellkept.settings.former import warn_of_former_settings
-from wellkept.settings.sources import PREFIX, SHARED_FILE, from_environment, from_table, read_file, settings_files
-from wellkept.settings.values import SettingRow, convert_value, render_default, render_value, setting
+from wellkept.settings.sources import (
+    PREFIX,
+    SHARED_FILE,
+    from_environment,
+    from_table,
+    read_file,
+    settings_files,
+    warn_of_former_settings,
+)
+from wellkept.settings.values import MASK, SettingRow, convert_value, masked, render_default, render_value, setting
 
 DAYS: Mapping[str, Any] = {"low": 0, "high": 36_500}
 """Bounds of lifetimes."""
@@ -305,3 +312,51 @@ def _build_table(settings: Any) -> Sequence[SettingRow]:
         metadata["environment"] = (PREFIX + each.name.upper(), *metadata["environment"])
         rows.append(SettingRow(name=each.name, default=render_default(each.default), kind=kinds[each.name], **metadata))
     return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingValue:
+    """A setting's current value, without secrets, and its origin."""
+
+    name: str
+    value: str | float | list[str]
+    source: str
+    default: str
+    environment: str
+    meaning: str
+
+
+def describe_settings(current: Settings, flags: Mapping[str, object] | None = None) -> Sequence[SettingValue]:
+    """Return every setting with its origin: default, file, environment or flag.
+
+    Raises: Invalid when a settings file can no longer be read.
+    """
+    in_files = Settings.load(environment={})
+    return [_read_setting(row, current, in_files, flags or {}) for row in table()]
+
+
+def _read_setting(row: SettingRow, current: Settings, in_files: Settings, flags: Mapping[str, object]) -> SettingValue:
+    value = getattr(current, row.name)
+    if flags.get(row.name) is not None:
+        source = "flag"
+    elif value != getattr(in_files, row.name):
+        source = "environment"
+    else:
+        source = "default" if value == getattr(Settings(), row.name) else "file"
+    return SettingValue(
+        name=row.name,
+        # An empty URL says little; the store has a default place.
+        value=_mask_secrets(current.store_url if row.name == "url" else value, row),
+        source=source,
+        default=row.default,
+        environment=row.environment[0],
+        meaning=row.meaning,
+    )
+
+
+def _mask_secrets(value: str | float | tuple[str, ...], row: SettingRow) -> str | float | list[str]:
+    if row.is_secret and value:
+        return MASK
+    if isinstance(value, str):
+        return masked(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -24,7 +24,7 @@ from wellkept.errors import Invalid, ModelError, SchemaMismatch, StoreAway, Stor
 from wellkept.model import CheckResult, MaintenanceRun
 from wellkept.program import advise_install
 from wellkept.settings import Settings, masked
-from wellkept.settings.origins import SettingValue, describe_settings
+from wellkept.settings.choices import SettingValue, describe_settings
 
 IN_MEMORY = ":memory:"
 PROBE = "Does it work?"

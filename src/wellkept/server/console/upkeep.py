@@ -18,7 +18,7 @@ from wellkept.server.console.charts import describe_bytes
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import ADMIN, OPERATOR, TRANSFER
-from wellkept.settings.origins import describe_settings
+from wellkept.settings.choices import describe_settings
 from wellkept.store import is_postgres
 from wellkept.upkeep.maintain import MaintenanceReport
 
