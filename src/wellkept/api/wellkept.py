@@ -33,7 +33,7 @@ from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.extension import Clock, Embedder, TokenCounter
 from wellkept.knowledge.files import Files
-from wellkept.knowledge.skills import SkillFolders, Skills
+from wellkept.knowledge.skills import Skills
 from wellkept.language.names import check_tenant
 from wellkept.model import BackgroundStatus, BackupReport, CheckResult, Receipt, Skill
 from wellkept.providers.archives import Archives
@@ -100,7 +100,7 @@ class Wellkept(CheckedMethods):
         self.settings = settings if settings is not None else Settings.load()
         if url is not None:
             self.settings = replace(self.settings, url=os.fspath(url))
-        skills = Skills(SkillFolders(self.settings.skills))
+        skills = Skills(self.settings.skills)
         tokens = open_tokenizer(tokenizer or self.settings.tokenizer)
         self._now = _utc_now if clock is None else _normalise_clock(clock)
         if not self.settings.url:

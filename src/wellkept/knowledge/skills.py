@@ -1,7 +1,7 @@
 """Skills: instructions for agents, loaded from files and shared by all tenants.
 
 Skills are read when the store is opened; an invalid file is an error then. Later, every use compares the stamps of the
-files and reads the changed ones again. If an edit makes a file invalid, the last valid version stays in use and the
+files and reads all again if one changed. If an edit makes a file invalid, the last valid skills stay in use and the
 problem is reported. A skill is never cut and never expires.
 
 Skill files: folders with a SKILL.md each, made of front matter between two lines of `---`, and a body.
@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -46,14 +46,43 @@ Fields = dict[str, tuple[Any, int]]
 """Front matter: each value with the line of its key."""
 
 
-class SkillFolders:
-    """Skill files in these folders and below them."""
+class Skills:
+    """All skills in these folders and below them, read again when a file changes."""
 
     def __init__(self, folders: Sequence[str]) -> None:
+        """Read all skills. Raises: Invalid when a folder or a file is invalid."""
         self._folders = [Path(folder).expanduser() for folder in folders]
+        self._lock = threading.Lock()
+        self._stamps = self._find_stamps()
+        self._held = _read_skills(self._stamps)
+        self._problem = ""
 
-    def stamps(self) -> Mapping[str, Hashable]:
-        """Return the modification stamp of every skill file."""
+    def __call__(self) -> Sequence[Skill]:
+        """Return all skills, ordered by name."""
+        with self._lock:
+            try:
+                stamps = self._find_stamps()
+                if stamps != self._stamps:
+                    self._held, self._stamps = _read_skills(stamps), stamps
+                self._problem = ""
+            # Keep all skills as they were until the file or folder is mended.
+            except Invalid as error:
+                if str(error) != self._problem:
+                    log.warning("Skills could not be read; their last valid versions stay in use. %s", error)
+                self._problem = str(error)
+            return self._held
+
+    def for_agent(self, owner: Owner) -> Sequence[Skill]:
+        """Return the skills of an agent, ordered by name: those that name it, and those that name no agents."""
+        return [skill for skill in self() if not skill.agents or owner.agent in skill.agents]
+
+    def problems(self) -> Sequence[str]:
+        """Return the current problem, a sentence that names the file and the line, if there is one."""
+        self()
+        return [self._problem] if self._problem else []
+
+    def _find_stamps(self) -> Mapping[str, Hashable]:
+        """Return the modification stamp of every skill file. Raises: Invalid."""
         found: dict[str, Hashable] = {}
         for folder in self._folders:
             if not folder.is_dir():
@@ -65,22 +94,33 @@ class SkillFolders:
                     found[entry.path] = (status.st_mtime_ns, status.st_size, status.st_ino)
         return found
 
-    def read(self, path: str) -> Skill:
-        """Parse one skill file. Raises: Invalid."""
-        try:
-            with open(path, "rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
-        if len(content) > MAX_BYTES:
-            raise Invalid(f"{path}: larger than {MAX_BYTES:,} bytes, which does not fit a prompt.")
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            _refuse(path, content.count(b"\n", 0, error.start) + 1, "not UTF-8 text")
-        if "\x00" in text:
-            _refuse(path, text.count("\n", 0, text.index("\x00")) + 1, "holds a NUL character; remove it")
-        return _parse_skill(path, text)
+
+def _read_skills(paths: Iterable[str]) -> Sequence[Skill]:
+    """Read skill files; return the skills ordered by name. Raises: Invalid."""
+    named: dict[str, Skill] = {}
+    for path in paths:
+        skill = _read_skill(path)
+        first = named.setdefault(skill.name, skill)
+        if first is not skill:
+            raise Invalid(f"{path}: the name {skill.name!r} is taken by {first.path}; rename one of them.")
+    return tuple(named[name] for name in sorted(named))
+
+
+def _read_skill(path: str) -> Skill:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+    if len(content) > MAX_BYTES:
+        raise Invalid(f"{path}: larger than {MAX_BYTES:,} bytes, which does not fit a prompt.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        _refuse(path, content.count(b"\n", 0, error.start) + 1, "not UTF-8 text")
+    if "\x00" in text:
+        _refuse(path, text.count("\n", 0, text.index("\x00")) + 1, "holds a NUL character; remove it")
+    return _parse_skill(path, text)
 
 
 def _iter_files(folder: str | Path, depth: int) -> Iterator[os.DirEntry[str]]:
@@ -178,85 +218,3 @@ def _parse_agents(path: str, fields: Fields) -> tuple[str, ...]:
 
 def _refuse(path: str, line: int, problem: str) -> NoReturn:
     raise Invalid(f"{path}:{line}: {problem}.")
-
-
-class Skills:
-    """Cache of all skills, refreshed when their files change."""
-
-    def __init__(self, files: SkillFolders) -> None:
-        """Read all skills.
-
-        Raises: Invalid when a folder or a file is invalid.
-        """
-        self._files = files
-        self._lock = threading.Lock()
-        self._stamps: dict[str, Hashable] = {}
-        # Skills by path.
-        self._held: dict[str, Skill] = {}
-        # Problems of files by path, with "" for the folder, and names used twice.
-        self._broken: dict[str, str] = {}
-        self._doubled: dict[str, str] = {}
-        self._by_name: Sequence[Skill] = ()
-        self._is_in_use = False
-        for problem in self.problems():
-            raise Invalid(problem)
-        self._is_in_use = True
-
-    def __call__(self) -> Sequence[Skill]:
-        """Return all skills, ordered by name."""
-        self._refresh()
-        return self._by_name
-
-    def for_agent(self, owner: Owner) -> Sequence[Skill]:
-        """Return the skills of an agent, ordered by name: those that name it, and those that name no agents."""
-        return [skill for skill in self() if not skill.agents or owner.agent in skill.agents]
-
-    def problems(self) -> Sequence[str]:
-        """Return the current problems, each a sentence that names the file and the line."""
-        self._refresh()
-        with self._lock:
-            return [*self._broken.values(), *self._doubled.values()]
-
-    def _refresh(self) -> None:
-        with self._lock:
-            try:
-                stamps = dict(self._files.stamps())
-            # Keep the skills if the folder is missing for a moment.
-            except Invalid as error:
-                self._report(self._broken, "", str(error))
-                return
-            self._broken.pop("", None)
-            if stamps == self._stamps:
-                return
-            for path in self._stamps.keys() - stamps.keys():
-                self._held.pop(path, None)
-                self._broken.pop(path, None)
-            for path in (path for path, stamp in stamps.items() if self._stamps.get(path) != stamp):
-                self._read(path)
-            self._stamps = stamps
-            self._by_name = self._sort_by_name()
-
-    def _read(self, path: str) -> None:
-        try:
-            self._held[path] = self._files.read(path)
-        except Invalid as error:
-            self._report(self._broken, path, str(error))
-        else:
-            self._broken.pop(path, None)
-
-    def _sort_by_name(self) -> Sequence[Skill]:
-        """Return the skills ordered by name. Of two with the same name, use the first file's and report the other."""
-        named: dict[str, Skill] = {}
-        doubled = self._doubled
-        self._doubled = {}
-        for skill in (self._held[path] for path in self._stamps if path in self._held):
-            first = named.setdefault(skill.name, skill)
-            if first is not skill:
-                problem = f"{skill.path}: the name {skill.name!r} is taken by {first.path}; rename one of them."
-                self._report(self._doubled, skill.path, problem, is_known=skill.path in doubled)
-        return [named[name] for name in sorted(named)]
-
-    def _report(self, where: dict[str, str], path: str, problem: str, *, is_known: bool = False) -> None:
-        if self._is_in_use and where.get(path) != problem and not is_known:
-            log.warning("A skill could not be read; its last valid version stays in use. %s", problem)
-        where[path] = problem

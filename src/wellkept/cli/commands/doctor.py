@@ -105,9 +105,8 @@ def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[CheckResul
         return
     yield _check("settings", "all of them can be read")
     if settings.skills:
-        files = import_module("wellkept.knowledge.skills").SkillFolders(settings.skills)
         try:
-            found = len(import_module("wellkept.knowledge.skills").Skills(files)())
+            found = len(import_module("wellkept.knowledge.skills").Skills(settings.skills)())
             yield _check("skills", f"{count(found, 'skill')} can be read")
         except Invalid as error:
             yield _fail("skills", str(error), "Nothing opens the store before it is mended.")
