@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wellkept.access.idempotency import Idempotency
 from wellkept.access.keys import ApiKeys
-from wellkept.details.details import Capture, Describe, Details
+from wellkept.details.details import Capture, Details
 from wellkept.extension import Clock, Models, TokenCounter
 from wellkept.facts.asking import AskModel
 from wellkept.facts.profile import Profiles
@@ -154,7 +154,7 @@ class Services:
             remembers=settings.remember_turns,
             on_facts=self.asking.request,
         )
-        self.details = Details(store, guard, Describe(self._fast if settings.detail_summary == "model" else None), now)
+        self.details = Details(store, guard, now, model=self._fast if settings.detail_summary == "model" else None)
         self.capture = Capture(self.details, self.tokens, threshold=settings.capture_threshold)
 
     def _add_readers(self) -> None:
@@ -200,7 +200,7 @@ class Services:
             ),
             fold=FoldTurns(store, guard, self._fast, now),
             # No model here: assembling a prompt must not wait for a summary.
-            move=OffloadPieces(Details(store, guard, Describe(None), now)),
+            move=OffloadPieces(Details(store, guard, now)),
             settle=self.asking.settle,
             tokens=self.tokens,
             loop_guard=self.loop_guard,

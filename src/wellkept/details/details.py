@@ -12,8 +12,8 @@ used, and the failure is returned for the audit log.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from secrets import choice
@@ -28,7 +28,7 @@ from wellkept.details.rules_keys import MAX_METADATA_CHARS, format_replacement, 
 from wellkept.errors import Conflict, Invalid, ModelError, NotFound
 from wellkept.extension import Clock, TokenCounter
 from wellkept.language.text import fold, replace_half_pairs
-from wellkept.language.values import check_seconds
+from wellkept.language.values import check_seconds, check_whole
 from wellkept.memory.drafts import check_own, find_session_user
 from wellkept.model import AuditEvent, Captured, Detail, DetailPage, Owner
 from wellkept.prompt.rules_escaping import to_one_line
@@ -53,54 +53,6 @@ INSTRUCTION = (
 EMPTY_ANSWER = "the answer was empty"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """Description of a text."""
-
-    summary: str
-    brief: str  # for the placeholder
-    failure: str = ""  # why the model's answer is not used
-
-
-class Describe:
-    """Service that describes a text read by a `TextDigester`."""
-
-    def __init__(self, model: GuardedModel | None) -> None:
-        self._model = model
-
-    def __call__(
-        self, digest: TextDigester, *, source: str, redact: Callable[[str], str], is_named: bool = False
-    ) -> Description:
-        """Describe a text that has been read completely.
-
-        `redact` removes credentials. With `is_named`, the caller has given a description and the model is not called.
-        """
-        digested = digest.finish()
-        if self._model is None or is_named:
-            return Description(summary=digested.text, brief=digested.brief)
-        try:
-            messages = _build_messages(digest, digested, source, redact)
-            answer = self._model.complete(messages, max_tokens=MAX_TOKENS)
-        except ModelError as error:
-            return Description(summary=digested.text, brief=digested.brief, failure=str(error))
-        sentence = to_one_line(answer).strip("\"'“”")
-        if not sentence:
-            return Description(summary=digested.text, brief=digested.brief, failure=EMPTY_ANSWER)
-        sentence = cut_at_sentence(sentence, MAX_SENTENCE_CHARS)
-        return Description(summary=f"{sentence} ({digested.text})", brief=f"{sentence.rstrip('.')} ({digested.brief})")
-
-
-def _build_messages(
-    digest: TextDigester, digested: TextDigest, source: str, redact: Callable[[str], str]
-) -> list[dict[str, str]]:
-    parts = [f"Output of: {to_one_line(source)}"] if source else []
-    parts += [f"In short: {digested.text}", f"<beginning>\n{digest.head[:FIRST_CHARS]}\n</beginning>"]
-    if digested.chars > FIRST_CHARS:
-        parts.append(f"<end>\n{digest.tail[-LAST_CHARS:]}\n</end>")
-    prompt = redact("\n\n".join(parts).replace("\x00", "\ufffd"))
-    return [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": prompt}]
-
-
 NO_SUCH_DETAIL = "There is no such detail."
 EMPTY = "The content is empty; there is nothing to store."
 MAX_OFFSET = 1_000_000_000
@@ -112,11 +64,12 @@ NOT_A_CHARACTER = "\ufffd"
 class Details:
     """Service that stores, finds, reads and deletes details."""
 
-    def __init__(self, store: SqlStore, guard: SecretGuard, describe: Describe, now: Clock) -> None:
+    def __init__(self, store: SqlStore, guard: SecretGuard, now: Clock, *, model: GuardedModel | None = None) -> None:
+        """Set up; `model` improves descriptions."""
         self._store = store
         self._guard = guard
-        self._describe = describe
         self._now = now
+        self._model = model
 
     def store(
         self,
@@ -147,19 +100,21 @@ class Details:
             draft.seal()
             if not chars:
                 raise Invalid(EMPTY)
-            described = self._describe_text(owner, digest, _source(clean_metadata), is_named=bool(line))
+            source = _source(clean_metadata)
+            # Nothing asks the model when the caller has given a description.
+            summary, brief, failure = self._describe(owner, digest, source, model=None if line else self._model)
             detail = Detail(
-                key=rules.slug(line) or rules.slug(_source(clean_metadata)) or rules.slug(type),
+                key=rules.slug(line) or rules.slug(source) or rules.slug(type),
                 owner=owner.whole,
                 user=owner.user or find_session_user(self._store, owner, session_id),
                 type=type,
-                description=line or described.brief,
-                summary=described.summary,
+                description=line or brief,
+                summary=summary,
                 session_id=session_id,
                 metadata=clean_metadata,
                 created_at=self._now(),
             )
-            return self._add_unique(detail, draft, failure=described.failure)
+            return self._add_unique(detail, draft, failure=failure)
         finally:
             draft.close()
 
@@ -196,8 +151,7 @@ class Details:
         """
         words = list(dict.fromkeys(fold(query).split()))[:MAX_WORDS]
         session = rules.check_detail_session(session_id)
-        if type(offset) is not int or not 0 <= offset <= MAX_OFFSET:
-            raise Invalid(f"offset must be a whole number from 0 to {MAX_OFFSET:,}.")
+        check_whole(offset, "offset", most=MAX_OFFSET)
         if not words:
             if offset:
                 raise Invalid("offset needs words to search for; list the details to see all of them.")
@@ -229,12 +183,34 @@ class Details:
         deleted = self._store.transaction(owner.tenant, delete)
         self._store.drop_content(owner.tenant, deleted.content_hash)
 
-    def _describe_text(self, owner: Owner, digest: TextDigester, source: str, *, is_named: bool) -> Description:
-        """Return summary and description of a text, redacted and storable by every engine."""
-        redact = partial(self._guard.redact, owner.tenant)
-        described = self._describe(digest, source=source, redact=redact, is_named=is_named)
-        summary, brief = (self._redact(owner, _make_storable(each)) for each in (described.summary, described.brief))
-        return replace(described, summary=summary, brief=brief[: rules.MAX_DESCRIPTION_CHARS])
+    def _describe(
+        self, owner: Owner, digest: TextDigester, source: str, *, model: GuardedModel | None
+    ) -> tuple[str, str, str]:
+        """Return summary and brief description of a text, redacted and storable, and why the model failed, if so."""
+        digested, failure = digest.finish(), ""
+        summary, brief = digested.text, digested.brief
+        if model is not None:
+            messages = self._build_messages(owner, digest, digested, source)
+            try:
+                sentence = to_one_line(model.complete(messages, max_tokens=MAX_TOKENS)).strip("\"'“”")
+                failure = "" if sentence else EMPTY_ANSWER
+            except ModelError as error:
+                sentence, failure = "", str(error)
+            if sentence:
+                sentence = cut_at_sentence(sentence, MAX_SENTENCE_CHARS)
+                summary, brief = f"{sentence} ({summary})", f"{sentence.rstrip('.')} ({brief})"
+        summary, brief = (self._redact(owner, _make_storable(each)) for each in (summary, brief))
+        return summary, brief[: rules.MAX_DESCRIPTION_CHARS], failure
+
+    def _build_messages(
+        self, owner: Owner, digest: TextDigester, digested: TextDigest, source: str
+    ) -> list[dict[str, str]]:
+        parts = [f"Output of: {to_one_line(source)}"] if source else []
+        parts += [f"In short: {digested.text}", f"<beginning>\n{digest.head[:FIRST_CHARS]}\n</beginning>"]
+        if digested.chars > FIRST_CHARS:
+            parts.append(f"<end>\n{digest.tail[-LAST_CHARS:]}\n</end>")
+        prompt = self._redact(owner, "\n\n".join(parts).replace("\x00", "\ufffd"))
+        return [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": prompt}]
 
     def _add_unique(self, detail: Detail, draft: ContentDraft, *, failure: str) -> Detail:
         """Add a detail with a random suffix to its key, so that the key is unique."""

@@ -1,12 +1,8 @@
 """Digest of a large text in a few hundred characters without a model: kind, size, errors, first and last lines.
 
-A text is read once, piece by piece, so that a log of 100 MB needs only a few hundred kilobytes of memory. Quoted lines
-are free of credentials, because a digest is meant for prompts.
-
-Find lines that report errors or warnings in streamed output.
-
-Each piece is searched as a whole for the few words that make a line interesting; only lines that contain one are
-examined further.
+A text is read once, piece by piece, so that a log of 100 MB needs only a few hundred kilobytes of memory. Each piece is
+searched as a whole for the few words that make a line interesting; only lines that contain one are examined further.
+Quoted lines are free of credentials, because a digest is meant for prompts.
 """
 
 from __future__ import annotations
@@ -15,8 +11,8 @@ import csv
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from wellkept.prompt.rules_tokens import byte_size
@@ -112,7 +108,7 @@ def find_columns(lines: Sequence[str]) -> list[str]:
         return []
     aligned = _ALIGNED.split(sample[0].strip())
     if len(aligned) >= 3 and all(name == name.upper() and name[0].isalpha() for name in aligned):
-        return _clip_names(aligned)
+        return aligned
     if len(sample) < 3:
         return []
     for delimiter in _DELIMITERS:
@@ -127,12 +123,8 @@ def find_columns(lines: Sequence[str]) -> list[str]:
             names = names[1:-1]
         is_header = all(name and len(name) <= MAX_NAME_CHARS for name in names) and len(set(names)) == len(names)
         if len(names) >= 2 and is_header and all(len(row) == len(rows[0]) for row in rows):
-            return _clip_names(names)
+            return names
     return []
-
-
-def _clip_names(names: Sequence[str]) -> list[str]:
-    return [name[:MAX_NAME_CHARS] for name in names]
 
 
 def _is_diff(lines: Sequence[str]) -> bool:
@@ -162,7 +154,7 @@ KEPT_LAST = 2
 MAX_EXAMINED_CHARS = 1000
 """Characters of a line that are examined; anything further in a very long line is content."""
 
-WORDS = ("error", "fail", "exception", "fatal", "panic", "critical", "err!", "warn", "deprecat")
+WORDS = ("error", "fail", "exception", "fatal", "panic", "critical", "err!")
 
 _ERROR = re.compile(
     r"(?:errors?|exceptions?|err!)(?![a-z_])|(?<![a-z])(?:fatal|panic(?:ked)?|critical|fail(?:ed|ures?|s)?)(?![a-z_])"
@@ -181,36 +173,23 @@ _EXCEPTION = re.compile(
     r"|panic: .*|thread '.*' panicked at .*"
 )
 CALM_CHARS = 120
-CALM_WORDS = ("info", "debug", "trace", "notice", "verbose")
 BEFORE_CHARS = 24
 
 
-class LineSample:
-    """Number of reported lines, with the first and last few of them and their line numbers."""
+class ErrorLines:
+    """Streaming collector of lines that report errors, with their numbers; it is fed whole lines."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.exception = ""  # the last line that names an exception
         self._first: list[tuple[int, str]] = []
         self._last: deque[tuple[int, str]] = deque(maxlen=KEPT_LAST)
-
-    def add(self, number: int, line: str) -> None:
-        self.count += 1
-        (self._first if len(self._first) < KEPT_FIRST else self._last).append((number, line))
+        self._breaks = 0  # line breaks in earlier pieces
 
     @property
     def lines(self) -> list[tuple[int, str]]:
+        """The first and last few of the lines."""
         return [*self._first, *self._last]
-
-
-class ErrorLines:
-    """Streaming collector of reporting lines; it is fed whole lines."""
-
-    def __init__(self) -> None:
-        self.errors = LineSample()
-        self.warnings = LineSample()
-        self.exception = ""  # the last line that names an exception
-        self._breaks = 0  # line breaks in earlier pieces
-        self._last_recorded = 0  # number of the last recorded line
 
     def feed(self, text: str) -> None:
         """Read the next piece, which starts at a line start or inside a line longer than a piece."""
@@ -220,44 +199,36 @@ class ErrorLines:
         for start in _interesting_lines(folded):
             number += text.count("\n", at, start)
             at = start
-            if number != self._last_recorded:
-                self._examine(number, text, folded, start)
+            end = text.find("\n", start, start + MAX_EXAMINED_CHARS)
+            end = start + MAX_EXAMINED_CHARS if end < 0 else end
+            if _is_error(text[start:end], folded[start:end]):
+                self._add(number, text[start:end])
         self._breaks += text.count("\n")
 
-    def _examine(self, number: int, text: str, folded: str, start: int) -> None:
-        end = text.find("\n", start, start + MAX_EXAMINED_CHARS)
-        end = start + MAX_EXAMINED_CHARS if end < 0 else end
-        line = folded[start:end]
-        error = _find_report(_ERROR, line)
-        warning = _find_report(_WARNING, line) if "warn" in line or "deprecat" in line else -1
-        if max(error, warning) < 0:
+    def _add(self, number: int, line: str) -> None:
+        if self.lines and self.lines[-1][0] == number:
+            # The line is longer than a piece.
             return
-        original, beginning = text[start:end], line[:CALM_CHARS]
-        if any(word in beginning for word in CALM_WORDS) and _CALM.search(original[:CALM_CHARS]):
-            return
-        if _SOURCE_LINE.match(original):
-            return
-        self._last_recorded = number
-        if error < 0 or 0 <= warning < error:
-            self.warnings.add(number, original)
-        else:
-            self.errors.add(number, original)
-            if _EXCEPTION.match(original):
-                self.exception = original
+        self.count += 1
+        (self._first if len(self._first) < KEPT_FIRST else self._last).append((number, line))
+        if _EXCEPTION.match(line):
+            self.exception = line
 
 
-def _find_report(pattern: re.Pattern[str], line: str) -> int:
-    """Return the position where the line reports a match, unless it says "0 errors" and the like; -1 if none."""
-    for found in pattern.finditer(line):
-        start, end = found.span()
-        if not _NEGATED_AFTER.match(line, end) and not _NEGATED_BEFORE.search(
-            line[max(0, start - BEFORE_CHARS) : start]
-        ):
-            return start
-    return -1
+def _is_error(line: str, folded: str) -> bool:
+    """Return True if a line reports an error: not "0 errors", no warning of one, and no message of a lower level."""
+    found = next((each for each in _ERROR.finditer(folded) if not _is_negated(folded, *each.span())), None)
+    if found is None or _SOURCE_LINE.match(line) or _CALM.search(line[:CALM_CHARS]):
+        return False
+    return _WARNING.search(folded, 0, found.start()) is None
 
 
-def _interesting_lines(folded: str) -> Iterator[int]:
+def _is_negated(line: str, start: int, end: int) -> bool:
+    before = line[max(0, start - BEFORE_CHARS) : start]
+    return _NEGATED_AFTER.match(line, end) is not None or _NEGATED_BEFORE.search(before) is not None
+
+
+def _interesting_lines(folded: str) -> Sequence[int]:
     """Return the start of each line that contains one of the words, in order."""
     starts = set()
     for word in WORDS:
@@ -266,7 +237,7 @@ def _interesting_lines(folded: str) -> Iterator[int]:
             starts.add(folded.rfind("\n", 0, at) + 1)
             end = folded.find("\n", at)
             at = folded.find(word, end) if end >= 0 else -1
-    return iter(sorted(starts))
+    return sorted(starts)
 
 
 PIECE_CHARS = 128 * 1024
@@ -277,19 +248,16 @@ TAIL_CHARS = 4096
 MAX_LINE_CHARS = 120
 MAX_TEXT_CHARS = 700
 MAX_BRIEF_CHARS = 120
-MAX_FILES = 6
 MAX_JSON_CHARS = 2_000_000
 """Maximum length of a JSON document whose keys and entries are described; a longer one is not kept to be parsed."""
 
-MAX_KEYS = 12
-MAX_KEY_CHARS = 40
+MAX_NAMES = 12
 QUOTED_LINES = 2
-"""Number of errors and of warnings that are quoted besides the last one."""
+"""Number of errors that are quoted besides the last one."""
 
 _JSON_START = re.compile(r'\s*(?:\{\s*["}]|\[\s*["{\[\]\dtfn-])')
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
-_TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
-_ROOT = re.compile(r"<([A-Za-z_][\w:.-]*)")
+_CHANGED_FILE = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]{1,300})", re.MULTILINE)
 _REPORTING = {
     ContentKind.LOG,
     ContentKind.TEXT,
@@ -313,13 +281,42 @@ class TextDigest:
     size: int  # bytes in UTF-8
     error_count: int
     errors: Sequence[tuple[int, str]]  # the first and last few, with line numbers
-    warning_count: int
-    warnings: Sequence[tuple[int, str]]
     first_line: str
     last_line: str
     shape: str  # details of its kind: keys, columns, files, the exception
-    text: str  # a short summary
-    brief: str  # one line for a placeholder
+
+    @property
+    def text(self) -> str:
+        """Short summary, most informative sentences first; those that do not fit are left out."""
+        kind = self.kind.value
+        text = f"{kind[0].upper()}{kind[1:]}, {_pluralize(self.lines, 'line')}, {format_size(self.size)}."
+        for sentence in self._sentences():
+            if len(text) + 1 + len(sentence) <= MAX_TEXT_CHARS:
+                text += f" {sentence}"
+        return text
+
+    @property
+    def brief(self) -> str:
+        """One line for a placeholder."""
+        if self.shape and self.kind is not ContentKind.STACK_TRACE:
+            parts = [self.kind.value, self.shape, format_size(self.size)]
+        else:
+            errors = _pluralize(self.error_count, "error") if self.error_count and not self.shape else ""
+            parts = [self.kind.value, _pluralize(self.lines, "line"), format_size(self.size), errors, self.shape]
+        return clip(", ".join(filter(None, parts)), MAX_BRIEF_CHARS)
+
+    def _sentences(self) -> Iterator[str]:
+        if self.shape:
+            yield f"{self.shape[0].upper()}{self.shape[1:]}."
+        if self.error_count:
+            lines = [*self.errors[:QUOTED_LINES], *(self.errors[-1:] if len(self.errors) > QUOTED_LINES else [])]
+            quoted = "; ".join(f"line {number:,}: {line}" for number, line in lines)
+            yield f"{_pluralize(self.error_count, 'error')}: {quoted}."
+        if self.kind not in _SHAPED:
+            if self.first_line:
+                yield f"Begins: {self.first_line}"
+            if self.lines > 1 and self.last_line:
+                yield f"Ends: {self.last_line}"
 
 
 class TextDigester:
@@ -336,50 +333,38 @@ class TextDigester:
         self._pending = ""  # the unfinished last line
         self._kind: ContentKind | None = None
         self._json: list[str] | None = None  # the text, if it may be a JSON document that is not too long
-        self._reports = ErrorLines()
-        self._diff = _DiffCount()
+        self._errors = ErrorLines()
 
     def feed(self, text: str) -> None:
         """Read the next piece, of any length."""
         self._waiting.append(text)
         self._waiting_chars += len(text)
         if self._waiting_chars >= PIECE_CHARS:
-            waiting = "".join(self._waiting)
-            whole = len(waiting) // PIECE_CHARS * PIECE_CHARS
-            for at in range(0, whole, PIECE_CHARS):
-                self._read(waiting[at : at + PIECE_CHARS])
-            self._waiting, self._waiting_chars = [waiting[whole:]], len(waiting) - whole
+            self._read()
 
     def finish(self) -> TextDigest:
         """Return the digest. Nothing can be fed afterwards."""
-        self._read("".join(self._waiting))
-        self._scan(self._pending)
-        self._waiting, self._pending = [], ""
-        json_shape = self._describe_json()
-        kind = ContentKind.JSON if json_shape else self._kind or ContentKind.TEXT
+        self._read()
+        shape = self._describe_json()
+        kind = ContentKind.JSON if shape else self._kind or ContentKind.TEXT
+        if kind in _REPORTING:
+            self._errors.feed(self._pending)
         lines = self._breaks + (1 if self.tail and not self.tail.endswith("\n") else 0)
-        shape = json_shape or self._describe_shape(kind, lines)
-        errors, warnings = (
-            (self._reports.errors, self._reports.warnings) if kind in _REPORTING else (LineSample(), LineSample())
-        )
-        digest = TextDigest(
+        return TextDigest(
             kind=kind,
             chars=self._chars,
             lines=lines,
             size=self._size,
-            error_count=errors.count,
-            errors=[(number, quote_line(line)) for number, line in errors.lines],
-            warning_count=warnings.count,
-            warnings=[(number, quote_line(line)) for number, line in warnings.lines],
+            error_count=self._errors.count if kind in _REPORTING else 0,
+            errors=[(number, quote_line(line)) for number, line in self._errors.lines if kind in _REPORTING],
             first_line=_quote_first(self.head.splitlines()),
             last_line=_quote_first(reversed(self.tail.splitlines())),
-            shape=shape,
-            text="",
-            brief=_build_brief(kind, lines, self._size, errors.count, shape),
+            shape=shape or self._describe_shape(kind, lines),
         )
-        return replace(digest, text=_build_text(digest))
 
-    def _read(self, text: str) -> None:
+    def _read(self) -> None:
+        text = "".join(self._waiting)
+        self._waiting, self._waiting_chars = [], 0
         if self._kind is None:
             self.head = text[:HEAD_CHARS]
             lines = [ANSI.sub("", line) for line in self.head.split("\n")]
@@ -392,19 +377,12 @@ class TextDigester:
         self.tail = (self.tail + text)[-TAIL_CHARS:]
         if self._json is not None:
             self._json = [*self._json, text] if self._chars <= MAX_JSON_CHARS else None
-        end = text.rfind("\n") + 1
+        self._pending += text
         # Lines longer than a piece are split anywhere.
-        if end or len(self._pending) > PIECE_CHARS:
-            end = end or len(text)
-            self._scan(self._pending + text[:end])
-            self._pending = ""
-        self._pending += text[end:]
-
-    def _scan(self, text: str) -> None:
-        if self._kind is ContentKind.DIFF:
-            self._diff.feed(text)
-        elif self._kind in _REPORTING:
-            self._reports.feed(text)
+        end = self._pending.rfind("\n") + 1 or (len(self._pending) if len(self._pending) > PIECE_CHARS else 0)
+        if self._kind in _REPORTING:
+            self._errors.feed(self._pending[:end])
+        self._pending = self._pending[end:]
 
     def _describe_json(self) -> str:
         """Return the shape of the JSON document that the text is; empty if it is none."""
@@ -418,50 +396,26 @@ class TextDigester:
             return ""
         if isinstance(found, list):
             return f"array of {_pluralize(len(found), 'entry', 'entries')}"
-        return f"object with {_pluralize(len(found), 'key')}{_join_names(_first_keys(found), len(found))}"
+        return f"object with {_pluralize(len(found), 'key')}{_join_names(found)}"
 
     def _describe_shape(self, kind: ContentKind, lines: int) -> str:
-        if kind is ContentKind.JSON_LINES:
-            first = json.loads(ANSI.sub("", next(line for line in self.head.split("\n") if line.strip())))
-            return f"{_pluralize(lines, 'record')}{_join_names(_first_keys(first))}"
-        if kind is ContentKind.TABLE:
-            names = _join_names(find_columns(self.head.splitlines()))
-            return f"{_pluralize(max(0, lines - 1), 'row')}, columns{names}"
-        if kind is ContentKind.DIFF:
-            return self._diff.describe()
-        if kind is ContentKind.STACK_TRACE:
-            return quote_line(self._reports.exception)
-        if kind is ContentKind.HTML:
-            return f"titled {quote_line(found[1])}" if (found := _TITLE.search(self.head)) else ""
-        if kind is ContentKind.XML:
-            return f"root element {quote_line(found[1])}" if (found := _ROOT.search(self.head)) else ""
+        match kind:
+            case ContentKind.JSON_LINES:
+                first = json.loads(ANSI.sub("", next(line for line in self.head.split("\n") if line.strip())))
+                return f"{_pluralize(lines, 'record')}{_join_names(first if isinstance(first, dict) else ())}"
+            case ContentKind.TABLE:
+                names = _join_names(find_columns(self.head.splitlines()))
+                return f"{_pluralize(max(0, lines - 1), 'row')}, columns{names}"
+            case ContentKind.DIFF:
+                return f"files{_join_names(_CHANGED_FILE.findall(self.head))}"
+            case ContentKind.STACK_TRACE:
+                return quote_line(self._errors.exception)
         return ""
 
 
-class _DiffCount:
-    """Files of a diff, and its numbers of added and removed lines."""
-
-    def __init__(self) -> None:
-        self._files: list[str] = []
-        self._file_count = 0
-        self._added = 0
-        self._removed = 0
-
-    def feed(self, text: str) -> None:
-        text = "\n" + text
-        headers = text.count("\n+++ ")
-        self._file_count += headers
-        self._added += text.count("\n+") - headers
-        self._removed += text.count("\n-") - text.count("\n--- ")
-        at = text.find("\n+++ ")
-        while at >= 0 and len(self._files) < MAX_FILES:
-            name = text[at + 5 : at + 300].split("\n")[0].split("\t")[0].strip()
-            self._files.append(quote_line(name.removeprefix("b/")))
-            at = text.find("\n+++ ", at + 1)
-
-    def describe(self) -> str:
-        names = _join_names(self._files, self._file_count)
-        return f"{_pluralize(self._file_count, 'file')}{names}, +{self._added:,} -{self._removed:,}"
+def clip(text: str, most: int) -> str:
+    """Cut a text to its first characters, with a mark at the end."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def quote_line(line: str) -> str:
@@ -472,8 +426,7 @@ def quote_line(line: str) -> str:
     """
     clean = _INVISIBLE.sub(" ", ANSI.sub("", line[: MAX_LINE_CHARS * 8]).rstrip("\r\n").rpartition("\r")[2])
     clean = " ".join(clean.split())
-    clean = scan.redact(clean, scan.find_secrets(clean))
-    return clean if len(clean) <= MAX_LINE_CHARS else clean[: MAX_LINE_CHARS - 1].rstrip() + "…"
+    return clip(scan.redact(clean, scan.find_secrets(clean)), MAX_LINE_CHARS)
 
 
 def _quote_first(lines: Iterable[str]) -> str:
@@ -493,53 +446,14 @@ def format_size(size: int) -> str:
     return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
 
 
-def _build_text(digest: TextDigest) -> str:
-    """Build the summary, most informative sentences first; sentences that do not fit are left out."""
-    kind = digest.kind.value
-    text = f"{kind[0].upper()}{kind[1:]}, {_pluralize(digest.lines, 'line')}, {format_size(digest.size)}."
-    for sentence in _sentences(digest):
-        if len(text) + 1 + len(sentence) <= MAX_TEXT_CHARS:
-            text += f" {sentence}"
-    return text
-
-
-def _sentences(digest: TextDigest) -> Iterator[str]:
-    if digest.shape:
-        yield f"{digest.shape[0].upper()}{digest.shape[1:]}."
-    for count, lines, noun in (
-        (digest.error_count, digest.errors, "error"),
-        (digest.warning_count, digest.warnings, "warning"),
-    ):
-        if count:
-            quoted_lines = [*lines[:QUOTED_LINES], *(lines[-1:] if len(lines) > QUOTED_LINES else [])]
-            quoted = "; ".join(f"line {number:,}: {line}" for number, line in quoted_lines)
-            yield f"{_pluralize(count, noun)}: {quoted}."
-    if digest.kind not in _SHAPED:
-        if digest.first_line:
-            yield f"Begins: {digest.first_line}"
-        if digest.lines > 1 and digest.last_line:
-            yield f"Ends: {digest.last_line}"
-
-
-def _build_brief(kind: ContentKind, lines: int, size: int, errors: int, shape: str) -> str:
-    if shape and kind is not ContentKind.STACK_TRACE:
-        text = f"{kind.value}, {shape}, {format_size(size)}"
-    else:
-        text = f"{kind.value}, {_pluralize(lines, 'line')}, {format_size(size)}"
-        text += f", {_pluralize(errors, 'error')}" if errors and not shape else ""
-        text += f", {shape}" if shape else ""
-    return text if len(text) <= MAX_BRIEF_CHARS else text[: MAX_BRIEF_CHARS - 1].rstrip() + "…"
-
-
-def _first_keys(found: Mapping[str, object] | Sequence[object]) -> list[str]:
-    return [name[:MAX_KEY_CHARS] for name in [*found][:MAX_KEYS]] if isinstance(found, Mapping) else []
-
-
-def _join_names(names: Sequence[str], count: int = 0) -> str:
+def _join_names(names: Collection[str]) -> str:
     if not names:
         return ""
-    more = ", …" if count > len(names) else ""
-    return ": " + ", ".join(quote_line(name) for name in names) + more
+    return (
+        ": "
+        + ", ".join(quote_line(name[:MAX_NAME_CHARS]) for name in [*names][:MAX_NAMES])
+        + (", …" if len(names) > MAX_NAMES else "")
+    )
 
 
 def _pluralize(count: int, one: str, many: str = "") -> str:
