@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellkept.memory.loop_guard import hash_shown, list_echo_hashes, strip_injected
+from wellkept.memory.loop_guard import hash_shown, is_block, list_echo_hashes
 from wellkept.model import Kind, Memory, Owner
 from wellkept.prompt.rules_relevance import render_notes
 from wellkept.prompt.rules_window import private_memory
@@ -66,7 +66,6 @@ def test_our_own_block_is_an_echo_however_it_is_laid_out(block: str, reshaped: o
     "text",
     [
         "[Memories]\n- (m-1, preference) User prefers Python\n  over JavaScript\n- (m-2, infra) Uses\n  Redis",
-        "[Memories]\n- (m-1, preference) User prefers Python\nover JavaScript\n- (m-2, infra) Project uses PostgreSQL",
         "[Memories]\n\n- (m-1) One thing\n\n- (m-2) Another thing",
         "[Memories]\n1. (m-1) One thing\n2. (m-2) Another thing",
         "- [Memories]\n  - (m-1) One thing\n  - (m-2) Another thing",
@@ -75,15 +74,10 @@ def test_our_own_block_is_an_echo_however_it_is_laid_out(block: str, reshaped: o
         "[Recalled Memories]\n- (m-7) One thing\n- (audit, 2026-01-01) Another thing\n- (knowledge) A third",
         "# Your Private Memory\n\n## Core Memories (permanent)\n- I am kind",
         "## Core Memories (permanent)\n- I am kind\n- I am patient",
-        "# Your Private Memory\n\n## Recent Journal Entries\n- [2026-02-01] Met Ann\nin Bonn\n- [2026-02-02] Rain",
-        json.dumps({"count": 1, "memories": [{"id": "m-1", "text": "Likes tea", "tags": [], "ts": "2026-01-01"}]}),
-        json.dumps({"count": 1, "results": [{"source": "memory", "id": "m-1", "text": "x", "score": 0.5}]}, indent=2),
-        json.dumps({"count": 0, "memories": []}),
     ],
 )
 def test_blocks_are_recognised_without_knowing_the_texts(text: str) -> None:
     assert is_echo(text, [])
-    assert "thing" not in strip_injected(text)
 
 
 @pytest.mark.parametrize(
@@ -181,22 +175,6 @@ def test_a_known_reference_does_not_make_references_echoes() -> None:
     assert is_echo(f"Logs are in {REFERENCE}", [f"Logs are in {REFERENCE}"])
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        (f"{BLOCK}\n\nI moved to Berlin.", "I moved to Berlin."),
-        (f"First.\n\n{BLOCK}\n\nLast.", "First.\n\nLast."),
-        (f"{quoted(BLOCK)}\n> I moved.", "> I moved."),
-        (f"{PRIVATE}\n\nI moved.", "I moved."),
-        (f"{REFERENCE}\n{BLOCK}", REFERENCE),
-        ("  nothing of ours \n", "  nothing of ours \n"),
-        ("[Memories]\n- summer of 2019", "[Memories]\n- summer of 2019"),
-    ],
-)
-def test_stripping_leaves_everything_else(text: str, left: str) -> None:
-    assert strip_injected(text) == left
-
-
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5))
 def test_whatever_is_rendered_is_recognised(texts: list[str]) -> None:
     when = datetime(2026, 1, 1, tzinfo=UTC)
@@ -208,9 +186,8 @@ def test_whatever_is_rendered_is_recognised(texts: list[str]) -> None:
     block = render_notes(notes)
 
     assert block is not None
-    assert strip_injected(block) == ""
-    assert strip_injected(quoted(block)) == ""
     assert is_echo(block, [])
+    assert is_echo(quoted(block), [])
 
 
 @given(st.lists(st.from_regex(r"[A-Za-z][A-Za-z ]{0,20}(\n[A-Za-z][A-Za-z ]{0,20}){0,2}", fullmatch=True), min_size=1))
@@ -220,23 +197,22 @@ def test_private_memory_is_recognised(texts: list[str]) -> None:
 
     for block in (private_memory(memories, memories), private_memory([], memories), private_memory(memories, [])):
         assert block is not None
-        assert strip_injected(block) == ""
+        assert is_block(block)
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=20), max_size=3))
 def test_any_text_is_judged_without_an_error(text: str, known: list[str]) -> None:
     is_echo(text, known)
-    strip_injected(text)
 
 
 @given(st.from_regex(r"[A-Za-z]{4,9}( [A-Za-z]{4,9}){3,8}\.", fullmatch=True))
-def test_a_sentence_before_or_after_a_block_survives(sentence: str) -> None:
-    assert strip_injected(f"{sentence}\n\n{BLOCK}") == sentence
-    assert strip_injected(f"{BLOCK}\n\n{sentence}") == sentence
+def test_a_block_with_a_sentence_before_or_after_it_is_kept(sentence: str) -> None:
+    assert not is_echo(f"{sentence}\n\n{BLOCK}", [])
+    assert not is_echo(f"{BLOCK}\n\n{sentence}", [])
 
 
 def test_a_block_of_passages_is_an_echo() -> None:
     block = "[Knowledge]\n- (knowledge, 2026-03-01) Refunds take\n  five days.\n- (knowledge, 2026-03-01) No cash."
 
     assert is_echo(block, [])
-    assert strip_injected(f"{block}\n\nBut six in May.") == "But six in May."
+    assert not is_echo(f"{block}\n\nBut six in May.", [])

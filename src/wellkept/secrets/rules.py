@@ -76,6 +76,8 @@ def _is_bearer(value: str) -> bool:
 CHECKS: Mapping[str, Callable[[str], bool]] = {
     "any": lambda body: True,
     "random": is_random,
+    # Not a hash in lower case that happens to begin like a key.
+    "mixed-case": lambda body: is_random(body) and body.lower() != body != body.upper(),
     "real": is_real,
     "stated": is_stated_password,
     "aws-id": lambda body: is_real(body) and any(c.isdigit() for c in body),
