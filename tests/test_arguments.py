@@ -76,7 +76,7 @@ AGENT: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("prompts.count_tokens", {"said": {}}, "`said` must be a string or a list of mappings, not dict."),
     ("prompts.count_tokens", {"said": [{"role": "user", "content": object()}]}, "only what JSON knows"),
-    ("details.details", {"output": 7}, "`output` must be a string, not int."),
+    ("details.capture", {"output": 7}, "`output` must be a string, not int."),
     (
         "details.capture_output",
         {"output": StringIO("tea")},

@@ -119,7 +119,7 @@ ATTEMPTS: dict[str, Attempt] = {
     "details.get": lambda me, it: me.details.get(it.detail),
     "details.hide": lambda me, it: me.details.hide(it.detail),
     "details.delete": lambda me, it: me.details.delete(it.detail),
-    "details.details": lambda me, it: me.details.capture("short", session_id=it.session),
+    "details.capture": lambda me, it: me.details.capture("short", session_id=it.session),
     "details.capture_output": lambda me, it: me.details.capture_output("short", session_id=it.session),
     "changes.consolidate": lambda me, it: me.changes.consolidate(),
     "changes.list": lambda me, it: me.changes.list(state="all"),

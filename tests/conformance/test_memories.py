@@ -24,7 +24,7 @@ from tests.conformance.examples import (
     vector,
 )
 from wellkept.errors import Conflict, Invalid, NotFound, StoreError
-from wellkept.memory.filters import check_filters
+from wellkept.memory.rules_filters import check_filters
 from wellkept.model import Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope, State
 from wellkept.store.sqlstore import SqlStore
 

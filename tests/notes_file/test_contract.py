@@ -15,7 +15,7 @@ from tests.conformance import test_memories as contract
 from tests.conformance.examples import NOW, ids, texts
 from tests.notes_file.workers import ANN, KEEP, add, file_in, line, lock_in, note, put
 from wellkept.errors import Invalid, NotFound, StoreError
-from wellkept.memory.filters import check_filters
+from wellkept.memory.rules_filters import check_filters
 from wellkept.model import Kind, Memory, Owner, Role, Scope
 from wellkept.store.notes.file import NotesFile, refuse_without_locks
 from wellkept.store.notes.lines import MAX_SEQ

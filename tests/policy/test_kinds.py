@@ -26,20 +26,18 @@ def test_every_kind_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "max_chars", "max_count", "days", "importance"),
+    ("kind", "max_chars", "days", "importance"),
     [
-        (Kind.CORE, 10_000, None, None, 1.0),
-        (Kind.JOURNAL, 10_000, None, 7, 0.5),
-        (Kind.NOTE, 500, 500, None, 0.5),
-        (Kind.EPISODE, 10_000, None, None, 0.5),
+        (Kind.CORE, 10_000, None, 1.0),
+        (Kind.JOURNAL, 10_000, 7, 0.5),
+        (Kind.NOTE, 500, None, 0.5),
+        (Kind.EPISODE, 10_000, None, 0.5),
     ],
 )
-def test_the_rules_are_these(
-    kind: Kind, max_chars: int, max_count: int | None, days: int | None, importance: float
-) -> None:
+def test_the_rules_are_these(kind: Kind, max_chars: int, days: int | None, importance: float) -> None:
     rule = RULES[kind]
 
-    assert (rule.max_chars, rule.max_count, rule.importance) == (max_chars, max_count, importance)
+    assert (rule.max_chars, rule.importance) == (max_chars, importance)
     assert expires_at(kind, NOW) == (None if days is None else NOW + timedelta(days=days))
 
 

@@ -31,7 +31,7 @@ from wellkept.caller import Caller, current_caller
 from wellkept.errors import Forbidden, Invalid, Unauthorized
 from wellkept.extension import Clock
 from wellkept.language.names import check_user
-from wellkept.memory.drafts import check_moment
+from wellkept.memory.rules_kinds import check_moment
 from wellkept.memory.rules_trust import check_claim, is_within
 from wellkept.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, KeyScope, Origin
 from wellkept.model.stored import Place

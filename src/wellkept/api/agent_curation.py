@@ -9,7 +9,7 @@ from wellkept.api.agent_records import MAX_PAGE, AgentView, parse_state
 from wellkept.errors import Invalid
 from wellkept.facts.requests import make_request
 from wellkept.language.values import check_before, check_limit
-from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
+from wellkept.memory.rules_filters import MemoryFilters, check_filters, leave_out_items
 from wellkept.memory.rules_kinds import check_kind
 from wellkept.model import AddedFacts, KindName, Memory, MemoryVersion, StateName
 

@@ -8,8 +8,8 @@ from typing import Any
 from wellkept.api.agent_records import AgentView, trace_operation
 from wellkept.arguments import check_fields
 from wellkept.errors import Invalid
-from wellkept.memory.drafts import naming_item
 from wellkept.memory.items import ItemDraft, Place
+from wellkept.memory.remember import naming_item
 from wellkept.memory.rules_filters import Where
 from wellkept.memory.rules_items import IndexedFields, Namespace
 from wellkept.model import Item, OriginName

@@ -8,9 +8,8 @@ from typing import Unpack
 
 from wellkept.api.agent_records import AgentView, trace_operation
 from wellkept.errors import Invalid
-from wellkept.memory.drafts import check_moment
-from wellkept.memory.filters import MemoryFilters, check_filters
-from wellkept.memory.rules_kinds import check_kind
+from wellkept.memory.rules_filters import MemoryFilters, check_filters
+from wellkept.memory.rules_kinds import check_kind, check_moment
 from wellkept.model import Explanation, KindName, Recalled, Source, SourceName
 from wellkept.recall.explain import Explain
 from wellkept.recall.rules_ranking import RecallRequest, check_purpose

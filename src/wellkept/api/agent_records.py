@@ -20,10 +20,9 @@ from wellkept.errors import Invalid, WellkeptError
 from wellkept.language.names import check_owner, check_user, memory_seq
 from wellkept.language.text import check_text
 from wellkept.language.values import check_limit
-from wellkept.memory.drafts import OTHER_USER, Draft, check_moment, naming_item
-from wellkept.memory.filters import MemoryFilters, check_filters, leave_out_items
-from wellkept.memory.rules_filters import STATE, names_field
-from wellkept.memory.rules_kinds import check_kind
+from wellkept.memory.remember import OTHER_USER, Draft, naming_item
+from wellkept.memory.rules_filters import STATE, MemoryFilters, check_filters, leave_out_items, names_field
+from wellkept.memory.rules_kinds import check_kind, check_moment
 from wellkept.model import (
     NO_USER,
     Forgotten,

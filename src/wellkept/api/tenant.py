@@ -17,8 +17,8 @@ from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, NotFound
 from wellkept.language.names import check_user
 from wellkept.language.values import check_limit
-from wellkept.memory.rules_agents import AgentFields, check_agent_fields
 from wellkept.memory.rules_filters import SESSION_FIELDS, Where, parse_filter
+from wellkept.memory.rules_kinds import AgentFields, check_agent_fields
 from wellkept.memory.rules_trust import check_decision
 from wellkept.model import (
     Agent,

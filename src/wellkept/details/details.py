@@ -29,7 +29,7 @@ from wellkept.errors import Conflict, Invalid, ModelError, NotFound
 from wellkept.extension import Clock, TokenCounter
 from wellkept.language.text import fold, replace_half_pairs
 from wellkept.language.values import check_seconds, check_whole
-from wellkept.memory.drafts import check_own, find_session_user
+from wellkept.memory.remember import check_own, find_session_user
 from wellkept.model import AuditEvent, Captured, Detail, DetailPage, Owner
 from wellkept.prompt.rules_escaping import to_one_line
 from wellkept.prompt.rules_transcript_digest import cut_at_sentence

@@ -18,9 +18,8 @@ from wellkept.facts.telling import Ending, ParsedFact, Telling, TurnReading, Wri
 from wellkept.language.names import memory_id
 from wellkept.language.text import content_hash
 from wellkept.memory.changes import Changes
-from wellkept.memory.drafts import find_session_user
-from wellkept.memory.filters import check_filters
-from wellkept.memory.remember import Remember
+from wellkept.memory.remember import Remember, find_session_user
+from wellkept.memory.rules_filters import check_filters
 from wellkept.model import AddedFacts, ChangeCause, DroppedFact, FoundFact, Kind, Memory, Owner, Role
 from wellkept.secrets.check import SecretGuard
 

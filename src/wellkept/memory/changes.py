@@ -20,8 +20,7 @@ from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.memory import rules_kinds as kinds
 from wellkept.memory import rules_trust as trust
-from wellkept.memory.drafts import Draft, check_own
-from wellkept.memory.remember import Edited, Remember
+from wellkept.memory.remember import Draft, Edited, Remember, check_own
 from wellkept.memory.rules_filters import EQUAL, STATE, Comparison, Condition, Or, join_conditions
 from wellkept.memory.rules_items import end_of
 from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes, renew

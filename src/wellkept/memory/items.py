@@ -18,10 +18,10 @@ from wellkept.language.names import memory_seq
 from wellkept.language.values import MAX_LIMIT, check_limit, check_query, check_whole
 from wellkept.memory import rules_items as rules
 from wellkept.memory import rules_trust as trust
-from wellkept.memory.drafts import check_choice, check_moment, naming_item
-from wellkept.memory.remember import Remember
+from wellkept.memory.remember import Remember, naming_item
 from wellkept.memory.rules_filters import Condition, Where, join_conditions, parse_filter
 from wellkept.memory.rules_items import IndexedFields, Namespace
+from wellkept.memory.rules_kinds import check_choice, check_moment
 from wellkept.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
 from wellkept.recall.recall import Recall, RetrievalMarks
 from wellkept.recall.rules_ranking import RecallRequest

@@ -8,27 +8,30 @@ audit event is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from wellkept.caller import current_caller
-from wellkept.errors import Conflict, Invalid, NotFound, SecretRejected
+from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected, WellkeptError
 from wellkept.extension import Clock
 from wellkept.facts.rules_statements import describe_parts, read_statement
 from wellkept.history.rules_history import describe_added
-from wellkept.language.names import is_step_reached, memory_seq
-from wellkept.language.text import content_hash
+from wellkept.language.names import check_user, is_step_reached, memory_seq
+from wellkept.language.text import content_hash, is_question
 from wellkept.language.values import check_whole
+from wellkept.memory import rules_importance as importance
 from wellkept.memory import rules_kinds as kinds
 from wellkept.memory import rules_trust as trust
-from wellkept.memory.drafts import Draft, DraftChecker, check_own, find_identity, make_room, naming_item
 from wellkept.memory.loop_guard import ECHO_REFUSED, LoopGuard
-from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes, summarise_expired
-from wellkept.model import AuditEvent, Kind, Memory, Owner
+from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes, find_category, find_lifetime, summarise_expired
+from wellkept.model import NO_USER, AuditEvent, Kind, Memory, Origin, Owner, Role, Scope
 from wellkept.model.stored import Encoded
 from wellkept.secrets.check import SecretGuard
+from wellkept.settings import Settings
 from wellkept.upkeep.embedding import Embedding
 
 if TYPE_CHECKING:
@@ -38,13 +41,143 @@ T = TypeVar("T")
 Edited: TypeAlias = tuple[Memory, Memory]
 """A memory before and after an edit."""
 
+OTHER_USER = "This view belongs to another user; name the same user, or none."
+SHARED = "This belongs to no user, so a user's view reads it but does not change it; change it through the agent."
+NO_ROOM = (
+    "Memory is full of notes that are trusted more than this one and are not deleted to make room for it; forget some, "
+    "or raise max_total."
+)
 CORE_NOT_CORRECTED = (
     "A memory from a tool, an import or a model cannot correct a core memory; store it as core, to be reviewed."
 )
 SAME_TEXT = "Memory {} has the same text; keep it and forget {}, or change the text."
 CORRECTS_OTHER_USER = "A correction belongs to the user of the memory it corrects, or like it to none; name that user."
+
+LOOK_BACK = 20
+"""Number of earlier drafts of one call that are searched for the message before a draft."""
+
 MAX_NAMED = 100
 """Maximum number of corrected or deleted memories that an audit event names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Unvalidated input for a memory; the rules of its kind fill in missing fields."""
+
+    text: str
+    kind: str = Kind.NOTE
+    tags: Sequence[str] = ()
+    scope: str | None = None
+    role: str | None = None
+    session_id: str | None = None
+    importance: float | None = None
+    category: str | None = None
+    origin: str | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    supersedes: str | None = None
+    valid_from: datetime | None = None
+    user: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+def check_draft(
+    draft: Draft,
+    owner: Owner,
+    now: datetime,
+    *,
+    lifetimes: Lifetimes = LIFETIMES,
+    is_answer: Callable[[], bool] = lambda: False,
+) -> Memory:
+    """Validate a draft and return the memory it describes.
+
+    `is_answer` says if it follows a question of another speaker; it is asked only when that matters.
+
+    Raises: Invalid.
+    """
+    kind = kinds.check_kind(draft.kind)
+    created_at = _check_time(draft.created_at, "created_at") or now
+    text = kinds.check_content(draft.text, kind)
+    role = kinds.check_choice(Role, draft.role, Role.USER)
+    origin = trust.lower_origin(kinds.check_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
+    # Before the category, for which the message before this one in the session may be looked up.
+    session_id = kinds.check_name(draft.session_id, "session_id")
+    category = kinds.check_name(draft.category, "category")
+    weight = None if draft.importance is None else kinds.check_importance(draft.importance)
+    expires_at = _check_time(draft.expires_at, "expires_at")
+    if kind is not Kind.EPISODE:
+        weight = kinds.RULES[kind].importance if weight is None else weight
+        expires_at = expires_at or kinds.expires_at(kind, created_at)
+    else:
+        if category is None:
+            judgement = importance.judge(text, role, is_answer=is_answer)
+            category, weight = judgement.category.value, judgement.importance if weight is None else weight
+        elif weight is None:
+            weight = importance.rate_importance(text, role, find_category(category))
+        lifetime = find_lifetime(category, lifetimes)
+        expires_at = expires_at or (None if lifetime is None else created_at + lifetime)
+    if draft.supersedes is not None and memory_seq(draft.supersedes) is None:
+        raise Invalid("`supersedes` is the id of a memory, such as m-7.")
+    held = trust.find_hold_reason(kind, origin)
+    return Memory(
+        owner=owner.whole,
+        kind=kind,
+        text=text,
+        tags=kinds.check_tags(draft.tags),
+        scope=kinds.check_choice(Scope, draft.scope, Scope.WORKSPACE),
+        role=role,
+        session_id=session_id,
+        importance=weight,
+        category=category,
+        origin=origin,
+        created_at=created_at,
+        expires_at=expires_at,
+        supersedes=draft.supersedes,
+        valid_from=_check_time(draft.valid_from, "valid_from"),
+        held_at=now if held else None,
+        flag=held,
+        user=find_user(owner, draft.user),
+        metadata=kinds.check_metadata(draft.metadata),
+    )
+
+
+def _check_time(value: datetime | None, what: str) -> datetime | None:
+    return None if value is None else kinds.check_moment(value, what)
+
+
+def find_user(owner: Owner, user: str | None) -> str | None:
+    """Return the user a new record belongs to: the one of the view, or else the one that is named.
+
+    Raises: Invalid when another one is named; Forbidden when the caller is limited to another one.
+    """
+    named = None if user is None else current_caller().own_user(check_user(user))
+    if owner.user is None or named in (None, owner.user):
+        return owner.user or named
+    raise Invalid(OTHER_USER)
+
+
+def find_session_user(store: SqlStore, owner: Owner, session_id: str | None) -> str | None:
+    """Return the user of a new record of this session: what is said to a user belongs to that user."""
+    if owner.user is not None or session_id is None:
+        return None
+    session = store.find_session(owner, session_id)
+    return None if session is None else session.user
+
+
+def check_own(owner: Owner, user: str | None) -> None:
+    """Check that a view may change the record of `user`, which it reads. Raises: Forbidden."""
+    if owner.user is not None and owner.user != (user or NO_USER):
+        raise Forbidden(SHARED)
+
+
+@contextmanager
+def naming_item(position: int) -> Iterator[None]:
+    """Set `item` of an error to the position of the draft that causes it."""
+    try:
+        yield
+    except WellkeptError as error:
+        error.item = position
+        raise
 
 
 class Remember:
@@ -56,12 +189,10 @@ class Remember:
         embedding: Embedding,
         guard: SecretGuard,
         loop_guard: LoopGuard,
+        settings: Settings,
         now: Clock,
         *,
-        max_counts: Mapping[Kind, int],
-        suspicious: str = "last",
         lifetimes: Lifetimes = LIFETIMES,
-        keeps_gist: bool = True,
         step: int = 0,
         on_step: Callable[[Owner], None] = lambda owner: None,
         on_first: Callable[[], None] = lambda: None,
@@ -70,19 +201,10 @@ class Remember:
 
         `on_step` gets the owner of the user's memories.
         """
-        self._store = store
-        self._embedding = embedding
-        self._guard = guard
-        self._loop_guard = loop_guard
-        self._now = now
-        self._max_counts = max_counts
-        self._suspicious = suspicious
-        self._check = DraftChecker(store, lifetimes)
+        self._store, self._embedding, self._settings, self._now = store, embedding, settings, now
+        self._guard, self._loop_guard = guard, loop_guard
         self._lifetimes = lifetimes
-        self._keeps_gist = keeps_gist
-        self._step = step
-        self._on_step = on_step
-        self._on_first = on_first
+        self._step, self._on_step, self._on_first = step, on_step, on_first
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """Store the drafts in one transaction, all or none.
@@ -92,20 +214,6 @@ class Remember:
         of the draft, unless the drafts are refused together.
         """
         return self.apply(owner, drafts, (), also=lambda added, edited: added)
-
-    def check(
-        self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory] = (), *, now: datetime | None = None
-    ) -> tuple[Sequence[Memory], Sequence[Memory]]:
-        """Return the memories that drafts would become, and the corrected and edited ones. Raises: see `apply`."""
-        now, memories, screened = now or self._now(), list[Memory](), list[Memory]()
-        for position, memory in enumerate(self._check(owner, drafts, now)):
-            with naming_item(position):
-                memories.append(self._admit(memory, now))
-        for position, edited in enumerate(edits, len(drafts)):
-            with naming_item(position):
-                check_own(owner, edited.user)
-                screened.append(self.screen(edited, now))
-        return memories, [*self._find_corrected(owner, memories), *screened]
 
     def apply(
         self,
@@ -123,8 +231,19 @@ class Remember:
         Raises: see `__call__`, with `item` counting the drafts and then the edits; Conflict when an edited memory
         changed since it was read.
         """
-        now = self._now()
-        memories, changed = self.check(owner, drafts, edits, now=now)
+        now, memories, screened = self._now(), list[Memory](), list[Memory]()
+        for position, memory in enumerate(self._check_drafts(owner, drafts, now)):
+            with naming_item(position):
+                # The audit event of a refusal does not contain the text.
+                if self._loop_guard.is_echo(memory) and self._find_same(memory, now) is None:
+                    self._record_refusal(memory, "it came out of memory", now)
+                    raise Invalid(ECHO_REFUSED)
+                memories.append(self.screen(memory, now))
+        for position, edited in enumerate(edits, len(drafts)):
+            with naming_item(position):
+                check_own(owner, edited.user)
+                screened.append(self.screen(edited, now))
+        changed = [*self._find_corrected(owner, memories), *screened]
         encoded = self._store.encode_memories(memories)
 
         def write() -> T:
@@ -150,15 +269,15 @@ class Remember:
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
         now = self._now()
-        new = [memory for memory in self._check(owner, drafts, now) if not self._loop_guard.is_echo(memory)]
+        new = [each for each in self._check_drafts(owner, drafts, now) if not self._loop_guard.is_echo(each)]
         memories = [self.screen(memory, now) for memory in new]
         encoded = self._store.encode_memories(memories)
 
         def write() -> T:
             added = self.add_now(owner, memories, encoded, now) if memories else []
             also(added)
-            for memory in added:
-                if self._keeps_gist and (gist := summarise_expired(memory, now, self._lifetimes)) is not None:
+            for memory in added if self._settings.gist_on_expiry else ():
+                if (gist := summarise_expired(memory, now, self._lifetimes)) is not None:
                     self._store.update_memory(gist, replaced_at=now, whole=memory.text)
             return work()
 
@@ -207,7 +326,7 @@ class Remember:
         """
         trust.check_decision(current_caller().trust)
         old = self._get_own(owner, id)
-        if old.held_at is None and trust.judge_memory(old, self._suspicious).flag is None:
+        if old.held_at is None and trust.judge_memory(old, self._settings.suspicious).flag is None:
             return old
         approved = replace(old, held_at=None, flag=None)
         try:
@@ -224,25 +343,24 @@ class Remember:
         """
         trust.check_decision(current_caller().trust)
         check_own(owner, None)
-        now = self._now()
 
         def approve() -> int:
             count = self._store.approve_notes(owner)
             message = f"{count:,} notes that came with the workspace were approved."
-            self._record(owner, "workspace.approve", message, {"notes": count}, now)
+            self._record(owner, "workspace.approve", message, {"notes": count}, self._now())
             return count
 
         return self._store.transaction(owner.tenant, approve)
 
     def forget(self, owner: Owner, id: str) -> None:
         """Delete a memory and its history. Raises: NotFound; Forbidden when it is trusted more than the caller."""
-        now, highest = self._now(), current_caller().trust
+        highest = current_caller().trust
         if highest is not None or owner.user is not None:
             trust.check_change(self._get_own(owner, id).origin, highest)
 
         def forget() -> None:
             self._store.delete_memory(owner, id)
-            self._record(owner, "memory.delete", f"Memory {id} was deleted.", {"id": id}, now)
+            self._record(owner, "memory.delete", f"Memory {id} was deleted.", {"id": id}, self._now())
 
         self._store.transaction(owner.tenant, forget)
 
@@ -262,7 +380,7 @@ class Remember:
         Raises: Invalid, SecretRejected; NotFound, Conflict when an ended memory was deleted or edited since.
         """
         now = self._now()
-        approved = [replace(each, held_at=None, flag=None) for each in self._check(owner, drafts, now)]
+        approved = [replace(each, held_at=None, flag=None) for each in self._check_drafts(owner, drafts, now)]
         memories = [self._check_secrets(each, now) for each in approved]
 
         def write() -> T:
@@ -277,34 +395,82 @@ class Remember:
 
         Raises: NotFound, Conflict when one of them was edited since.
         """
-        now = self._now()
 
         def write() -> T:
-            self.edit_now(owner, restored, now)
+            self.edit_now(owner, restored, self._now())
             for id in made:
                 self._store.delete_memory(owner, id)
             return also()
 
         return self._run_transaction(owner, write)
 
-    def _get_own(self, owner: Owner, id: str) -> Memory:
-        """Return a memory that this view may change. Raises: NotFound, Forbidden."""
-        memory = self._store.get_memory(owner, id)
-        check_own(owner, memory.user)
-        return memory
-
-    def _admit(self, memory: Memory, now: datetime) -> Memory:
-        """Refuse an echo and screen the memory. The audit event of a refusal does not contain the text."""
-        if self._loop_guard.is_echo(memory) and self._find_same(memory, now) is None:
-            self._record_refusal(memory, "it came out of memory", now)
-            raise Invalid(ECHO_REFUSED)
-        return self.screen(memory, now)
-
     def screen(self, memory: Memory, now: datetime) -> Memory:
         """Check for secrets, and flag or hold a memory that reads like instructions. Raises: SecretRejected."""
         memory = self._check_secrets(memory, now)
-        flagged = memory if self._suspicious == "show" else trust.flag_memory(memory)
-        return replace(flagged, held_at=now) if flagged is not memory and self._suspicious == "hold" else flagged
+        flagged = memory if self._settings.suspicious == "show" else trust.flag_memory(memory)
+        is_held = flagged is not memory and self._settings.suspicious == "hold"
+        return replace(flagged, held_at=now) if is_held else flagged
+
+    def add_now(
+        self, owner: Owner, memories: Sequence[Memory], encoded: Sequence[Encoded], now: datetime
+    ) -> Sequence[Memory]:
+        """Store checked memories. The caller holds a transaction."""
+        same = [self._find_same(memory, now) for memory in memories]
+        identities = [_find_identity(memory, place) for place, memory in enumerate(memories)]
+        # Position of the first draft of each identity; later drafts become the same memory.
+        firsts: dict[object, int] = {}
+        for position, identity in enumerate(identities):
+            if same[position] is None:
+                firsts.setdefault(identity, position)
+        places = firsts.values()
+        new = self._store.add_memories([memories[each] for each in places], [encoded[each] for each in places])
+        added = dict(zip(firsts, new, strict=True))
+        result = [known or added[identity] for known, identity in zip(same, identities, strict=True)]
+        pruned = self._make_room(owner, new)
+        if new:
+            corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
+            meta = {
+                "ids": [new[0].id, new[-1].id],
+                **({"pruned": len(pruned), "pruned_ids": pruned[:MAX_NAMED]} if pruned else {}),
+                **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
+            }
+            self._record(owner, "memory.add", describe_added(new, len(pruned), corrected), meta, now)
+            if self._step and is_step_reached(new[0].id, new[-1].id, self._step):
+                for home in {memory.home for memory in new}:
+                    self._on_step(home)
+        return result
+
+    def edit_now(self, owner: Owner, edited: Sequence[Memory], now: datetime) -> Sequence[Edited]:
+        """Write edited memories; return each before and after. The caller holds a transaction."""
+        seqs = [memory_seq(memory.id) or 0 for memory in edited]
+        former = self._store.find_memories(owner.whole, seqs) if seqs else {}
+        written = [self._store.update_memory(memory, replaced_at=now) for memory in edited]
+        return [(former[seq], memory) for seq, memory in zip(seqs, written, strict=True)]
+
+    def _check_drafts(self, owner: Owner, drafts: Sequence[Draft], now: datetime) -> Sequence[Memory]:
+        """Validate drafts, which are in the order in which they were said. Raises: Invalid."""
+        checked: list[Memory] = []
+        users: dict[str, str | None] = {}
+        for place, draft in enumerate(drafts):
+            if draft.user is None and (session_id := draft.session_id) is not None:
+                if session_id not in users:
+                    users[session_id] = find_session_user(self._store, owner, session_id)
+                draft = replace(draft, user=users[session_id])
+            is_answer = partial(self._is_answer, owner, draft, drafts[max(0, place - LOOK_BACK) : place])
+            with naming_item(place):
+                checked.append(check_draft(draft, owner, now, lifetimes=self._lifetimes, is_answer=is_answer))
+        return checked
+
+    def _is_answer(self, owner: Owner, draft: Draft, before: Sequence[Draft]) -> bool:
+        """Return True if the message before a draft is a question of another speaker: an answer is never routine."""
+        role = draft.role or Role.USER
+        for other in reversed(before):
+            if other.session_id == draft.session_id:
+                return (other.role or Role.USER) != role and is_question(other.text)
+        if draft.session_id is None:
+            return False
+        previous = self._store.find_last_episode(owner, draft.session_id)
+        return previous is not None and previous.role != role and is_question(previous.text)
 
     def _check_secrets(self, memory: Memory, now: datetime) -> Memory:
         # The event of a refusal names the agent.
@@ -319,44 +485,18 @@ class Remember:
             kinds.check_content(admitted.text, admitted.kind)
         return admitted
 
-    def add_now(
-        self, owner: Owner, memories: Sequence[Memory], encoded: Sequence[Encoded], now: datetime
-    ) -> Sequence[Memory]:
-        """Store checked memories. The caller holds a transaction."""
-        same = [self._find_same(memory, now) for memory in memories]
-        # A single draft repeats no other one, so nothing has to tell them apart.
-        identities = [find_identity(memory, place) for place, memory in enumerate(memories)] if len(same) != 1 else [0]
-        # Position of the first draft of each identity; later drafts become the same memory.
-        firsts: dict[object, int] = {}
-        for position, identity in enumerate(identities):
-            if same[position] is None:
-                firsts.setdefault(identity, position)
-        places = firsts.values()
-        new = self._store.add_memories([memories[each] for each in places], [encoded[each] for each in places])
-        added = dict(zip(firsts, new, strict=True))
-        result = [known or added[identity] for known, identity in zip(same, identities, strict=True)]
-        pruned = make_room(self._store, owner, new, self._max_counts)
-        if new:
-            corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
-            meta = {
-                "ids": [new[0].id, new[-1].id],
-                **({"pruned": len(pruned), "pruned_ids": pruned[:MAX_NAMED]} if pruned else {}),
-                **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
-            }
-            self._record(owner, "memory.add", describe_added(new, len(pruned), corrected), meta, now)
-            if self._step and is_step_reached(new[0].id, new[-1].id, self._step):
-                for home in {memory.home for memory in new}:
-                    self._on_step(home)
-        return result
+    def _get_own(self, owner: Owner, id: str) -> Memory:
+        """Return a memory that this view may change. Raises: NotFound, Forbidden."""
+        memory = self._store.get_memory(owner, id)
+        check_own(owner, memory.user)
+        return memory
 
     def _find_same(self, memory: Memory, now: datetime) -> Memory | None:
         if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
             return None
         same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
-        if same is not None and same.held_at is not None and memory.held_at is None:
-            # A trusted memory must not be held because the same text of low trust is.
-            return None
-        return same
+        # A trusted memory must not be held because the same text of low trust is.
+        return None if same is not None and same.held_at is not None and memory.held_at is None else same
 
     def _find_corrected(self, owner: Owner, corrections: Sequence[Memory]) -> Sequence[Memory]:
         """Return the memories that `corrections` supersede, with their end of validity set.
@@ -378,16 +518,29 @@ class Remember:
                 if each.held_at is None:
                     trust.check_change(old.origin, current_caller().trust)
             if each.held_at is None:
-                ends_at = each.since
-                ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
+                ended[old.id] = replace(old, valid_to=min(old.valid_to or each.since, each.since))
         return list(ended.values())
 
-    def edit_now(self, owner: Owner, edited: Sequence[Memory], now: datetime) -> Sequence[Edited]:
-        """Write edited memories; return each before and after. The caller holds a transaction."""
-        seqs = [memory_seq(memory.id) or 0 for memory in edited]
-        former = self._store.find_memories(owner.whole, seqs) if seqs else {}
-        written = [self._store.update_memory(memory, replaced_at=now) for memory in edited]
-        return [(former[seq], memory) for seq, memory in zip(seqs, written, strict=True)]
+    def _make_room(self, owner: Owner, new: Sequence[Memory]) -> Sequence[str]:
+        """Delete the oldest notes beyond the limit, of each user or of none, and return their ids.
+
+        Memories of low trust (tool, import, model) replace only memories of low trust.
+
+        Raises: Forbidden when there are too few of those.
+        """
+        pruned: list[str] = []
+        prune, keep = partial(self._store.prune_memories, kind=Kind.NOTE), self._settings.max_total
+        for user in {memory.user for memory in new if memory.kind is Kind.NOTE}:
+            added = [memory for memory in new if memory.kind is Kind.NOTE and memory.user == user]
+            trusted = sum(not trust.is_low(memory.origin) for memory in added)
+            if trusted < len(added):
+                # As if only those of low trust had been added; the others make room for themselves below.
+                pruned += prune(owner.of(user), keep=keep + trusted, is_low_trust=True)
+                if len(added) <= keep and not {memory.id for memory in added}.isdisjoint(pruned):
+                    raise Forbidden(NO_ROOM)
+            if trusted:
+                pruned += prune(owner.of(user), keep=keep)
+        return pruned
 
     def _rewrite(
         self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = (), *, is_reworded: bool = False
@@ -420,3 +573,10 @@ class Remember:
     def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
         event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
         self._store.add_event(event)
+
+
+def _find_identity(memory: Memory, position: int) -> object:
+    """Return a key that is equal for drafts that become one memory."""
+    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
+        return position
+    return memory.kind, memory.user, memory.held_at is None, content_hash(memory.text)

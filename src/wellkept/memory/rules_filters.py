@@ -14,13 +14,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from enum import Enum
+from enum import Enum, StrEnum
 from math import isfinite
-from typing import Annotated, Any, NoReturn, TypeAlias
+from typing import Annotated, Any, NoReturn, TypeAlias, TypedDict
 
 from wellkept.errors import Invalid
 from wellkept.language.text import check_text, fold
-from wellkept.model import Kind, Origin, Scope, State
+from wellkept.memory.rules_kinds import check_choice, check_moment, check_name
+from wellkept.model import Kind, Origin, OriginName, Scope, ScopeName, State
 
 Scalar: TypeAlias = str | int | float | bool | datetime | None
 METADATA = "metadata"
@@ -574,3 +575,51 @@ class _JsonParser:
             fail('`in` needs a field and a list of values, such as ["tags", ["food", "drink"]]')
         found = tuple(self._make.compare(field, EQUAL, each, fail) for each in given[1])
         return Or(found) if len(found) > 1 else found[0]
+
+
+NOT_ITEMS = Not(Comparison("kind", EQUAL, Kind.ITEM.value))
+
+
+class MemoryFilters(TypedDict, total=False):
+    """Filters of memories; a memory has to pass all of them."""
+
+    where: Where
+    tag: str  # a whole tag, ignoring case
+    session_id: str | None
+    scope: ScopeName | None
+    origin: OriginName | None
+    since: datetime | None  # written then or later
+    until: datetime | None  # written before then
+
+
+def check_filters(
+    *,
+    where: Where = None,
+    tag: str = "",
+    session_id: str | None = None,
+    scope: str | None = None,
+    origin: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Condition | None:
+    """Return the condition that a memory meets if it passes all filters. Raises: Invalid."""
+    folded = fold(tag.strip())
+    named: list[tuple[str, str, Scalar]] = [
+        ("tags", EQUAL, folded or None),
+        ("session_id", EQUAL, check_name(session_id, "session_id")),
+        ("scope", EQUAL, _check_choice(Scope, scope)),
+        ("origin", EQUAL, _check_choice(Origin, origin)),
+        ("created_at", ">=", None if since is None else check_moment(since, "since")),
+        ("created_at", "<", None if until is None else check_moment(until, "until")),
+    ]
+    return join_conditions(parse_filter(where), *(Comparison(*each) for each in named if each[2] is not None))
+
+
+def leave_out_items(where: Condition | None, kind: Kind | None) -> Condition | None:
+    """Return the condition with which a listing leaves items out, unless it asks for a kind."""
+    is_of_kind = kind is not None or names_field(where, "kind")
+    return where if is_of_kind else join_conditions(NOT_ITEMS, where)
+
+
+def _check_choice(choices: type[StrEnum], value: str | None) -> str | None:
+    return None if value is None else check_choice(choices, value, next(iter(choices))).value

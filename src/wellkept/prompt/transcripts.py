@@ -16,9 +16,8 @@ from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.extension import Clock
 from wellkept.facts.telling import Telling
 from wellkept.language.names import check_session
-from wellkept.memory.drafts import Draft, check_moment, check_own, find_session_user
-from wellkept.memory.remember import Remember
-from wellkept.memory.rules_kinds import RULES, check_metadata
+from wellkept.memory.remember import Draft, Remember, check_own, find_session_user
+from wellkept.memory.rules_kinds import RULES, check_metadata, check_moment
 from wellkept.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
 from wellkept.prompt.rules_transcript_digest import clip_middle
 from wellkept.secrets.check import SecretGuard

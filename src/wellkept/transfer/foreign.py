@@ -16,9 +16,8 @@ from wellkept.extension import Clock
 from wellkept.importers.files import ForeignFormat
 from wellkept.language.names import check_owner, check_session, memory_seq
 from wellkept.language.text import content_hash, fold
-from wellkept.memory.drafts import Draft, check_draft
 from wellkept.memory.items import ItemDraft, Items
-from wellkept.memory.remember import Remember
+from wellkept.memory.remember import Draft, Remember, check_draft
 from wellkept.model import (
     AuditEvent,
     ForeignMemory,

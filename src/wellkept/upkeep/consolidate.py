@@ -15,8 +15,7 @@ from wellkept.errors import Conflict, Invalid, ModelError, NotFound, SecretRejec
 from wellkept.extension import Clock
 from wellkept.memory import rules_duplicates as duplicates
 from wellkept.memory.changes import CONTRADICTED, Changes, change_memory, propose_change, propose_end
-from wellkept.memory.drafts import Draft, check_draft
-from wellkept.memory.remember import Edited, Remember
+from wellkept.memory.remember import Draft, Edited, Remember, check_draft
 from wellkept.model import (
     AuditEvent,
     Change,

@@ -14,7 +14,7 @@ from wellkept.cli.output import Column, Indented, Output, Styled, confirm, list_
 from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Run
 from wellkept.cli.text import count, json_record, one_line
-from wellkept.memory.rules_agents import AgentFields
+from wellkept.memory.rules_kinds import AgentFields
 from wellkept.model import Agent, Json, Kind
 
 AgentId = Annotated[str, Argument(metavar="ID", help="The agent's id.", complete=complete_agent)]

@@ -9,7 +9,7 @@ from fastapi import Depends, Form, Path, Request
 from fastapi.responses import RedirectResponse, Response
 
 from wellkept.errors import Conflict, Forbidden, Invalid
-from wellkept.memory.rules_agents import MAX_CHARS, AgentFields
+from wellkept.memory.rules_kinds import MAX_CHARS, AgentFields
 from wellkept.model import Agent
 from wellkept.server.console.pages import page, page_router, place
 from wellkept.server.http.auth import CurrentTenant

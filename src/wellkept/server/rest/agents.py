@@ -10,7 +10,7 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict, create_model
 
 from wellkept.api.wellkept import TenantMemory
-from wellkept.memory.rules_agents import MAX_CHARS, MAX_TOOLS, AgentFields
+from wellkept.memory.rules_kinds import MAX_CHARS, MAX_TOOLS, AgentFields
 from wellkept.model import Agent, Kind
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, READ, WRITE, Router
