@@ -60,7 +60,7 @@ def fill(case: Case, tenants: int) -> None:
     """Create the tenants by SQL, as copies of the first."""
     with Wellkept(settings=Settings(url=case.url), embedder=Far()) as wellkept:
         wellkept.agent("a", tenant="t0").remember("The harbour opens at six.")
-        while wellkept.embedding.queue.count():
+        while wellkept.embedding.count_waiting():
             time.sleep(0.05)
         # The first run makes every tenant due.
         wellkept.maintain()
@@ -88,7 +88,7 @@ def measure(case: Case, seconds: float) -> dict[str, tuple[float, float]]:
 
         def remember() -> None:
             wellkept.agent("a", tenant="t0").remember(f"The harbour opens at {time.monotonic()}.")
-            while wellkept.embedding.queue.count():
+            while wellkept.embedding.count_waiting():
                 time.sleep(0.02)
 
         remember()

@@ -220,7 +220,7 @@ PAUSES = {
     "wellkept.knowledge.files": "gives up on a document that takes too long",
     "wellkept.server.http.buckets": "refills a bucket by the time that has passed, and soon asks an empty one again",
     "wellkept.server.rest.health": "says how long the store has been silent",
-    "wellkept.upkeep.writer": "says how long something has waited to be written",
+    "wellkept.upkeep.background": "runs jobs when they are due, and says how long something has waited",
     "wellkept.upkeep.erase": "waits until no process accepts a revoked key any longer",
     "wellkept.recall.recall": "gives each source a share of the time a recall may take",
     "wellkept.upkeep.stats": "repeats counts that took long instead of counting again",

@@ -31,10 +31,9 @@ MAY_CATCH_ALL = {
     ("wellkept.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("wellkept.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
     ("wellkept.upkeep.workers", "_serve"): "hands the error to whoever asks for the result",
-    ("wellkept.upkeep.schedule", "_attempt"): "if the thread ended, nothing would be maintained any more",
     ("wellkept.server.threads", "run"): "hands the error to whoever asks for the result",
     (
-        "wellkept.upkeep.writer",
+        "wellkept.upkeep.background",
         "_write_entry",
     ): "one value that cannot be written must not stop those of others",
     (
@@ -45,7 +44,7 @@ MAY_CATCH_ALL = {
         "wellkept.upkeep.embedding",
         "_try_each",
     ): "an answer of an endpoint may be wrong in any way; others go on",
-    ("wellkept.upkeep.embedding", "_run_pass"): "without the thread, no text would get its vector",
+    ("wellkept.upkeep.background", "_work"): "if the thread ended, nothing would be done in the background any more",
     ("wellkept.server.http.requests", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
 }
 

@@ -52,7 +52,7 @@ def test_the_examples_answer_as_shown() -> None:
         ids, files = {KEY_ID: KEY_ID, DETAIL: DETAIL}, dict[str, bytes]()
         for example in load_examples():
             if example["route"] == "POST /api/maintenance":
-                eventually(lambda: wellkept.embedding.queue.count() == 0)  # it counts what it embeds itself
+                eventually(lambda: wellkept.embedding.count_waiting() == 0)  # it counts what it embeds itself
             text = json.dumps(example, ensure_ascii=False)
             for shown, real in ids.items():
                 text = text.replace(shown, real)

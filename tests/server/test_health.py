@@ -112,12 +112,12 @@ def test_text_the_embedder_is_working_on_is_no_problem(monkeypatch: pytest.Monke
     ):
         assert client.post("/api/agents/ann/memories", json={"text": "tabs"}).status_code == 201
         assert embedder.is_asked.wait(60)
-        assert wellkept.embedding.queue.count() == 1
+        assert wellkept.embedding.count_waiting() == 1
         soon = client.get("/health").json()
         monkeypatch.setattr(health, "QUEUE_STANDS", 0.0)
         late = client.get("/health").json()
         embedder.released.set()
-        eventually(lambda: wellkept.embedding.queue.count() == 0)
+        eventually(lambda: wellkept.embedding.count_waiting() == 0)
 
     assert (soon["status"], soon["problems"]) == ("ok", [])
     assert late["status"] == "degraded"

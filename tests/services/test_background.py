@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from itertools import pairwise
+from time import monotonic
+
 import pytest
 
 from tests.services.conftest import Clock, Place
-from tests.waiting import eventually
+from tests.waiting import LIMIT, eventually
 from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.model import BackgroundStatus
-from wellkept.upkeep import writer
+from wellkept.upkeep import background
 
 REFUSED = {
     "sqlite": "SELECT RAISE(ABORT, 'no')",
@@ -23,7 +27,8 @@ FAILING = {"sqlite": "SELECT json('{')", "postgres-18": "RAISE EXCEPTION 'no'"}
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "PAUSE", 0.01)
+    monkeypatch.setattr(background, "PAUSE", 0.01)
+    monkeypatch.setattr(background, "LONGEST_RETRY", 0.02)
 
 
 def break_writes(place: Place, statement: str, *, table: str, change: str) -> None:
@@ -67,7 +72,7 @@ def test_calls_that_are_refused_are_given_up_and_stop_nobody(
         assert evil.prompts.list() == []
         told = status(store, "context-calls")
 
-    assert (told.is_running, told.waiting, told.set_aside, told.failures) == (True, 0, 0, writer.MAX_TRIES)
+    assert (told.is_running, told.waiting, told.set_aside, told.failures) == (True, 0, 0, background.MAX_TRIES)
     assert [message for message in caplog.messages if "given up after 5 tries" in message]
     assert len(caplog.messages) == 2
 
@@ -79,7 +84,7 @@ def test_calls_a_failing_store_does_not_take_wait_behind_all_others(
         evil, good = remembering(store, "evil", "one"), remembering(store, "good", "two")
         break_writes(fresh_place, FAILING[fresh_place.engine], table="context_calls", change="INSERT")
         waiting = evil.context("tabs?", session="s-1")
-        eventually(lambda: status(store, "context-calls").failures > writer.MAX_TRIES)
+        eventually(lambda: status(store, "context-calls").failures > background.MAX_TRIES)
         made = good.context("tabs?", session="s-1")
 
         assert [call.id for call in good.prompts.list()] == [made.id]
@@ -93,7 +98,7 @@ def test_calls_a_failing_store_does_not_take_wait_behind_all_others(
 
         mend_writes(fresh_place, table="context_calls")
         eventually(lambda: status(store, "context-calls").waiting == 0)
-        assert status(store, "context-calls").last_error == ""
+        eventually(lambda: status(store, "context-calls").last_error == "")
     assert fresh_place.sql("SELECT agent_id FROM context_calls ORDER BY agent_id") == [("evil",), ("good",)]
 
 
@@ -109,30 +114,47 @@ def test_marks_that_are_refused_are_given_up_and_stop_nobody(fresh_place: Place,
     assert rows == [("good",)]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_thread_that_died_is_started_again(quick: None) -> None:
-    written: list[int] = []
+def test_job_outlives_code_that_exits_and_tries_again_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "FIRST_RETRY", 0.01)
+    began: list[float] = []
 
-    def write(key: str, value: int) -> None:
-        if value < 0:
+    def run() -> None:
+        began.append(monotonic())
+        if len(began) < 5:
             raise SystemExit
-        written.append(value)
 
-    ours = writer.BackgroundWriter[str, int](write, merge=lambda older, newer: newer, name="ours", failed="Not written")
-    ours.add("one", -1)
-    assert ours._thread is not None
-    ours._thread.join(100)
-    ours.add("one", 7)
-    eventually(lambda: written == [7])
+    job = background.Job("ours", run, failed="Not done")
+    job.wake()
+    eventually(lambda: len(began) == 5)
+    eventually(lambda: job.last_error == "")
+    pauses = [later - earlier for earlier, later in pairwise(began)]
+    assert all(pause >= 0.01 * 2**number for number, pause in enumerate(pauses))
+    assert job.status(waiting=0, oldest_seconds=0.0).failures == 4
+    job.close()
 
-    assert ours.status().is_running
-    ours.close()
+
+def test_job_that_is_woken_while_it_runs_runs_again() -> None:
+    may_go_on, runs = threading.Event(), []
+
+    def run() -> None:
+        runs.append(1)
+        may_go_on.wait(LIMIT)
+
+    job = background.Job("ours", run, failed="Not done")
+    job.wake()
+    eventually(lambda: runs == [1])
+    job.wake()
+    may_go_on.set()
+    eventually(lambda: runs == [1, 1])
+    job.close()
+    job.wake()
+    assert runs == [1, 1]
 
 
 def test_queue_gives_up_the_oldest_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "PAUSE", 1000.0)
+    monkeypatch.setattr(background, "PAUSE", 1000.0)
     written: list[int] = []
-    ours = writer.BackgroundWriter[int, int](
+    ours = background.Queue[int, int](
         lambda key, value: written.append(value), merge=max, name="ours", failed="Not written", max_size=3
     )
     for number in range(5):

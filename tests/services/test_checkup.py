@@ -167,7 +167,7 @@ def test_wrong_words_in_the_index_are_named_and_mended(wellkept: Wellkept, fresh
         assert "index" not in broken(list(wellkept.check(is_quick=True)))  # which reads no texts
 
         assert wellkept.mend_index() == 3
-        assert wellkept.embedding.queue.count() == 0  # the vectors were right
+        assert wellkept.embedding.count_waiting() == 0  # the vectors were right
         assert broken(list(wellkept.check())) == {}
         after = found()
         assert [of[:2] for of in after] == [of[:2] for of in before]

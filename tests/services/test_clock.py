@@ -153,7 +153,7 @@ def test_maintenance_goes_on_when_the_clock_is_right_again(fresh_place: Place, c
     with fresh_place.open(clock, embedder="off") as wellkept:
         wellkept.agent("bob").remember("Thanks, great!", kind="episode", category="routine")
         wellkept.maintenance.start()
-        eventually(lambda: wellkept.maintenance._wait is not None)
+        eventually(lambda: wellkept.maintenance._job._ended > 0)
         clock.forward(days=8)
 
         assert wellkept.maintenance.run_if_due() is True

@@ -66,10 +66,10 @@ def test_a_failing_embedder_costs_nothing_but_the_meaning(url: str) -> None:
         assert store.agent("atlas").get(note.id) == note
         assert answers(store, "who slept") == ["a puppy slept here"]
         assert answers(store, "dog") == []
-        assert store.embedding.queue.count() == 1
+        assert store.embedding.count_waiting() == 1
 
         moody.is_well = True
-        eventually(lambda: store.embedding.queue.count() == 0)  # by itself, after a pause
+        eventually(lambda: store.embedding.count_waiting() == 0)  # by itself, after a pause
         assert answers(store, "dog") == ["a puppy slept here"]
 
 
@@ -84,9 +84,9 @@ def test_what_failed_can_be_made_up_for_at_any_time(url: str) -> None:
 
     moody.is_well = True
     with Wellkept(url, embedder=moody) as store:
-        assert store.embedding.queue.count() == 151
+        assert store.embedding.count_waiting() == 151
         assert store.embedding.embed_waiting() == 151
-        assert (store.embedding.embed_waiting(), store.embedding.queue.count()) == (0, 0)
+        assert (store.embedding.embed_waiting(), store.embedding.count_waiting()) == (0, 0)
         assert [text.split()[0] for text in found(store, "dog")] == ["puppy"] * 5
         (hit,) = store.agent("nina", tenant="acme").recall("car")
         assert (hit.text, hit.weak) == ("a truck", False)
@@ -120,7 +120,7 @@ def test_a_hanging_endpoint_holds_up_neither_writes_nor_closing(url: str, endpoi
 
     with Wellkept(url, embedder=None, settings=Settings(embedder="off")) as reopened:
         assert len(reopened.agent("atlas").list()) == 21
-        assert reopened.embedding.queue.count() == 21
+        assert reopened.embedding.count_waiting() == 21
 
 
 def test_searches_do_not_each_wait_for_an_endpoint_that_hangs(
@@ -154,7 +154,7 @@ def test_searches_use_the_endpoint_again_once_it_answers_the_queue(url: str, end
 def test_a_remote_embedder_fills_vectors_in_behind_the_write(url: str, endpoint: Endpoint) -> None:
     with Wellkept(url, embedder=remote(endpoint)) as store:
         store.agent("atlas").remember("a puppy slept here")
-        eventually(lambda: store.embedding.queue.count() == 0)
+        eventually(lambda: store.embedding.count_waiting() == 0)
 
         assert answers(store, "dog") == ["a puppy slept here"]
     assert [body["input"] for _, _, body in endpoint.requests] == [["a puppy slept here"], ["dog"]]
@@ -173,7 +173,7 @@ def test_a_store_opens_while_the_endpoint_is_down_and_catches_up(url: str) -> No
         assert endpoint.requests == []  # opening asks nothing
         # But the first answer to a search shows it is there, and what waits is sent.
         eventually(lambda: answers(store, "dog") == ["a puppy slept here"])
-        assert store.embedding.queue.count() == 0
+        assert store.embedding.count_waiting() == 0
 
 
 def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str, endpoint: Endpoint) -> None:
@@ -190,8 +190,8 @@ def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str,
         assert len(store.agent("atlas").list()) == 2
 
     with Wellkept(url, embedder=remote(endpoint, "large"), replace_embedder=True) as store:
-        assert store.embedding.embed_waiting() + store.embedding.queue.count() <= 2
-        eventually(lambda: store.embedding.queue.count() == 0)
+        assert store.embedding.embed_waiting() + store.embedding.count_waiting() <= 2
+        eventually(lambda: store.embedding.count_waiting() == 0)
         assert found(store, "dog") == ["a puppy slept here", "a truck"]
         assert found(store, "car") == ["a truck", "a puppy slept here"]
 
@@ -215,10 +215,10 @@ def test_a_store_of_the_former_built_in_embedder_opens_and_comes_over_by_itself(
 
     with Wellkept(url) as store:
         assert "To make all of them now, run: wellkept admin reembed" in caplog.text
-        assert store.embedding.queue.count() == 1
+        assert store.embedding.count_waiting() == 1
         assert found(store, "tabs") == ["Prefers tabs over spaces"]
         store.agent("atlas").remember("Drives a red car")
-        eventually(lambda: store.embedding.queue.count() == 0)
+        eventually(lambda: store.embedding.count_waiting() == 0)
         assert found(store, "which vehicle?")[:1] == ["Drives a red car"]
 
     caplog.clear()
@@ -249,7 +249,7 @@ def test_closing_in_the_middle_of_an_answer_is_quiet(
     store = Wellkept(url, embedder=remote(endpoint))
     store.agent("atlas").remember("a puppy slept here")
     eventually(lambda: len(endpoint.requests) == 1)
-    thread = store.embedding._thread
+    thread = store.embedding._job._thread
     store.close()
     assert thread is not None
     assert thread.is_alive()
@@ -295,7 +295,7 @@ def test_refused_text_is_skipped_named_and_tried_again(
     with Wellkept(url, embedder=remote(endpoint)) as store:
         store.embedding.wake()
         eventually(lambda: store.tenant("good").upkeep.count_waiting() == 0)
-        eventually(lambda: store.embedding.queue.count() == 1)
+        eventually(lambda: store.embedding.count_waiting() == 1)
         eventually(lambda: [each.tries for each in store.embedding.refused()] > [2])
         (refused,) = store.embedding.refused("evil")
         assert (refused.tenant, refused.agent, refused.id) == ("evil", "eve", cursed.id)
@@ -306,7 +306,7 @@ def test_refused_text_is_skipped_named_and_tried_again(
         assert [each.set_aside for each in store.background() if each.name == "embedding"] == [1]
 
         endpoint.usual = vectors
-        eventually(lambda: store.embedding.queue.count() == 0)
+        eventually(lambda: store.embedding.count_waiting() == 0)
         assert store.embedding.refused() == []
 
 
@@ -377,7 +377,7 @@ def test_failures_in_some_tenants_leave_the_others_their_vectors(
         eventually(lambda: store.tenant("good").upkeep.count_waiting() == 0)
         eventually(lambda: store.background()[-1].failures > 1)
         monkeypatch.undo()
-        eventually(lambda: store.embedding.queue.count() == 0)
+        eventually(lambda: store.embedding.count_waiting() == 0)
 
 
 class Counting:
@@ -410,12 +410,12 @@ def test_neither_a_write_nor_its_hint_embeds_and_each_text_is_embedded_once(
 
         assert [each["id"] for each in answer["similar"]] == ["m-1"]
         assert counting.texts == []
-        assert store.embedding.queue.count() == 2
+        assert store.embedding.count_waiting() == 2
 
         found(store, "which indentation?")
         found(store, "which indentation?")
         assert counting.texts == ["The user prefers tabs over spaces", "Prefers tabs over spaces", "which indentation?"]
-        assert store.embedding.queue.count() == 0
+        assert store.embedding.count_waiting() == 0
         assert store._store.list_waiting_tenants(embedding.EVER) == []
 
 
@@ -427,11 +427,11 @@ def test_what_one_program_stores_another_finds_by_its_meaning_at_once(
     with Wellkept(url, embedder=Moody()) as store:
         store.agent("atlas").remember("a puppy slept here")
         store.agent("atlas").remember("a truck")
-        assert store.embedding.queue.count() == 2
+        assert store.embedding.count_waiting() == 2
 
     with Wellkept(url, embedder=Moody()) as store:
         assert found(store, "dog")[:1] == ["a puppy slept here"]
-        assert store.embedding.queue.count() == 0
+        assert store.embedding.count_waiting() == 0
 
 
 def test_a_write_gets_its_vector_in_the_background(url: str) -> None:
@@ -439,7 +439,7 @@ def test_a_write_gets_its_vector_in_the_background(url: str) -> None:
         store.agent("atlas").remember("a puppy slept here")
         store.tenant().knowledge.ingest_text("About trucks.", title="Trucks")
 
-        eventually(lambda: store.embedding.queue.count() == 0)
+        eventually(lambda: store.embedding.count_waiting() == 0)
 
 
 def test_a_recall_embeds_the_newest_texts_and_leaves_the_rest(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +452,7 @@ def test_a_recall_embeds_the_newest_texts_and_leaves_the_rest(url: str, monkeypa
         found(store, "which fact?")
 
         assert counting.texts[:-1] == [f"fact number {number}" for number in range(99, 35, -1)]
-        assert store.embedding.queue.count() == 36
+        assert store.embedding.count_waiting() == 36
 
 
 def test_a_recall_does_not_wait_long_for_the_vectors_of_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -462,7 +462,7 @@ def test_a_recall_does_not_wait_long_for_the_vectors_of_others(url: str, monkeyp
         store.agent("atlas").remember("a puppy slept here")
         with store.embedding._batch_lock:
             assert found(store, "who slept") == ["a puppy slept here"]
-            assert store.embedding.queue.count() == 1
+            assert store.embedding.count_waiting() == 1
 
 
 def test_programs_that_store_and_recall_together_embed_every_text(url: str) -> None:
@@ -475,7 +475,7 @@ def test_programs_that_store_and_recall_together_embed_every_text(url: str) -> N
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, range(4)))
-    eventually(lambda: stores[0].embedding.queue.count() == 0)
+    eventually(lambda: stores[0].embedding.count_waiting() == 0)
     eventually(lambda: stores[0]._store.list_waiting_tenants(embedding.EVER) == [])
     for store in stores:
         assert len(store.agent("atlas").recall("car", limit=50)) == 40
@@ -493,7 +493,7 @@ def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> N
         assert [each["id"] for each in answer["similar"]] == ["m-1"]
         assert [each.id for each in atlas.review.similar("m-2")] == ["m-1"]
         counting.may_answer.set()
-        eventually(lambda: store.embedding.queue.count() == 0)
+        eventually(lambda: store.embedding.count_waiting() == 0)
         assert sorted(text for text in counting.texts if text != embedding.PROBE) == [
             "Prefers tabs over spaces",
             "The user prefers tabs over spaces",

@@ -313,10 +313,10 @@ def test_a_failing_embedder_loses_no_document(clock: Clock) -> None:
         tenant = store.tenant("acme")
         tenant.knowledge.ingest(POLICY)
         assert len(tenant.knowledge.search("refund policy")) == 2  # by words
-        assert store.embedding.queue.count() == 2
+        assert store.embedding.count_waiting() == 2
         embedder.is_broken = False
         store.embedding.embed_waiting()
-        assert store.embedding.queue.count() == 0
+        assert store.embedding.count_waiting() == 0
 
 
 def test_a_folder_is_taken_in_with_all_below_it(tenant: TenantMemory, folder: Path) -> None:

@@ -152,10 +152,10 @@ def test_only_tenants_with_waiting_texts_are_asked(fresh_place: Place, clock: Cl
             store.agent("ann", tenant=f"t{number}").remember("Prefers tabs")
     far.go_on.clear()
     with fresh_place.open(clock, own_embedder=far) as store:
-        assert (store.embedding.queue.count(), store.maintenance.read_totals().waiting) == (3, 3)
+        assert (store.embedding.count_waiting(), store.maintenance.read_totals().waiting) == (3, 3)
         far.go_on.set()
         store.embedding.embed_waiting()
-        eventually(lambda: (store.embedding.queue.count(), store.maintenance.read_totals().waiting) == (0, 0))
+        eventually(lambda: (store.embedding.count_waiting(), store.maintenance.read_totals().waiting) == (0, 0))
         # The store embeds by itself, too; both may send the same text.
         assert len(far.asked) >= 3
         assert store._store.list_waiting_tenants(clock()) == []
@@ -174,7 +174,7 @@ def test_another_process_leaves_alone_what_one_embeds(
         other.agent("bob", tenant="globex").remember("Prefers cake")
         eventually(lambda: near.asked == ["Prefers cake"])
         far.go_on.set()
-        eventually(lambda: one.embedding.queue.count() == 0)
+        eventually(lambda: one.embedding.count_waiting() == 0)
         assert sorted(far.asked + near.asked) == ["Prefers cake", "Prefers tabs", "Prefers tea"]
         eventually(lambda: one.maintenance.read_totals().waiting == 0)
 
@@ -187,7 +187,7 @@ def test_the_texts_of_a_process_that_died_are_embedded_by_another(fresh_place: P
     with fresh_place.open(clock, own_embedder=far) as store:
         clock.forward(minutes=1)
         store.agent("bob", tenant="globex").remember("Prefers cake")
-        eventually(lambda: store.embedding.queue.count() == 0)
+        eventually(lambda: store.embedding.count_waiting() == 0)
         assert sorted(far.asked) == ["Prefers cake", "Prefers tabs"]
 
 

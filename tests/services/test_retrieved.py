@@ -13,13 +13,13 @@ import pytest
 from tests.services.conftest import START, Clock, Place
 from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory
-from wellkept.upkeep import writer
+from wellkept.upkeep import background
 
 
 def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_times(
     wellkept: Wellkept, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "PAUSE", 1000.0)  # so that nothing is written in between
+    monkeypatch.setattr(background, "PAUSE", 1000.0)  # so that nothing is written in between
     ids = [ann.remember(f"Thing {number}", kind="episode").id for number in range(4)]
     begun, retrieved = START.replace(microsecond=0) + timedelta(days=1), wellkept._services.retrieval_marks
     for seq, after in ((1, 0.0), (2, 0.4), (3, 2.0)):
@@ -45,7 +45,7 @@ def test_who_needs_the_marks_written_waits_for_those_another_thread_has_in_hand(
         assert may_mark.wait(100)
         mark_retrieved(*arguments, **options)
 
-    monkeypatch.setattr(writer, "PAUSE", 1000.0)
+    monkeypatch.setattr(background, "PAUSE", 1000.0)
     monkeypatch.setattr(store, "mark_retrieved", slowly)
     retrieved.mark(ann.owner, [1], START)
     with ThreadPoolExecutor(2) as threads:

@@ -12,7 +12,7 @@ from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
 from wellkept import Wellkept
 from wellkept.errors import StoreError
-from wellkept.upkeep import schedule
+from wellkept.upkeep import background, schedule
 
 HOUR = timedelta(hours=1)
 
@@ -28,7 +28,7 @@ def test_one_of_many_processes_runs_it_every_hour(fresh_place: Place, clock: Clo
         for each in schedules:
             each.start()
         # Both threads have asked and rest; otherwise one of them could run it, too, when the clock moves.
-        eventually(lambda: all(each._wait for each in schedules))
+        eventually(lambda: all(each._job._ended for each in schedules))
         began = clock()
         next_at = first.maintenance.refresh().next_at
         assert next_at is not None
@@ -117,7 +117,7 @@ def test_a_short_program_only_does_its_own_work(fresh_place: Place, clock: Clock
 def test_an_unexpected_error_does_not_end_it_and_is_logged_once(
     fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(schedule, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(background, "FIRST_RETRY", 0.01)
     tries: list[int] = []
     with fresh_place.open(clock, embedder="off") as wellkept:
         wellkept.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
@@ -136,8 +136,8 @@ def test_an_unexpected_error_does_not_end_it_and_is_logged_once(
 
         eventually(lambda: len(tries) > 3)
         eventually(lambda: wellkept.maintenance.refresh().last is not None)
-    assert [each.message for each in caplog.records if "unexpectedly" in each.message] == [
-        "Maintenance failed unexpectedly and is tried again"
+    assert [each.message for each in caplog.records if "Maintenance" in each.message] == [
+        "Maintenance failed: a fault (ZeroDivisionError)"
     ]
 
 

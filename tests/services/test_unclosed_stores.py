@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from subprocess import PIPE
 
 import pytest
 
 from tests.services.conftest import START, Clock, Place
-from tests.waiting import LIMIT, eventually
 from wellkept import Settings, Wellkept
-from wellkept.upkeep import writer
+from wellkept.upkeep import background
 
 OPENED = """import os, sys, atexit
 from datetime import datetime
 from wellkept import AsyncWellkept, Wellkept
-from wellkept.upkeep import writer
-writer.PAUSE = 600  # so that nothing is written before the end
+from wellkept.upkeep import background
+background.PAUSE = 600  # so that nothing is written before the end
 """
 AT = f"clock = lambda: datetime.fromisoformat('{START.isoformat()}')\n"
 RECALL = "agent.recall('tabs or spaces?')\nagent.context('which indentation?', session='s-1')\n"
@@ -110,7 +108,7 @@ def test_a_store_that_takes_nothing_any_more_at_the_end_is_told_of_in_one_senten
 def test_a_store_that_can_only_be_read_is_recalled_from_and_says_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "PAUSE", 1000.0)  # it is tried here, and not by the thread at the same moment
+    monkeypatch.setattr(background, "PAUSE", 1000.0)  # it is tried here, and not by the thread at the same moment
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     with Wellkept(url) as store:
         memory = store.agent("atlas").remember("Prefers tabs over spaces")
@@ -132,29 +130,3 @@ def only_to_be_read(file: Path) -> None:
     with file.open("r+b") as opened:
         opened.seek(18)  # the version needed to write
         opened.write(b"\x03")
-
-
-def test_who_closes_in_the_moment_before_a_write_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "PAUSE", 0.01)
-    written: list[str] = []
-    ours = writer.BackgroundWriter[str, str](
-        lambda key, value: written.append(value), merge=lambda older, newer: newer, name="ours", failed="not written"
-    )
-    closing = threading.Thread(target=ours.close)
-
-    class Cleared(threading.Event):
-        """Another thread closes between the pause and the write."""
-
-        def clear(self) -> None:
-            closing.start()
-            eventually(ours._closed.is_set)
-            eventually(lambda: not ours._lock.locked())
-            super().clear()
-
-    ours._wakeup = Cleared()
-    ours.add("key", "all")
-
-    eventually(lambda: bool(written))
-    closing.join(LIMIT)
-    assert not closing.is_alive()
-    assert written == ["all"]

@@ -35,7 +35,7 @@ from wellkept.memory.rules_kinds import check_moment
 from wellkept.memory.rules_trust import check_claim, is_within
 from wellkept.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, KeyScope, Origin
 from wellkept.model.stored import Place
-from wellkept.upkeep.writer import BackgroundWriter
+from wellkept.upkeep.background import Queue
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -65,7 +65,7 @@ class ApiKeys:
         self._revoked = 0
         # Time of the last written use, by tenant and key id.
         self._marked: dict[tuple[str, str], datetime] = {}
-        self._writer = BackgroundWriter[tuple[str, str], datetime](
+        self._writer = Queue[tuple[str, str], datetime](
             lambda key, at: store.mark_used(key[0], [key[1]], at=at),
             merge=lambda older, newer: newer,
             name="keys",

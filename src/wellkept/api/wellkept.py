@@ -227,7 +227,7 @@ class Wellkept(CheckedMethods):
         return self._services.mend_index()
 
     def background(self) -> Sequence[BackgroundStatus]:
-        """Return the state and queue of each background thread; restart threads that died."""
+        """Return the state and queue of each background job."""
         services = self._services
         queues = (services.context_calls, services.retrieval_marks, services.loop_guard, services.keys)
         return [each.status() for each in (*queues, self.embedding)]

@@ -26,6 +26,7 @@ from wellkept.memory.changes import Changes
 from wellkept.memory.remember import Edited, Remember
 from wellkept.model import AuditEvent, ChangeCause, Memory, Owner
 from wellkept.secrets.check import SecretGuard
+from wellkept.upkeep.background import Job
 from wellkept.upkeep.resting import GuardedModel
 
 if TYPE_CHECKING:
@@ -66,12 +67,11 @@ class AskModel:
         self._guard = guard
         self._model = model
         self._now = now
-        # Guards the fields below; notified when one of them changes.
-        self._changed = threading.Condition()
+        self._job = Job("facts", self._compare_waiting, failed="Facts could not be compared")
+        # Guards the fields below.
+        self._lock = threading.Lock()
         self._waiting: dict[Owner, None] = {}
         self._running: Owner | None = None
-        self._thread: threading.Thread | None = None
-        self._is_closed = False
 
     @property
     def has_model(self) -> bool:
@@ -81,24 +81,19 @@ class AskModel:
         """Compare an agent's new facts soon, and return at once."""
         if self._model is None:
             return
-        with self._changed:
+        with self._lock:
             self._waiting[owner.whole] = None
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._work, name="wellkept-facts", daemon=True)
-                self._thread.start()
+        self._job.wake(GATHER_SECONDS)
 
     def settle(self, owner: Owner) -> None:
         """Wait a moment for what was requested, so that a prompt shows its result."""
         agent = owner.whole
-        with self._changed:
-            self._changed.wait_for(lambda: agent not in self._waiting and agent != self._running, WAIT_SECONDS)
+        self._job.wait_for(lambda: agent not in self._waiting and agent != self._running, WAIT_SECONDS)
 
     def close(self) -> None:
-        """End the thread without waiting for a model; the next turn or maintenance continues."""
-        with self._changed:
-            self._is_closed = True
-            self._waiting.clear()
-            self._changed.notify_all()
+        """End the job without waiting for a model; the next turn or maintenance continues."""
+        self._waiting.clear()
+        self._job.close(patience=0.0)
 
     def run(self, owner: Owner) -> int:
         """Compare an agent's facts that are new since the last time; return how many ended.
@@ -201,24 +196,18 @@ class AskModel:
         old = {id: redact(owner.tenant, text) for id, text in case.old.items()}
         return replace(case, new=redact(owner.tenant, case.new), turn=redact(owner.tenant, case.turn), old=old)
 
-    def _work(self) -> None:
-        while (owner := self._take()) is not None:
+    def _compare_waiting(self) -> None:
+        while not self._job.is_closed:
+            with self._lock:
+                self._running = next(iter(self._waiting), None)
+                if self._running is None:
+                    return
+                del self._waiting[self._running]
             try:
-                self.attempt(owner)
+                self.attempt(self._running)
             finally:
-                with self._changed:
-                    self._running = None
-                    self._changed.notify_all()
-
-    def _take(self) -> Owner | None:
-        """Return the agent whose facts are to be compared next; None, which ends the thread, if there is none."""
-        with self._changed:
-            if not self._waiting or self._changed.wait_for(lambda: self._is_closed, GATHER_SECONDS):
-                self._thread = None
-                return None
-            self._running = next(iter(self._waiting))
-            del self._waiting[self._running]
-            return self._running
+                self._running = None
+                self._job.note_progress()
 
 
 def _seq(memory: Memory) -> int:

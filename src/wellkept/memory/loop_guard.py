@@ -25,7 +25,7 @@ from wellkept.extension import Clock
 from wellkept.language.text import fold
 from wellkept.model import BackgroundStatus, Memory, Origin, Owner
 from wellkept.prompt.rules_escaping import END_MARKS, INFORMATION, strip_joiners, to_one_line
-from wellkept.upkeep.writer import BackgroundWriter
+from wellkept.upkeep.background import Queue
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -179,7 +179,7 @@ class LoopGuard:
         self._lock = threading.Lock()
         # The texts of each owner, with the time at which each was queued for the store.
         self._shown: OrderedDict[Owner, OrderedDict[str, datetime]] = OrderedDict()
-        self._writer = BackgroundWriter[Owner, Mapping[str, datetime]](
+        self._writer = Queue[Owner, Mapping[str, datetime]](
             self._write,
             merge=lambda older, newer: {**older, **newer},
             name="shown",

@@ -12,7 +12,7 @@ from wellkept.knowledge.skills import Skills
 from wellkept.language.names import memory_seq
 from wellkept.model import BackgroundStatus, BlockItem, ContextCall, Message, Owner
 from wellkept.prompt.rules_prompt_log import digest
-from wellkept.upkeep.writer import BackgroundWriter
+from wellkept.upkeep.background import Queue
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -27,7 +27,7 @@ class ContextCalls:
     def __init__(self, store: SqlStore, *, keep: int) -> None:
         self._store = store
         self._keep = keep
-        self._writer = BackgroundWriter[Owner, Sequence[ContextCall]](
+        self._writer = Queue[Owner, Sequence[ContextCall]](
             lambda owner, calls: store.add_context_calls(owner, calls, keep=keep),
             merge=lambda older, newer: [*older, *newer][-keep:],
             name="context-calls",

@@ -47,9 +47,9 @@ from wellkept.recall.rules_ranking import (
 from wellkept.recall.sources import Sources
 from wellkept.settings import Settings
 from wellkept.store import is_postgres
+from wellkept.upkeep.background import Queue
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.workers import Turns, Workers
-from wellkept.upkeep.writer import BackgroundWriter
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -78,7 +78,7 @@ class RetrievalMarks:
         self._store = store
         self._lifetimes = lifetimes
         self._unmarked = frozenset(unmarked)
-        self._writer = BackgroundWriter[Owner, _Queued](
+        self._writer = Queue[Owner, _Queued](
             self._write,
             merge=_Queued.join,
             name="retrieved",

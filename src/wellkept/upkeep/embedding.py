@@ -1,6 +1,6 @@
 """Vectors for texts, computed without delaying writes.
 
-A text is stored without its vector and found by its words, and a thread adds the vector a moment later. A recall first
+A text is stored without its vector and found by its words, and a job adds the vector a moment later. A recall first
 embeds what is still missing for its owner, within bounds, so that a text is found by its meaning at once, also by a
 program that did not store it. A remote embedder is registered in the store with its first vectors, so it may be
 unreachable when the store is opened.
@@ -8,23 +8,19 @@ unreachable when the store is opened.
 When a batch fails, a short probe distinguishes a failing embedder, which is paused, from a text it refuses. A refused
 text is located by bisection and skipped; all others get their vectors.
 
-Queue of the tenants with texts that wait for a vector, shared by all processes on one store.
-
-A process embeds the texts of a tenant under a lease, so that no other asks the embedder for the same. If it dies,
-another one takes over when the lease ends. A row of the queue is removed by who read it before the texts, so a text
-that is stored meanwhile stays in the queue.
+The queue of tenants with waiting texts is in the store, shared by all processes. One embeds the texts of a tenant under
+a lease, so that no other asks the embedder for the same; if it dies, another takes over when the lease ends. A row of
+the queue is removed by who read it before the texts, so a text that is stored meanwhile stays in the queue.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
@@ -34,6 +30,7 @@ from wellkept.extension import Clock, Embedder
 from wellkept.language.names import memory_id
 from wellkept.model import BackgroundStatus, Owner, RefusedText
 from wellkept.model.stored import Unembedded, Vector
+from wellkept.upkeep.background import STORE_FAILURES, Job
 from wellkept.upkeep.resting import CircuitBreaker
 from wellkept.upkeep.walk import Progress
 
@@ -57,15 +54,13 @@ log = logging.getLogger("wellkept")
 class EmbedderCalls:
     """Calls of the embedder of one store, if any."""
 
-    def __init__(self, embedder: Embedder | None, now: Clock, *, on_answer: Callable[[], None]) -> None:
-        """Set up; `on_answer` is called after a question got its vector."""
+    def __init__(self, embedder: Embedder | None, now: Clock) -> None:
         self._embedder = embedder
         self.is_remote = bool(getattr(embedder, "is_remote", False))
         # Searches skip a remote embedder that failed recently.
         self.breaker = CircuitBreaker(now)
         # Sentence that describes the failure of the last call; empty after a success.
         self.problem = ""
-        self._on_answer = on_answer
         # Vectors of the latest questions: a prompt asks for the same one several times.
         self._recent: OrderedDict[str, Vector] = OrderedDict()
         self._lock = threading.Lock()
@@ -99,10 +94,6 @@ class EmbedderCalls:
                 if len(self._recent) > MAX_RECENT:
                     self._recent.popitem(last=False)
         return cast("Vector", vector)
-
-    def of_local(self, text: str) -> Vector | None:
-        """Return the vector of a text; None if only a remote embedder could compute it."""
-        return None if self.is_remote else self.of_query(text)
 
     def of_notes(self, texts: Sequence[str]) -> Sequence[Vector | None]:
         """Return the vectors of the first texts, as many as a recall may compute, and None for the others.
@@ -141,17 +132,8 @@ class EmbedderCalls:
                 self.breaker.trip(str(error))
             raise
 
-    def load(self) -> None:
-        """Have the embedder load what it needs."""
-        try:
-            self.embed([PROBE])
-        except ModelError as error:
-            log.warning("Recall works by words alone: %s", error)
-
-    def forget(self) -> None:
-        """Drop the latest questions and their vectors."""
-        with self._lock:
-            self._recent.clear()
+    def _on_answer(self) -> None:
+        """Do what is due after a question got its vector."""
 
     def _track(self, call: Callable[[], Vector]) -> Vector:
         """Call the embedder and update `problem`."""
@@ -216,11 +198,6 @@ class Refusals:
         with self._lock:
             return {key[0] for key, each in self._known.items() if each.due_at <= now}
 
-    def keep_tenants(self, tenants: Collection[str]) -> None:
-        """Drop the refusals of all other tenants, which were erased."""
-        with self._lock:
-            self._known = {key: each for key, each in self._known.items() if key[0] in tenants}
-
     def keys(self, tenant: str) -> set[Key]:
         """Return the keys of a tenant's refused texts."""
         with self._lock:
@@ -266,74 +243,6 @@ SHARED_RETRY = 2.0
 
 EVER = datetime.max.replace(tzinfo=UTC)
 
-
-class VectorQueue:
-    """Queue of one store, as one process sees it."""
-
-    def __init__(self, store: SqlStore, refusals: Refusals, now: Clock) -> None:
-        self._store = store
-        self._refusals = refusals
-        self._now = now
-        self._holder = uuid.uuid4().hex
-        # Tenant whose lease this process has.
-        self._held = ""
-        # True if another process was embedding texts of a tenant in the last pass.
-        self._is_shared = False
-
-    def begin_pass(self, *, is_eager: bool) -> Sequence[str]:
-        """Begin a pass of the background thread; return the tenants to embed the texts of."""
-        # Not in `list_tenants`: somebody who only counts must not make the thread forget to look again.
-        self._is_shared = False
-        return self.list_tenants(is_eager=is_eager)
-
-    def list_tenants(self, *, is_eager: bool = True) -> Sequence[str]:
-        """List the tenants with waiting texts; unless `is_eager`, only those with some that are due."""
-        waiting = self._store.list_waiting_tenants(EVER if is_eager else self._now())
-        if not len(self._refusals):
-            return waiting
-        # Texts of tenants that have left the queue were deleted.
-        self._refusals.keep_tenants(waiting if is_eager else self._store.list_waiting_tenants(EVER))
-        return sorted({*waiting, *self._refusals.list_due_tenants()})
-
-    def seconds_to_next(self) -> float | None:
-        """Return the seconds until texts are looked for again; None: when some are stored."""
-        return SHARED_RETRY if self._is_shared else self._refusals.seconds_to_next()
-
-    def count(self, tenant: str | None = None) -> int:
-        """Return the number of texts without a vector, of one tenant or of all."""
-        return sum(map(self._store.count_unembedded, [tenant] if tenant else self.list_tenants()))
-
-    @contextmanager
-    def hold(self, tenant: str, *, is_eager: bool) -> Iterator[bool]:
-        """Take a tenant's texts off the queue after the block, if it embeds them without an error.
-
-        Yields False while another process embeds them; with `is_eager` this one does so, too.
-        """
-        if not is_eager and not self.renew(tenant):
-            self._is_shared = True
-            yield False
-            return
-        self._held = "" if is_eager else tenant
-        try:
-            queued = self._store.list_queue(tenant)
-            yield True
-            due_at = self._now() + timedelta(seconds=self._refusals.seconds_to_next() or 0.0)
-            self._store.settle_queue(tenant, queued, due_at=due_at)
-        finally:
-            self.release()
-
-    def release(self) -> None:
-        """End the lease, if this process has one; otherwise others would wait for its end."""
-        held, self._held = self._held, ""
-        if held:
-            self._store.end_lease(f"{LEASE} {held}", self._holder)
-
-    def renew(self, tenant: str) -> bool:
-        """Take or renew the lease; return False while another process has it."""
-        now = self._now()
-        return self._store.take_lease(f"{LEASE} {tenant}", self._holder, now=now, until=now + LEASE_TIME)
-
-
 BATCH = 64
 """Number of texts per call of the embedder."""
 
@@ -341,18 +250,11 @@ GATHER = 0.3
 """Seconds between a write and its vectors: texts stored together are embedded together, and a command that stores one
 ends before it loads the embedder."""
 
-FIRST_RETRY = 1.0
-LONGEST_RETRY = 300.0
-"""Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
-
 PATIENCE = 30.0
 """Seconds without progress after which maintenance stops waiting for the thread."""
 
 MAX_EXAMINED = 20
 """Number of waiting texts that `find_refused` tries, and of refused texts that are logged."""
-
-STORE_FAILURES = 2
-"""Number of tenants that may fail in the store before a pass ends; each may have waited for a timeout."""
 
 EMBEDDER_HANGS = "The embedder has not answered for a while; waiting texts are embedded in the background once it does."
 
@@ -360,54 +262,31 @@ CLOSE_PATIENCE = 1.0
 """Seconds that `close` waits for a running batch; unfinished texts are embedded in the next run."""
 
 
-class Embedding:
-    """Embedder of one store, if any, and the background thread that fills in missing vectors."""
+class Embedding(EmbedderCalls):
+    """Embedder of one store, if any, and the background job that fills in missing vectors."""
 
     def __init__(self, store: SqlStore, embedder: Embedder | None, now: Clock) -> None:
         """Set up; a local embedder is already registered in the store, a remote one is with its first vectors."""
+        super().__init__(embedder, now)
         self._store = store
-        self._embedder = embedder
-        self._calls = EmbedderCalls(embedder, now, on_answer=self._register)
-        self.is_remote = self._calls.is_remote
-        self.of_query, self.of_local, self.of_notes = self._calls.of_query, self._calls.of_local, self._calls.of_notes
+        self._now = now
+        self.is_on = embedder is not None
         self.may_hang = embedder is not None and not getattr(embedder, "is_builtin", False)
-        self._is_used = not self.is_remote
-        self._wakeup = threading.Event()
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        # Held while texts are embedded, so that a recall and the thread do not embed the same ones.
+        self._is_registered = not self.is_remote
+        self._register_lock = threading.Lock()
+        self._job = Job("embedding", self._run, failed="Embedding failed")
+        # Held while texts are embedded, so that a recall and the job do not embed the same ones.
         self._batch_lock = threading.Lock()
         self._is_cold = False
-        self._use_lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        # Ends the pause after a failure.
-        self._hurry = threading.Event()
-        self._pid = os.getpid()
         self._refusals = Refusals()
-        self.queue = VectorQueue(store, self._refusals, now)
-        # Tenants that failed in the last pass.
+        self._holder = uuid.uuid4().hex
+        # Tenant whose lease this process has.
+        self._held = ""
+        # Tenants that failed in the last run.
         self._failed: set[str] = set()
-        # Notified after each batch and at the end of a pass.
-        self._changed = threading.Condition()
-        # Numbers of passes the thread has started and finished, and the error of the last one.
-        self._passes_started = self._passes_ended = 0
-        self._error: Exception | None = None
         # Time of the last progress while texts are waiting; None when none are.
         self._behind_since: float | None = None
         self._in_hand = 0
-        self._failures = 0
-        self._last_error = ""
-        self._success_at: float | None = None
-
-    @property
-    def is_on(self) -> bool:
-        """True if there is an embedder."""
-        return self._embedder is not None
-
-    @property
-    def problem(self) -> str:
-        """Reason why the last call failed; empty if it succeeded."""
-        return self._calls.problem
 
     def move_to_answer(self, vector: Vector | None) -> Vector | None:
         """Return a question's vector as memories are compared with it; unchanged with most embedders."""
@@ -415,8 +294,10 @@ class Embedding:
         return vector if vector is None or move is None else cast("Vector", move(vector))
 
     def forget(self, tenant: str) -> None:
-        """Drop the latest questions of all tenants."""
-        self._calls.forget()
+        """Drop the latest questions of all tenants, and what is known of a tenant's refused texts."""
+        with self._lock:
+            self._recent.clear()
+        self._refusals.remove(self._refusals.keys(tenant))
 
     def is_missing(self, owner: Owner) -> bool:
         """Return True if a recall of the owner's should first call `embed_missing`."""
@@ -434,7 +315,7 @@ class Embedding:
             self.embed_missing(owner)
 
     def embed_missing(self, owner: Owner, seconds: float = SECONDS_AT_ONCE) -> None:
-        """Embed the owner's newest texts without a vector, and passages, within bounds; leave the rest to the thread.
+        """Embed the owner's newest texts without a vector, and passages, within bounds; leave the rest to the job.
 
         Never raises: texts without a vector are found by their words.
         """
@@ -445,7 +326,7 @@ class Embedding:
             refused = self._refusals.keys(owner.tenant)
             found = self._store.list_unembedded_of(owner, limit=MAX_AT_ONCE)
             texts = [each for each in found if text_key(each) not in refused]
-            vectors = self._calls.embed_within([each.text for each in texts], seconds)
+            vectors = self.embed_within([each.text for each in texts], seconds)
             self._store.set_vectors(owner.tenant, list(zip(texts, vectors, strict=False)))
             if len(vectors) == len(found) < MAX_AT_ONCE:
                 self._store.settle_queue(owner.tenant, queued)
@@ -465,7 +346,7 @@ class Embedding:
         """
         if self._embedder is None:
             return 0
-        total, done = 0 if progress is None else self.queue.count(), 0
+        total, done = 0 if progress is None else self.count_waiting(), 0
 
         def report(more: int) -> None:
             nonlocal done
@@ -474,10 +355,11 @@ class Embedding:
                 # Others may store more meanwhile.
                 progress(done, max(done, total))
 
-        return self._embed_all(None, is_eager=True, report=report)
+        self._embed_all(self.list_tenants(), is_eager=True, report=report)
+        return done
 
     def catch_up(self, tenant: str | None = None) -> int:
-        """Have the thread embed the waiting texts, and return the number embedded.
+        """Have the job embed the waiting texts, and return the number embedded.
 
         Stops waiting after `PATIENCE` seconds without progress.
 
@@ -485,20 +367,22 @@ class Embedding:
         """
         if self._embedder is None:
             return 0
-        if problem := self._calls.breaker.problem:
+        if problem := self.breaker.problem:
             raise ModelError(problem)
-        before = self.queue.count(tenant)
-        with self._changed:
-            awaited = self._passes_started + 1
-        self.wake()
-        self._hurry.set()
-        with self._changed:
-            while self._passes_ended < awaited and self._changed.wait(PATIENCE):
-                pass
-            error = self._error if self._passes_ended >= awaited else ModelError(EMBEDDER_HANGS)
-        if isinstance(error, ModelError | StoreError):
-            raise error
-        return max(0, before - self.queue.count(tenant))
+        before = self.count_waiting(tenant)
+        if not self._job.run_soon(PATIENCE):
+            raise ModelError(EMBEDDER_HANGS)
+        if self._job.last_error:
+            raise ModelError(self._job.last_error)
+        return max(0, before - self.count_waiting(tenant))
+
+    def list_tenants(self, until: datetime = EVER) -> Sequence[str]:
+        """List the tenants with texts that wait for a vector and are due at this time."""
+        return sorted({*self._store.list_waiting_tenants(until), *self._refusals.list_due_tenants()})
+
+    def count_waiting(self, tenant: str | None = None) -> int:
+        """Return the number of texts without a vector, of one tenant or of all."""
+        return sum(map(self._store.count_unembedded, [tenant] if tenant else self.list_tenants()))
 
     def find_refused(self) -> Sequence[RefusedText]:
         """Embed some waiting texts without storing the vectors, and return all refused texts.
@@ -506,7 +390,7 @@ class Embedding:
         Raises: ModelError; StoreError.
         """
         left = 0 if self._embedder is None else MAX_EXAMINED
-        for tenant in self.queue.list_tenants() if left else ():
+        for tenant in self.list_tenants() if left else ():
             texts = self._store.list_unembedded(tenant, limit=left) if left else ()
             self._try_each(texts, lambda texts, vectors: 0)
             left -= len(texts)
@@ -517,59 +401,74 @@ class Embedding:
         return self._refusals.list(tenant)
 
     def status(self) -> BackgroundStatus:
-        """Return the state of the thread; restart it if it died."""
-        with self._lock:
-            if self._thread is not None and not self._thread.is_alive() and not self._closed.is_set():
-                self._start()
-        now, refused = time.monotonic(), len(self._refusals)
-        return BackgroundStatus(
-            name="embedding",
-            is_running=self._thread is None or self._thread.is_alive() or self._closed.is_set(),
+        """Return the state of the job."""
+        refused, behind = len(self._refusals), self._behind_since
+        return self._job.status(
             waiting=refused + self._in_hand,
-            oldest_seconds=0.0 if self._behind_since is None else now - self._behind_since,
+            oldest_seconds=0.0 if behind is None else time.monotonic() - behind,
             set_aside=refused,
-            failures=self._failures,
-            given_up=0,
-            last_error=self._last_error,
-            idle_seconds=None if self._success_at is None else now - self._success_at,
         )
 
-    def close(self) -> None:
-        """Stop the thread, without waiting long for an embedder that does not answer."""
-        self._closed.set()
-        self._wakeup.set()
-        self._hurry.set()
-        if self._thread is not None:
-            self._thread.join(CLOSE_PATIENCE)
-            self.queue.release()
+    def warm_up(self) -> None:
+        """Have the job load a local embedder, and embed what an earlier run left."""
+        self._is_cold = not self.is_remote
+        self.wake()
 
-    def _register(self) -> None:
-        """Register the embedder in the store, once, and wake the thread for texts of an earlier run."""
-        if self._is_used:
+    def wake(self) -> None:
+        """Have the job embed texts that were stored without a vector."""
+        if self._embedder is not None:
+            if self._behind_since is None:
+                self._behind_since = time.monotonic()
+            self._job.wake(GATHER)
+
+    def close(self) -> None:
+        """Stop the job, without waiting long for an embedder that does not answer."""
+        self._job.close(CLOSE_PATIENCE)
+        self._release()
+
+    def _on_answer(self) -> None:
+        """Register the embedder in the store, once, and wake the job for texts of an earlier run."""
+        if self._is_registered:
             return
         embedder = cast("Embedder", self._embedder)
-        with self._use_lock:
-            if not self._is_used:
+        with self._register_lock:
+            if not self._is_registered:
                 self._store.use_embedder(embedder.name, embedder.dimensions)
-                self._is_used = True
+                self._is_registered = True
                 self.wake()
 
+    def _run(self) -> float | None:
+        """Embed all waiting texts that are due; return the seconds until texts are looked for again."""
+        if self._is_cold:
+            self._is_cold = False
+            try:
+                self.embed([PROBE])
+            except ModelError as error:
+                log.warning("Recall works by words alone: %s", error)
+        is_shared = self._embed_all(self.list_tenants(self._now()), is_eager=False)
+        # Texts that were stored meanwhile have woken the job.
+        if not self._job.is_due:
+            self._behind_since = None
+        return SHARED_RETRY if is_shared else self._refusals.seconds_to_next()
+
     def _embed_all(
-        self, tenants: Sequence[str] | None, *, is_eager: bool, report: Callable[[int], None] = lambda more: None
-    ) -> int:
+        self, tenants: Sequence[str], *, is_eager: bool, report: Callable[[int], None] = lambda more: None
+    ) -> bool:
         """Embed the waiting texts of each tenant; a failure in one does not stop the others.
 
-        With `is_eager`, also embed texts that are not yet due, or that another process is about to embed.
+        With `is_eager`, also embed texts that are not yet due, or that another process is about to embed; otherwise
+        return True if there are some of the latter.
         """
-        done, errors = 0, list[Exception]()
-        if tenants is None:
-            tenants = self.queue.begin_pass(is_eager=is_eager)
-        # Tenants that failed last time come last, so that they cannot end every pass before the others.
+        is_shared, errors = False, list[Exception]()
+        # Tenants that failed last time come last, so that they cannot end every run before the others.
         for tenant in sorted(tenants, key=self._failed.__contains__):
             self._failed.discard(tenant)
             try:
-                with self.queue.hold(tenant, is_eager=is_eager) as is_held:
-                    done += self._embed_tenant(tenant, is_eager=is_eager, report=report) if is_held else 0
+                if is_eager or self._renew(tenant):
+                    self._held = self._held if is_eager else tenant
+                    self._embed_tenant(tenant, is_eager=is_eager, report=report)
+                else:
+                    is_shared = True
             except (ModelError, SchemaMismatch):
                 raise
             except Exception as error:  # noqa: BLE001  raised again after the other tenants
@@ -577,64 +476,59 @@ class Embedding:
                 self._failed.add(tenant)
                 if sum(isinstance(each, StoreError) for each in errors) == STORE_FAILURES:
                     break
+            finally:
+                if not is_eager:
+                    self._release()
         if errors:
             raise errors[0]
-        return done
+        return is_shared
 
-    def _embed_tenant(self, tenant: str, *, is_eager: bool, report: Callable[[int], None]) -> int:
-        done, before, seen = 0, self._refusals.keys(tenant), set[Key]()
+    def _embed_tenant(self, tenant: str, *, is_eager: bool, report: Callable[[int], None]) -> None:
+        """Embed a tenant's texts, and take them off the queue."""
+        queued, refused, seen = self._store.list_queue(tenant), self._refusals.keys(tenant), set[Key]()
 
         def store(texts: Sequence[Unembedded], vectors: Vector) -> int:
-            self._register()
-            return (
-                0 if self._closed.is_set() else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
-            )
+            self._on_answer()
+            pairs = list(zip(texts, vectors, strict=True))
+            return 0 if self._job.is_closed else self._store.set_vectors(tenant, pairs)
 
-        pages = self._pages(tenant)
-        while True:
+        after: Unembedded | None = None
+        while not self._job.is_closed:
             # A recall embeds none of the texts that are read here.
             with self._batch_lock:
-                page = next(pages, None)
-                if page is None:
+                page = self._store.list_unembedded(tenant, after=after, limit=BATCH)
+                if not page:
                     break
-                count = self._try_each([text for text in page if text_key(text) not in before], store)
-            done += count
-            report(count)
-            seen.update(before.intersection(map(text_key, page)))
-            if not is_eager:
-                self.queue.renew(tenant)
-        if self._closed.is_set():
-            return done
-        self._refusals.remove(before - seen)
-        # Retry refused texts last and one by one, so that they cannot make a batch fail again.
-        for text in (text for page in (self._pages(tenant) if seen else ()) for text in page):
-            if text_key(text) in seen and (is_eager or not self._refusals.is_resting(text)):
-                done += self._try_each([text], store)
-        return done
-
-    def _pages(self, tenant: str) -> Iterator[Sequence[Unembedded]]:
-        """Yield the waiting texts of a tenant in batches, until closed."""
-        after = None
-        while not self._closed.is_set() and (page := self._store.list_unembedded(tenant, after=after, limit=BATCH)):
-            yield page
+                report(self._try_each([text for text in page if text_key(text) not in refused], store))
+                # Those refused before, one by one, so that they cannot make a batch fail again.
+                for text in (each for each in page if text_key(each) in refused):
+                    seen.add(text_key(text))
+                    if is_eager or not self._refusals.is_resting(text):
+                        report(self._try_each([text], store))
             after = page[-1]
+            if not is_eager:
+                self._renew(tenant)
+        if not self._job.is_closed:
+            self._refusals.remove(refused - seen)
+        due_at = self._now() + timedelta(seconds=self._refusals.seconds_to_next() or 0.0)
+        self._store.settle_queue(tenant, queued, due_at=due_at)
 
     def _try_each(self, texts: Sequence[Unembedded], store: Callable[[Sequence[Unembedded], Vector], int]) -> int:
         """Embed texts; if that fails though the embedder works, bisect to find the refused ones.
 
         Raises: ModelError when the embedder itself fails; StoreError.
         """
-        if not texts or self._closed.is_set():
+        if not texts or self._job.is_closed:
             return 0
         self._in_hand = len(texts)
         try:
-            done = store(texts, self._calls.embed([text.text for text in texts]))
+            done = store(texts, self.embed([text.text for text in texts]))
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  a foreign embedder may fail in any way
-            if self._closed.is_set():
+            if self._job.is_closed:
                 return 0
-            self._calls.probe()
+            self.probe()
             if len(texts) == 1:
                 problem = str(error) if isinstance(error, WellkeptError) else f"a fault ({type(error).__name__})"
                 if self._refusals.add(texts[0], problem) == 1 and len(self._refusals) <= MAX_EXAMINED:
@@ -644,74 +538,19 @@ class Embedding:
             return self._try_each(texts[:middle], store) + self._try_each(texts[middle:], store)
         finally:
             self._in_hand = 0
-            with self._changed:
-                self._changed.notify_all()
+            self._job.note_progress()
+        self.breaker.reset()
         self._refusals.remove(map(text_key, texts))
-        self._success_at = time.monotonic()
-        self._behind_since = None if self._behind_since is None else self._success_at
+        self._behind_since = None if self._behind_since is None else time.monotonic()
         return done
 
-    def warm_up(self) -> None:
-        """Have the thread load a local embedder, and embed what an earlier run left."""
-        self._is_cold = not self.is_remote
-        self.wake()
+    def _renew(self, tenant: str) -> bool:
+        """Take or renew the lease of a tenant's texts; return False while another process has it."""
+        now = self._now()
+        return self._store.take_lease(f"{LEASE} {tenant}", self._holder, now=now, until=now + LEASE_TIME)
 
-    def wake(self) -> None:
-        """Have the thread embed texts that were stored without a vector."""
-        if self._embedder is None:
-            return
-        with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                self._start()
-        if self._behind_since is None:
-            self._behind_since = time.monotonic()
-        self._wakeup.set()
-
-    def _start(self) -> None:
-        """Start the thread. The lock must be held; a forked child cannot use the store and gets no thread."""
-        if os.getpid() == self._pid:
-            self._wakeup.set()
-            self._thread = threading.Thread(target=self._run, name="wellkept-embedding", daemon=True)
-            self._thread.start()
-
-    def _run(self) -> None:
-        pause = FIRST_RETRY
-        while True:
-            self._wakeup.wait(self.queue.seconds_to_next())
-            self._hurry.wait(GATHER)
-            self._wakeup.clear()
-            if self._closed.is_set():
-                return
-            if self._is_cold:
-                self._is_cold = False
-                self._calls.load()
-            if (error := self._run_pass()) is None:
-                pause = FIRST_RETRY
-                continue
-            if self._closed.is_set():
-                return
-            self._last_error = str(error) if isinstance(error, WellkeptError) else f"a fault ({type(error).__name__})"
-            log.warning("Embedding failed; retrying in %.0f s: %s", pause, self._last_error)
-            self._hurry.wait(pause)
-            pause = min(2 * pause, LONGEST_RETRY)
-            self._wakeup.set()
-
-    def _run_pass(self) -> Exception | None:
-        """Embed all waiting texts that are due; return the error, if any."""
-        error: Exception | None = None
-        self._hurry.clear()
-        with self._changed:
-            self._passes_started += 1
-        try:
-            if self._embed_all(None, is_eager=False):
-                self._calls.breaker.reset()
-        except Exception as failure:  # noqa: BLE001  if the thread ended, no text would get its vector
-            self._failures += 1
-            error = failure
-        with self._changed:
-            self._passes_ended, self._error = self._passes_started, error
-            if error is None:
-                self._last_error = ""
-                self._behind_since = time.monotonic() if self._wakeup.is_set() else None
-            self._changed.notify_all()
-        return error
+    def _release(self) -> None:
+        """End the lease, if this process has one; otherwise others would wait for its end."""
+        held, self._held = self._held, ""
+        if held:
+            self._store.end_lease(f"{LEASE} {held}", self._holder)

@@ -169,7 +169,7 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
         ):
             checks = store.check(is_quick=is_quick, progress=bar.report)
             is_readable = all(check.is_ok for check in checks if check.name == "schema")
-            waiting = store.embedding.queue.count() if is_readable else 0
+            waiting = store.embedding.count_waiting() if is_readable else 0
             last = store.maintenance.refresh().last if is_readable else None
     except SchemaMismatch as error:
         yield _check("store", address)
