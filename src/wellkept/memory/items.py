@@ -6,8 +6,8 @@ memory; the former one stays in its history.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -69,12 +69,8 @@ class Items:
         retrieval_marks: RetrievalMarks,
         now: Clock,
     ) -> None:
-        self._store = store
-        self._embedding = embedding
-        self._remember = remember
-        self._recall = recall
-        self._retrieval_marks = retrieval_marks
-        self._now = now
+        self._store, self._embedding, self._now = store, embedding, now
+        self._remember, self._recall, self._retrieval_marks = remember, recall, retrieval_marks
 
     def put(self, owner: Owner, drafts: Sequence[ItemDraft]) -> Sequence[Item | None]:
         """Write items in one transaction, all or none; return each as stored, None for one that is deleted.
@@ -178,22 +174,15 @@ class Items:
         check_whole(offset, "The offset", most=MAX_OFFSET)
         depth = None if max_depth is None else check_whole(max_depth, "`max_depth`", least=1)
         found: dict[tuple[str, ...], None] = {}
-        start, now, below = rules.literal_path(first), self._now(), ""
+        start, now = rules.literal_path(first), self._now()
         end = rules.path_range(start)[1]
         while len(found) < offset + limit and (
             paths := self._store.list_item_paths(owner, start, end, now=now, limit=PATHS)
         ):
-            for path in paths:
-                names = rules.split_path(path)
-                if (below and path.startswith(below)) or not rules.matches(names, first, last):
-                    continue
-                found[names[:depth]] = None
-                if depth is not None and len(names) >= depth:
-                    # All paths below this one are cut to the same names.
-                    below = rules.path_range(rules.join_names(names[:depth]))[0]
-            is_below = below and paths[-1].startswith(below)
+            named = map(rules.split_path, paths)
+            found |= {names[:depth]: None for names in named if rules.matches(names, first, last)}
             # Names are printable, so no other path lies between one and the same with this character behind it.
-            start = rules.path_range(below[:-1])[1] if is_below else paths[-1] + "\x01"
+            start = paths[-1] + "\x01"
         return list(found)[offset : offset + limit]
 
     def _rank(self, owner: Owner, query: str, where: Condition | None, most: int) -> list[tuple[Memory, float | None]]:
@@ -223,13 +212,6 @@ class Items:
         ends = {memory.id: rules.end_of(now, memory.ttl_seconds) for memory in sliding}
         return [replace(each, expires_at=ends[each.id]) if each and each.id in ends else each for each in live]
 
-    def _check_all(self, owner: Owner, drafts: Sequence[ItemDraft]) -> list[_Write]:
-        now, checked = self._now(), list[_Write]()
-        for position, draft in enumerate(drafts):
-            with naming_item(position):
-                checked.append(self._check(owner, draft, now))
-        return checked
-
     def _check(self, owner: Owner, draft: ItemDraft, now: datetime) -> _Write:
         path, key = rules.check_place(draft.namespace, draft.key)
         version = None if draft.version is None else check_whole(draft.version, "The version")
@@ -255,10 +237,12 @@ class Items:
         """Write drafts in one transaction; return for each the stored memory, and True if an item was deleted."""
         # A user's view writes the user's own items, and the agent those of no user.
         owner = owner.of(owner.user)
-        writes = self._check_all(owner, drafts)
+        now, writes, done = self._now(), list[_Write](), dict[str, list[str]]()
+        for position, draft in enumerate(drafts):
+            with naming_item(position):
+                writes.append(self._check(owner, draft, now))
         if not writes:
             return []
-        now, done = self._now(), _Done()
 
         def run() -> list[tuple[Memory | None, bool]]:
             self._store.hold_items(owner, now=now)
@@ -274,11 +258,7 @@ class Items:
         return results
 
     def _write(
-        self,
-        owner: Owner,
-        write: _Write,
-        now: datetime,
-        done: _Done,
+        self, owner: Owner, write: _Write, now: datetime, done: dict[str, list[str]]
     ) -> tuple[Memory | None, bool]:
         old, new = self._store.find_item(owner, *write.place), write.memory
         if old is not None:
@@ -293,37 +273,39 @@ class Items:
             if new is None:
                 return None, False
             added = self._store.add_memory(new)
-            done.added.append(added.id)
+            done.setdefault("stored", []).append(added.id)
             return added, False
         trust.check_change(old.origin, current_caller().trust)
         if new is None:
             self._store.delete_memory(owner, old.id)
-            done.deleted.append(old.id)
+            done.setdefault("deleted", []).append(old.id)
             return None, True
         kept = replace(old, expires_at=new.expires_at, ttl_seconds=new.ttl_seconds)
-        if _is_same(old, new):
+        # Writing it would change nothing but its lifetime.
+        if (old.text, old.origin) == (new.text, new.origin) and rules.is_same_value(old.metadata, new.metadata):
             if kept != old:
                 self._store.set_item_end(kept)
             return kept, False
         edited = replace(
             kept, text=new.text, metadata=new.metadata, origin=new.origin, held_at=new.held_at, flag=new.flag
         )
-        done.updated.append(old.id)
+        done.setdefault("changed", []).append(old.id)
         return self._store.update_memory(edited, replaced_at=now), False
 
-    def _record(self, owner: Owner, done: _Done, now: datetime) -> None:
-        for action, verb, ids in (
-            ("memory.add", "stored", done.added),
-            ("memory.update", "changed", done.updated),
-            ("memory.delete", "deleted", done.deleted),
-        ):
-            if ids:
+    def _record(self, owner: Owner, done: Mapping[str, Sequence[str]], now: datetime) -> None:
+        for verb, action in (("stored", "add"), ("changed", "update"), ("deleted", "delete")):
+            if ids := done.get(verb):
                 message = f"Item {ids[0]} was {verb}." if len(ids) == 1 else f"{len(ids):,} items were {verb}."
-                meta = {"id": ids[0]} if len(ids) == 1 else {"ids": ids[:MAX_NAMED]}
-                event = AuditEvent(
-                    tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta
+                self._store.add_event(
+                    AuditEvent(
+                        tenant=owner.tenant,
+                        at=now,
+                        action=f"memory.{action}",
+                        agent_id=owner.agent,
+                        message=message,
+                        meta={"id": ids[0]} if len(ids) == 1 else {"ids": ids[:MAX_NAMED]},
+                    )
                 )
-                self._store.add_event(event)
 
 
 class _Write(NamedTuple):
@@ -332,17 +314,3 @@ class _Write(NamedTuple):
     place: tuple[str, str]
     memory: Memory | None
     version: int | None
-
-
-@dataclass(slots=True)
-class _Done:
-    """Ids of the items that a transaction wrote."""
-
-    added: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
-
-
-def _is_same(old: Memory, new: Memory) -> bool:
-    """Return True if writing an item would change nothing but its lifetime."""
-    return (old.text, old.origin) == (new.text, new.origin) and rules.is_same_value(old.metadata, new.metadata)

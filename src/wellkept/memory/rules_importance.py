@@ -243,12 +243,6 @@ MONEY = re.compile(
 )
 """Amounts of money in figures; "pounds" alone may be a weight."""
 
-MONEY_SIGNS = tuple(
-    """$ € £ ¥ ₹ usd eur gbp chf jpy dollar buck cent quid franc yen rupee budget invoice price salary payment refund
-    rent fee deposit loan mortgage""".split()
-)
-"""Letters without which no amount of money is in a text."""
-
 MONEY_IN_WORDS = re.compile(r"(?:hundred|thousand|illion|ty) (?:dollars|euros|pounds|francs|yen)\b")
 
 APPROVAL = re.compile(r"\b(?:approv(?:e|es|ed|al|als|ing)|sign(?:ed)?[- ]off|authori[sz]ation|go-ahead)\b(?! rating)")
@@ -295,18 +289,10 @@ MAX_CHARS = 2_000
 MAX_ANSWER_CHARS = 300
 """The same for a long answer, whose beginning tells if it reports a decision, a finished task or an error."""
 
-# Of a normalised text. Alternatives that start with a character are found seven times as fast as one with lookbehind.
-_SENTENCE_END = re.compile(r"[ \n](?<=[.!?].)\s*|;\s|\n", re.DOTALL)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|;\s|\n")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _CLAUSE_END = re.compile(r"[,;:–—(]| but | and then | although | though ")
 _LINE_SPACE = re.compile(r"[^\S\n]+")
-_LONG_SPACE = re.compile(r"  |[^\S\n ]")
-# Everything in ASCII that is no part of a word, and the apostrophe, becomes a space.
-_BREAKS = bytes(code if chr(code).isalnum() or chr(code) == "'" else ord(" ") for code in range(128)) + bytes(128)
-_APPROVAL_SIGNS = ("approv", "sign", "authori", "go-ahead")
-_PERSONAL_SIGNS = ("my ", "i ", "i'm ", "call me")
-_MONEY_WORDS = (" dollars", " euros", " pounds", " francs", " yen")
-"""Letters without which the pattern cannot match; they are found in a twentieth of the time."""
 
 
 class Judgement(NamedTuple):
@@ -316,11 +302,7 @@ class Judgement(NamedTuple):
     importance: float
 
 
-def _is_no_answer() -> bool:
-    return False
-
-
-def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answer) -> Judgement:
+def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = lambda: False) -> Judgement:
     """Judge `text` as said by `role`. `is_answer`, asked only of chatter, says if it follows another's question.
 
     >>> judge("Remember that I am allergic to nuts", Role.USER)
@@ -332,10 +314,10 @@ def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answe
     """
     if role in ANSWERING and is_long_answer(text):
         beginning = _normalize(text[:MAX_ANSWER_CHARS])
-        like = _sounds_like(beginning, set(_split_words(beginning)))
+        like = _sounds_like(beginning, set(_WORD.findall(beginning)))
         return Judgement(like or Category.ROUTINE, _rate(text, beginning, role, like))
     beginning = _normalize(text[:MAX_CHARS])
-    words = set(_split_words(beginning))
+    words = set(_WORD.findall(beginning))
     if role in MAY_INSTRUCT and (_is_instruction(beginning, words) or _is_instruction_later(text)):
         return Judgement(Category.EXPLICIT, EXPLICIT)
     is_courtesy = is_small_talk(_remove_label(text))
@@ -354,7 +336,7 @@ def find_category_of_sentence(text: str) -> Category | None:
     'decision'
     """
     normalized = _normalize(text[:MAX_CHARS])
-    words = set(_split_words(normalized))
+    words = set(_WORD.findall(normalized))
     return Category.EXPLICIT if _is_instruction(normalized, words) else _sounds_like(normalized, words)
 
 
@@ -372,49 +354,21 @@ def rate_importance(text: str, role: Role, category: Category | None) -> float:
 
 
 def _rate(text: str, beginning: str, role: Role, like: Category | None) -> float:
-    has_money = _has_money(beginning)
+    has_money = MONEY.search(beginning) is not None or MONEY_IN_WORDS.search(beginning) is not None
     if like is not None:
         return round(BY_CATEGORY[like] + (MONEY_BONUS if has_money else 0.0), 2)
-    if has_money or (_has_sign(_APPROVAL_SIGNS, beginning) and APPROVAL.search(beginning)):
+    if has_money or APPROVAL.search(beginning):
         return WEIGHTY
     if role is Role.TOOL_RESULT:
         return TOOL_OUTPUT
     if text.rstrip().endswith("?"):
         return QUESTION
-    is_personal = _has_sign(_PERSONAL_SIGNS, beginning) and PERSONAL_FACT.search(beginning)
-    return PERSONAL if is_personal else STATEMENT
-
-
-def _has_money(normalized: str) -> bool:
-    if _DIGIT.search(normalized) and _has_sign(MONEY_SIGNS, normalized) and MONEY.search(normalized):
-        return True
-    return _has_sign(_MONEY_WORDS, normalized) and MONEY_IN_WORDS.search(normalized) is not None
-
-
-def _has_sign(signs: tuple[str, ...], text: str) -> bool:
-    # A generator would take twice as long.
-    for sign in signs:  # noqa: SIM110
-        if sign in text:
-            return True
-    return False
-
-
-def _split_words(normalized: str) -> list[str]:
-    """Return the words of a text, as `_WORD` does in four times the time."""
-    if not normalized.isascii():
-        return _WORD.findall(normalized)
-    words = normalized.encode().translate(_BREAKS).decode().split()
-    if "'" not in normalized:
-        return words
-    return [part for word in words for part in (_WORD.findall(word) if "'" in word else (word,))]
+    return PERSONAL if PERSONAL_FACT.search(beginning) else STATEMENT
 
 
 def _normalize(text: str) -> str:
     """Convert to lower case, straight apostrophes and single spaces; line breaks stay."""
-    lowered = text.lower().replace("’", "'")
-    if lowered.isascii() and lowered.isprintable():
-        return _LINE_SPACE.sub(" ", lowered) if "  " in lowered else lowered
-    return _LINE_SPACE.sub(" ", lowered) if _LONG_SPACE.search(lowered) else lowered
+    return _LINE_SPACE.sub(" ", text.lower().replace("’", "'"))
 
 
 def _is_instruction_later(text: str) -> bool:
@@ -422,7 +376,7 @@ def _is_instruction_later(text: str) -> bool:
     if len(text) <= MAX_CHARS:
         return False
     rest = _normalize(text[MAX_CHARS:])
-    return _is_instruction(rest, set(_split_words(rest)))
+    return _is_instruction(rest, set(_WORD.findall(rest)))
 
 
 def _is_instruction(normalized: str, words: set[str]) -> bool:
@@ -431,7 +385,7 @@ def _is_instruction(normalized: str, words: set[str]) -> bool:
     if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
         return False
     for sentence in _SENTENCE_END.split(normalized):
-        spoken = set(_split_words(sentence))
+        spoken = set(_WORD.findall(sentence))
         if _has_cue(explicit, sentence, spoken):
             return True
         if not sentence.endswith("?") and _has_cue(remember, sentence, spoken):
@@ -446,7 +400,7 @@ def _sounds_like(normalized: str, words: set[str]) -> Category | None:
         return None
     found: Category | None = None
     for sentence in _SENTENCE_END.split(normalized):
-        spoken = _split_words(sentence)
+        spoken = _WORD.findall(sentence)
         like = _categorise_sentence(sentence.strip(), spoken, likely) if spoken else None
         if like is Category.DECISION:
             return like
