@@ -17,18 +17,15 @@ from tests.documents import ALL_CODES, PAGE, pdf, pdf_with_fonts
 from tests.stopwatch import times_as_long
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.errors import Cancelled, Invalid
+from wellkept.knowledge import files, pdf_child
 from wellkept.knowledge import files as documents
-from wellkept.knowledge import files as pdf_reader
-from wellkept.knowledge import files as text_reader
-from wellkept.knowledge import pdf_child
-from wellkept.knowledge.files import Files
 from wellkept.knowledge.rules_chunking import PartKind
 
 HEADING, PARAGRAPH, LIST, CODE, TABLE = PartKind
 
 
 def parts(content: str | bytes, name: str) -> list[tuple[PartKind, str]]:
-    found = Files().read(content.encode() if isinstance(content, str) else content, name=name).parts
+    found = files.read_document(content.encode() if isinstance(content, str) else content, name=name).parts
     return [(part.kind, part.text) for part in found]
 
 
@@ -63,7 +60,7 @@ Setext
 
 
 def test_markdown_is_read_by_its_structure() -> None:
-    reading = Files().read(MARKDOWN.encode(), name="a.md")
+    reading = files.read_document(MARKDOWN.encode(), name="a.md")
 
     assert reading.title == "The handbook"
     assert [(part.kind, part.text.strip()) for part in reading.parts] == [
@@ -82,7 +79,7 @@ def test_markdown_is_read_by_its_structure() -> None:
 
 
 def test_html_is_read_without_what_surrounds_it() -> None:
-    assert Files().read(PAGE.encode(), name="a.html").title == "Refund policy"
+    assert files.read_document(PAGE.encode(), name="a.html").title == "Refund policy"
     assert parts(PAGE, "a.htm") == [
         (HEADING, "Refund policy"),
         (PARAGRAPH, "Refunds are paid within 14 days."),
@@ -110,7 +107,7 @@ def test_html_without_marks_or_in_another_encoding_is_read_too() -> None:
 
 
 def test_text_is_cut_at_blank_lines() -> None:
-    found = Files().read("One\r\nline.\r\n\r\n\r\nTwo.\r\n".encode("utf-16"), name="notes").parts
+    found = files.read_document("One\r\nline.\r\n\r\n\r\nTwo.\r\n".encode("utf-16"), name="notes").parts
 
     assert [(part.text.strip(), part.number) for part in found] == [("One\nline.", 1), ("Two.", 5)]
 
@@ -118,14 +115,14 @@ def test_text_is_cut_at_blank_lines() -> None:
 def test_pdf_pages_become_paragraphs_and_bookmarks_headings() -> None:
     content = pdf("Handbook\nAll of it.", "Refunds\nWithin 14 days.", outline=[("Handbook", 1), ("Refunds", 2)])
 
-    found = Files().read(content, name="a.pdf").parts
+    found = files.read_document(content, name="a.pdf").parts
     assert [(part.kind, part.text, part.number) for part in found] == [
         (HEADING, "Handbook", 1),
         (PARAGRAPH, "Handbook\nAll of it.", 1),
         (HEADING, "Refunds", 2),
         (PARAGRAPH, "Refunds\nWithin 14 days.", 2),
     ]
-    assert Files().read(content, name="no-ending").parts == found  # it says itself what it is
+    assert files.read_document(content, name="no-ending").parts == found  # it says itself what it is
 
 
 def encrypted(password: str) -> bytes:
@@ -177,9 +174,9 @@ MANY_FONTS = pdf_with_fonts(SHOWN, ALL_CODES, fonts=60)
     ids=["fonts", "map", "string"],
 )
 def test_small_pdf_that_takes_much_is_refused(monkeypatch: pytest.MonkeyPatch, content: bytes, limit: str) -> None:
-    monkeypatch.setattr(pdf_reader, "MAX_MEMORY", 300_000_000)
+    monkeypatch.setattr(files, "MAX_MEMORY", 300_000_000)
     with pytest.raises(Invalid, match=rf"^takes more than {limit} to read; split it, or print it to a new PDF\.$"):
-        pdf_reader.read_pdf(content)
+        files.read_pdf(content)
 
 
 def children() -> set[str]:
@@ -189,9 +186,9 @@ def children() -> set[str]:
 
 def test_pdf_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     before = children()
-    monkeypatch.setattr(pdf_reader, "MAX_SECONDS", 1)
+    monkeypatch.setattr(files, "MAX_SECONDS", 1)
     with pytest.raises(Invalid, match=r"takes more than (1 seconds|the allowed time)"):
-        pdf_reader.read_pdf(MANY_FONTS)
+        files.read_pdf(MANY_FONTS)
     assert children() == before
 
 
@@ -202,7 +199,7 @@ def test_a_request_that_ends_takes_the_reading_process_along() -> None:
     deadline.cancel()
     try:
         with pytest.raises(Cancelled):
-            pdf_reader.read_pdf(MANY_FONTS)
+            files.read_pdf(MANY_FONTS)
     finally:
         DEADLINE.reset(token)
     assert children() == before
@@ -210,14 +207,14 @@ def test_a_request_that_ends_takes_the_reading_process_along() -> None:
 
 def test_pdfs_are_read_at_the_same_time_by_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda name: pdf_reader.read_pdf(pdf(name)).parts[0].text, "abcd"))
+        found = list(pool.map(lambda name: files.read_pdf(pdf(name)).parts[0].text, "abcd"))
     assert found == ["a", "b", "c", "d"]
 
 
 def test_a_reading_process_that_crashes_says_that_the_pdf_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdf_reader, "PROGRAM", "no-such-program.py")
+    monkeypatch.setattr(files, "PROGRAM", "no-such-program.py")
     with pytest.raises(Invalid, match=r"^is broken: it cannot be read as PDF\."):
-        pdf_reader.read_pdf(pdf("a"))
+        files.read_pdf(pdf("a"))
 
 
 def test_where_a_system_has_no_limits_a_pdf_is_still_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,19 +224,19 @@ def test_where_a_system_has_no_limits_a_pdf_is_still_read(monkeypatch: pytest.Mo
 
 
 def test_text_of_too_many_paragraphs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_reader, "MAX_PARAGRAPHS", 2)
+    monkeypatch.setattr(files, "MAX_PARAGRAPHS", 2)
     assert len(parts("a\n\nb", "a.txt")) == 2
     with pytest.raises(Invalid, match="has more than 2 paragraphs"):
         parts("a\n\nb\n\nc", "a.txt")
 
 
 def test_paragraphs_know_the_line_they_begin_in() -> None:
-    found = Files().read(b"\n\na\nb\n \n\n  c\n\nd", name="a.txt").parts
+    found = files.read_document(b"\n\na\nb\n \n\n  c\n\nd", name="a.txt").parts
     assert [(part.text, part.number) for part in found] == [("a\nb", 3), ("\n  c", 7), ("d", 9)]
 
 
 def read_for_title(text: str) -> str:
-    return Files().read(text.encode(), name="a.md").title
+    return files.read_document(text.encode(), name="a.md").title
 
 
 def test_a_title_is_taken_without_the_blanks_around_it() -> None:
@@ -261,7 +258,7 @@ def test_reading_takes_time_that_grows_with_the_text(name: str, make: Callable[[
 
     def read(content: bytes) -> None:
         with suppress(Invalid):
-            Files().read(content, name=name)
+            files.read_document(content, name=name)
 
     assert times_as_long(lambda: read(long), lambda: read(short)) < 30
 
@@ -277,7 +274,7 @@ def test_reading_takes_time_that_grows_with_the_text(name: str, make: Callable[[
 )
 def test_what_is_no_text_is_named(content: bytes, name: str, says: str) -> None:
     with pytest.raises(Invalid) as refusal:
-        Files().read(content, name=name)
+        files.read_document(content, name=name)
     assert str(refusal.value) == says
 
 
@@ -285,13 +282,13 @@ def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(documents, "MAX_BYTES", 10)
     (tmp_path / "a.txt").write_text("x" * 11)
     with pytest.raises(Invalid, match="larger than"):
-        Files().load(tmp_path / "a.txt")
+        files.load_file(tmp_path / "a.txt")
     with pytest.raises(Invalid, match="larger than"):
-        Files().read(b"x" * 11, name="a.txt")
+        files.read_document(b"x" * 11, name="a.txt")
     monkeypatch.undo()
     monkeypatch.setattr(documents, "MAX_CHARS", 10)
     with pytest.raises(Invalid, match="more than 10 characters"):
-        Files().read(b"x" * 11, name="a.txt")
+        files.read_document(b"x" * 11, name="a.txt")
 
 
 @pytest.mark.parametrize(("name", "kind", "module"), [("a.pdf", "PDF", "pypdf"), ("a.html", "HTML", "lxml.etree")])
@@ -300,7 +297,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, name: str, 
     with pytest.raises(
         Invalid, match=rf"is {kind}, which needs more packages; run: pip install 'wellkept\[documents\]'"
     ):
-        Files().read(b"<p>", name=name)
+        files.read_document(b"<p>", name=name)
 
 
 def test_a_folder_is_walked_without_hidden_files_and_loops(tmp_path: Path) -> None:
@@ -316,19 +313,19 @@ def test_a_folder_is_walked_without_hidden_files_and_loops(tmp_path: Path) -> No
     (tmp_path / "leads-out").symlink_to(outside, target_is_directory=True)
 
     def walked(include: list[str], exclude: list[str]) -> list[str]:
-        return [path.as_posix() for path in Files().walk(tmp_path, include=include, exclude=exclude)]
+        return [path.as_posix() for path in files.walk_folder(tmp_path, include=include, exclude=exclude)]
 
     assert walked([], []) == ["a.md", "old/g.md", "sub/b.TXT", "sub/deeper/c.html"]
     assert walked([], ["old", "*.html"]) == ["a.md", "sub/b.TXT"]
     assert walked(["*.exe", "sub/*.TXT"], []) == ["f.exe", "sub/b.TXT"]
     with pytest.raises(Invalid, match="cannot be read"):
-        Files().walk(tmp_path / "nothing", include=(), exclude=())
+        files.walk_folder(tmp_path / "nothing", include=(), exclude=())
 
 
 def test_a_path_is_told_from_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.md").write_text("x")
-    locate = Files().locate
+    locate = files.locate_file
 
     assert locate("a.md") == Path("a.md")
     assert locate(tmp_path) == tmp_path
@@ -338,7 +335,7 @@ def test_a_path_is_told_from_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         with pytest.raises(Invalid, match=r"no file or folder|cannot be read"):
             locate(path)
     with pytest.raises(Invalid, match="cannot be read"):
-        Files().load(tmp_path)
+        files.load_file(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +361,7 @@ def test_comments_are_left_out_of_markdown(text: str, expected: list[tuple[PartK
     ["---\ntitle: Rules\n---\n", '+++\ntitle = "Rules"\n+++\n', "---\ntitle: 'Rules'\n...\n", "---\ntitle: Rules\n---"],
 )
 def test_front_matter_gives_the_title_and_is_left_out(front: str) -> None:
-    reading = Files().read(f"{front}\nShown.".encode() if front.endswith("\n") else front.encode(), name="a.md")
+    reading = files.read_document(f"{front}\nShown.".encode() if front.endswith("\n") else front.encode(), name="a.md")
 
     assert reading.title == "Rules"
     assert not any("title" in part.text for part in reading.parts)
@@ -372,6 +369,6 @@ def test_front_matter_gives_the_title_and_is_left_out(front: str) -> None:
 
 def test_a_pile_of_open_comments_is_read_quickly() -> None:
     def read(count: int) -> None:
-        Files().read(b"<!-- `x " * count, name="a.md")
+        files.read_document(b"<!-- `x " * count, name="a.md")
 
     assert times_as_long(lambda: read(8_000), lambda: read(2_000)) < 12

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from wellkept.facts.adding import AddFacts
     from wellkept.history.workflows import RecordWorkflows
     from wellkept.importers import Importers
-    from wellkept.knowledge.files import Files
     from wellkept.knowledge.ingest import Ingest
     from wellkept.memory.changes import RestoreMemories
     from wellkept.providers.archives import Archives
@@ -67,7 +66,6 @@ class Dependencies:
     models: Models
     tokens: TokenCounter
     skills: Skills
-    files: Files
     archives: Archives
     formats: Importers
 
@@ -268,7 +266,7 @@ class Services:
     def ingest(self) -> Ingest:
         from wellkept.knowledge.ingest import Ingest
 
-        return Ingest(self.store, self._embedding, self.guard, self._dependencies.files, self.now)
+        return Ingest(self.store, self._embedding, self.guard, self.now)
 
     @cached_property
     def export(self) -> Export:

@@ -32,7 +32,6 @@ from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.extension import Clock, Embedder, TokenCounter
-from wellkept.knowledge.files import Files
 from wellkept.knowledge.skills import Skills
 from wellkept.language.names import check_tenant
 from wellkept.model import BackgroundStatus, BackupReport, CheckResult, Receipt, Skill
@@ -120,7 +119,7 @@ class Wellkept(CheckedMethods):
         from wellkept.importers import Importers
 
         dependencies = build.Dependencies(
-            models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
+            models=models, tokens=tokens, skills=skills, archives=Archives(), formats=Importers()
         )
         self._services = build.Services(
             self._store, self.embedding, dependencies, now=self._now, settings=self.settings

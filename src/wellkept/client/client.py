@@ -34,7 +34,7 @@ from wellkept.client.verbs import (
     send,
 )
 from wellkept.errors import Forbidden, Invalid
-from wellkept.knowledge.files import Files
+from wellkept.knowledge import files
 from wellkept.knowledge.ingest import IngestReport
 from wellkept.language.names import check_agent
 from wellkept.model import (
@@ -90,15 +90,14 @@ def _ingest_bytes(view: ClientView[Any], given: Json) -> Plan[IngestReport]:
 
 
 def _ingest(view: ClientView[Any], given: Json) -> Plan[IngestReport]:
-    files = Files()
     source = given.pop("path_or_text")
-    path = files.locate(source)
-    if path is not None and files.is_folder(path):
+    path = files.locate_file(source)
+    if path is not None and path.is_dir():
         raise Invalid("A client sends one file at a time; ingest the files of the folder one by one.")
     options = {name: value for name, value in given.items() if name not in ("include", "exclude", "prune")}
     if path is None:
         return (yield from _ingest_text(view, {"text": str(source), **options}))  # type: ignore[no-any-return]
-    return (yield from _ingest_bytes(view, {"content": files.load(path), "name": path.name, **options}))
+    return (yield from _ingest_bytes(view, {"content": files.load_file(path), "name": path.name, **options}))
 
 
 def _count_memories(view: ClientView[Any], given: Json) -> Plan[Mapping[Kind, int]]:

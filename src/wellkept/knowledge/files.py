@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Invalid
@@ -40,73 +40,71 @@ MAX_PATH_CHARS = 1024
 PATH_PATTERN = re.compile(rf"(?:[~.]?/)?\S+(?:{'|'.join(map(re.escape, sorted(KNOWN)))})", re.IGNORECASE)
 """One word that ends like a file: it is taken as a path even if the file does not exist."""
 
+TOO_LARGE = f"is larger than {MAX_BYTES // 1_000_000} MB; split it"
 PDF_MARK = b"%PDF-"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Files:
-    """Document files on disk."""
-
-    def locate(self, path_or_text: str | Path) -> Path | None:
-        """Raises: Invalid."""
-        text = path_or_text if isinstance(path_or_text, str) else ""
-        looks_like_path = not isinstance(path_or_text, str) or bool(PATH_PATTERN.fullmatch(text))
-        if not looks_like_path and (len(text) > MAX_PATH_CHARS or "\n" in text or not text.strip()):
-            return None
-        path = Path(os.path.expanduser(path_or_text))
-        try:
-            if path.exists():
-                return path
-        except (OSError, ValueError, RuntimeError) as error:
-            # Too long or with a NUL: a text, not a path.
-            if not isinstance(path_or_text, str):
-                raise Invalid(f"{path_or_text}: cannot be read ({error}).") from error
-            return None
-        if looks_like_path:
-            raise Invalid(f"There is no file or folder {str(path_or_text)!r}.")
+def locate_file(path_or_text: str | Path) -> Path | None:
+    """Return the path that a caller names; None for a text. Raises: Invalid."""
+    text = path_or_text if isinstance(path_or_text, str) else ""
+    looks_like_path = not isinstance(path_or_text, str) or bool(PATH_PATTERN.fullmatch(text))
+    if not looks_like_path and (len(text) > MAX_PATH_CHARS or "\n" in text or not text.strip()):
         return None
+    path = Path(os.path.expanduser(path_or_text))
+    try:
+        if path.exists():
+            return path
+    except (OSError, ValueError, RuntimeError) as error:
+        # Too long or with a NUL: a text, not a path.
+        if not isinstance(path_or_text, str):
+            raise Invalid(f"{path_or_text}: cannot be read ({error}).") from error
+        return None
+    if looks_like_path:
+        raise Invalid(f"There is no file or folder {str(path_or_text)!r}.")
+    return None
 
-    def is_folder(self, path: Path) -> bool:
-        return path.is_dir()
 
-    def load(self, path: Path) -> bytes:
-        """Raises: Invalid."""
-        try:
-            with open(path, "rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+def load_file(path: Path) -> bytes:
+    """Return the content of a file. Raises: Invalid."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+    if len(content) > MAX_BYTES:
+        raise Invalid(f"{path} {TOO_LARGE}.")
+    return content
+
+
+def walk_folder(folder: Path, *, include: Sequence[str], exclude: Sequence[str]) -> Sequence[Path]:
+    """Return the paths of the documents below a folder, from there. Raises: Invalid."""
+    return sorted(
+        path
+        for path in (path.relative_to(folder) for path in _iter_files(folder))
+        if (_matches(path, include) if include else path.suffix.lower() in KNOWN) and not _matches(path, exclude)
+    )
+
+
+def read_document(content: bytes, *, name: str) -> Reading:
+    """Read the content of a file by the reader for its name; without one, as Markdown. Raises: Invalid."""
+    suffix = Path(name).suffix.lower()
+    try:
         if len(content) > MAX_BYTES:
-            _refuse(str(path), f"is larger than {MAX_BYTES // 1_000_000} MB; split it")
-        return content
-
-    def walk(self, folder: Path, *, include: Sequence[str], exclude: Sequence[str]) -> Sequence[Path]:
-        """Raises: Invalid."""
-        return sorted(
-            path
-            for path in (path.relative_to(folder) for path in _iter_files(folder))
-            if (_matches(path, include) if include else path.suffix.lower() in KNOWN) and not _matches(path, exclude)
-        )
-
-    def read(self, content: bytes, *, name: str) -> Reading:
-        """Raises: Invalid."""
-        if len(content) > MAX_BYTES:
-            _refuse(name, f"is larger than {MAX_BYTES // 1_000_000} MB; split it")
-        suffix = Path(name).suffix.lower()
-        try:
-            if suffix in PDF or content.startswith(PDF_MARK):
-                return read_pdf(content)
-            text = _decode(content, declared_charset(content) if suffix in HTML else "utf-8")
-            if suffix in HTML:
-                return read_html(text)
-            return read_markdown(text) if suffix in MARKDOWN or not name else read_text(text)
-        except Invalid as error:
-            raise Invalid(f"{name or 'The text'} {error}") from error
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in ("lxml", "pypdf"):
-                raise
-            kind = "PDF" if error.name == "pypdf" else "HTML"
-            raise Invalid(f"{name} is {kind}, which needs more packages; {advise_install('documents')}") from error
+            raise Invalid(f"{TOO_LARGE}.")
+        if suffix in PDF or content.startswith(PDF_MARK):
+            return read_pdf(content)
+        text = _decode(content, declared_charset(content) if suffix in HTML else "utf-8")
+        if suffix in HTML:
+            return read_html(text)
+        return read_markdown(text) if suffix in MARKDOWN or not name else read_text(text)
+    except Invalid as error:
+        raise Invalid(f"{name or 'The text'} {error}") from error
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("lxml", "pypdf"):
+            raise
+        kind = "PDF" if error.name == "pypdf" else "HTML"
+        raise Invalid(f"{name} is {kind}, which needs more packages; {advise_install('documents')}") from error
 
 
 def _decode(content: bytes, charset: str) -> str:
@@ -162,10 +160,6 @@ def _matches(path: Path, patterns: Sequence[str]) -> bool:
     """Return True if the path, its name or one of its folders matches one of the patterns."""
     names = [path.as_posix(), path.name, *(parent.as_posix() for parent in path.parents), *path.parts[:-1]]
     return any(fnmatch(name, pattern.rstrip("/")) for pattern in patterns for name in names if name != ".")
-
-
-def _refuse(name: str, problem: str) -> NoReturn:
-    raise Invalid(f"{name or 'The text'} {problem}.")
 
 
 MAX_TAGS = 300_000

@@ -18,6 +18,7 @@ from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Conflict, Invalid
 from wellkept.extension import Clock
+from wellkept.knowledge import files
 from wellkept.knowledge.rules_chunking import (
     MAX_PASSAGES,
     MAX_SOURCE_CHARS,
@@ -42,7 +43,6 @@ from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
-    from wellkept.knowledge.files import Files
     from wellkept.store.sqlstore import SqlStore
 
 
@@ -129,11 +129,10 @@ class DocumentFields(TypedDict, total=False):
 class Ingest:
     """Service for every change to a tenant's documents."""
 
-    def __init__(self, store: SqlStore, embedding: Embedding, guard: SecretGuard, files: Files, now: Clock) -> None:
+    def __init__(self, store: SqlStore, embedding: Embedding, guard: SecretGuard, now: Clock) -> None:
         self._store = store
         self._embedding = embedding
         self._guard = guard
-        self._files = files
         self._now = now
 
     def __call__(self, tenant: str, path_or_text: str | Path, options: DocumentOptions) -> IngestedDocument:
@@ -141,12 +140,12 @@ class Ingest:
 
         Raises: Invalid, SecretRejected.
         """
-        path = self._files.locate(path_or_text)
+        path = files.locate_file(path_or_text)
         if path is None:
             text = check_text(str(path_or_text))
             return self.content(tenant, text.encode(), options, name="", source="")
         return self.content(
-            tenant, self._files.load(path), options, name=path.name, source=_normalize_source(path_or_text)
+            tenant, files.load_file(path), options, name=path.name, source=_normalize_source(path_or_text)
         )
 
     def is_folder(self, path_or_text: str | Path) -> bool:
@@ -154,8 +153,8 @@ class Ingest:
 
         Raises: Invalid when it can only be a path and does not exist.
         """
-        path = self._files.locate(path_or_text)
-        return path is not None and self._files.is_folder(path)
+        path = files.locate_file(path_or_text)
+        return path is not None and path.is_dir()
 
     def folder(
         self,
@@ -173,12 +172,12 @@ class Ingest:
         Raises: Invalid when the folder cannot be read.
         """
         root, place = _normalize_source(folder), Path(os.path.expanduser(folder))
-        found = self._files.walk(place, include=include, exclude=exclude)
+        found = files.walk_folder(place, include=include, exclude=exclude)
         documents, failures = [], []
         for count, path in enumerate(found, start=1):
             source = f"{root}/{path.as_posix()}"
             try:
-                content = self._files.load(place / path)
+                content = files.load_file(place / path)
                 documents.append(self.content(tenant, content, options, name=path.name, source=source))
             except Invalid as error:
                 failures.append(IngestFailure(source=source, reason=str(error)))
@@ -202,7 +201,7 @@ class Ingest:
         old = next(iter(known.values()), None)
         if old is not None and old.content_hash == digest:
             return self._update(old, options)
-        reading = self._files.read(content, name=file_name if name else "")
+        reading = files.read_document(content, name=file_name if name else "")
         title = choose_title(options.title, reading.title, Path(name).stem, reading.parts)
         name_of_text = title
         if options.title is None:
@@ -316,7 +315,7 @@ class Ingest:
 
     def _prune(self, tenant: str, root: str, place: Path) -> Sequence[str]:
         """Delete documents with a file that no longer exists in the folder; return their ids."""
-        existing = {f"{root}/{path.as_posix()}" for path in self._files.walk(place, include=("*",), exclude=())}
+        existing = {f"{root}/{path.as_posix()}" for path in files.walk_folder(place, include=("*",), exclude=())}
         removed = []
         after = ""
         while documents := self._store.list_documents(tenant, after=after, limit=PAGE):

@@ -1,4 +1,8 @@
-"""Shapes of credentials, read from `rules.toml`, which explains its fields."""
+"""Shapes of credentials, read from `rules.toml`, and tests that tell random keys from words, names and placeholders.
+
+Keys are random, so their characters often change class: upper case after lower case, digits next to letters. Words,
+CamelCase names, slugs and paths hardly ever do. Counting these changes is cheap and needs no tables.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,108 @@ import binascii
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wellkept.program import FORMER_NAME
-from wellkept.secrets.rules_shapes import (
-    MAX_KEY_CHARS,
-    REMOVED,
-    SecretRule,
-    Split,
-    count_class_changes,
-    fill_in,
-    is_placeholder,
-    is_random,
-    is_real,
-    is_stated_password,
-    is_variable,
-)
-from wellkept.secrets.rules_text import fold
+from wellkept.secrets.rules_text import REMOVED, Patterns, fill_in, fold
+from wellkept.text_cache import compile_once
+
+MAX_EXAMINED_CHARS = 256
+"""Number of leading characters by which a run is judged; more would not change the result."""
+
+MAX_KEY_CHARS = 256
+"""Maximum length a pattern reads from one start, so that many starts in one long run stay cheap."""
+
+MIN_DISTINCT_CHARS = 5
+"""Minimum number of distinct characters; `xxxxxxxx`, `00000000` and `abababab` are masks."""
+
+_P = Patterns("shapes")
+
+_STAND_INS = frozenset(
+    "user username admin root postgres mysql guest example test demo redis minioadmin tiger anonymous changeme pass123 "
+    "bar xxx passwort kennwort contrasena senha clave wachtwoord".split()
+) | {"open sesame"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Body of a key after its prefix, used to find keys that were split into pieces."""
+
+    prefixes: tuple[str, ...]  # lower case, without the dashes
+    chars: str  # pattern of one character of the body
+    least: int
+    size: int | None  # usual length; None: not fixed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretRule:
+    """One shape of credential. The last group of the pattern, or all of it, is the credential.
+
+    Tests run `hits` and `misses`, in which `{36}` is replaced by 36 random letters and digits and `{hex:32}` by 32
+    hexadecimal digits, so that no file of this project contains anything another scanner would report as a key.
+    """
+
+    name: str
+    keys: tuple[str, ...]  # lower case; the pattern is tried where one occurs
+    source: str  # of the pattern
+    check: Callable[[str], bool]
+    split: Split | None
+    hits: tuple[str, ...]
+    misses: tuple[str, ...]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return compile_once(self.source)
+
+
+def count_class_changes(run: str) -> int:
+    """Count changes of character class.
+
+    >>> count_class_changes("AbstractProxyFactory"), count_class_changes("a7Xk2mPq9Lw4")
+    (2, 8)
+    """
+    return len(_P.class_change.findall(run[:MAX_EXAMINED_CHARS]))
+
+
+def is_placeholder(value: str) -> bool:
+    """Return True if a value is a placeholder for a secret.
+
+    >>> is_placeholder("your-api-key-here"), is_placeholder("xxxxxxxx"), is_placeholder("a7Xk2mPq9Lw4")
+    (True, True, False)
+    """
+    head = value[:MAX_EXAMINED_CHARS].lower()
+    return len(set(head)) < MIN_DISTINCT_CHARS or _P.placeholder.search(head) is not None
+
+
+def is_random(body: str) -> bool:
+    """Return True if the characters after a known prefix look random."""
+    head = body[:MAX_EXAMINED_CHARS]
+    return count_class_changes(head) >= max(3, 0.11 * len(head)) and not is_placeholder(head)
+
+
+def is_real(body: str) -> bool:
+    """Return True if a value of fixed shape is not a placeholder."""
+    return not is_placeholder(body)
+
+
+def is_variable(value: str) -> bool:
+    """Return True if a value is filled in elsewhere: `$PW`, `<token>`, `{{ key }}`, `PASSWORD`."""
+    return _P.variable.match(value) is not None
+
+
+def is_stated_password(value: str) -> bool:
+    """Return False for a stand-in of documentation where only a password can be: `user:password@`, `-u me:$PW`.
+
+    >>> is_stated_password("mysecretpw"), is_stated_password("$PW"), is_stated_password("Falcon77")
+    (False, False, True)
+    """
+    lower = value.lower()
+    is_stand_in = lower in _STAND_INS or _P.stand_in.fullmatch(lower) is not None
+    return not (is_stand_in or is_variable(value) or len(set(value)) < 3 or "…" in value)
+
 
 _SYMBOL_INSIDE = re.compile(r"[A-Za-z0-9][!#$%&*+^~?]")
 # "John Doe" in base64 at the place where jwt.io has it.

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from pathlib import Path
 
-from wellkept.secrets.rules_shapes import Patterns, count_class_changes, is_placeholder, is_stated_password
-from wellkept.secrets.rules_text import TextView, fold
+from wellkept.secrets.rules import count_class_changes, is_placeholder, is_stated_password
+from wellkept.secrets.rules_text import Patterns, TextView, fold
 
 MAX_HITS = 4_000
 """Maximum number of such words in a text; the longest memory cannot hold more."""

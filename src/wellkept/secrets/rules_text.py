@@ -9,15 +9,42 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import tomllib
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
-from wellkept.secrets.rules_shapes import REMOVED, Patterns, read_table
+_TABLES: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text("utf-8"))
+REMOVED = "\ufffc"
+"""Replacement for a removed credential; no pattern reaches across it."""
 
-_LOOKALIKES = read_table("lookalikes")
+_PART = re.compile(r"%([A-Z_0-9]+)%")
+
+
+def fill_in(text: str | Sequence[str], parts: Mapping[str, str]) -> str:
+    """Return a pattern of a TOML file, which may be in pieces, with its `%PARTS%`."""
+    return _PART.sub(lambda part: parts[part[1]], "".join(text))
+
+
+class Patterns:
+    """The patterns of one table of `patterns.toml`, compiled on first use."""
+
+    def __init__(self, table: str, **words: str) -> None:
+        self._table = _TABLES[table]
+        self._parts = {name: "".join(part) for name, part in _TABLES["parts"].items()} | words
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        if name not in self._table:
+            raise AttributeError(name)
+        pattern = self.__dict__[name] = re.compile(fill_in(self._table[name], self._parts))
+        return pattern
+
+
+_LOOKALIKES = _TABLES["lookalikes"]
 # Stands for "é" and "è" as a word, "is", which without its accent would be "e", "and".
 _VERB = "\ue000"
 _INVISIBLE = "\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5"
