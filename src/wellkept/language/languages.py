@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -258,23 +258,12 @@ def _unite(name: str) -> frozenset[str]:
     return frozenset[str]().union(*(getattr(lexicon, name) for lexicon in LEXICONS))
 
 
-ANY = Lexicon(
-    code="",
-    common=_unite("common"),
-    negations=_unite("negations"),
-    question_words=_unite("question_words"),
-    first_person=_unite("first_person"),
-    second_person=_unite("second_person"),
-    relations=_unite("relations"),
-    dates=_unite("dates"),
-    reactions=_unite("reactions"),
-    light=_unite("light"),
-    phrases=_unite("phrases"),
-    greetings=_unite("greetings"),
-    small_talk=_unite("small_talk") | _unite("greetings"),
-    courtesies=_unite("courtesies"),
-    fillers=frozenset(),
-)
+_UNITED = """
+    common negations question_words first_person second_person relations dates reactions light phrases greetings
+    small_talk courtesies
+""".split()
+ANY = Lexicon(code="", **{name: _unite(name) for name in _UNITED})
+ANY = replace(ANY, small_talk=ANY.small_talk | ANY.greetings)
 """All lists in one, for texts too short to tell their language."""
 
 PhraseIndex: TypeAlias = Mapping[str, Sequence[Sequence[str]]]

@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from wellkept.language.languages import LEXICONS, find_language
 from wellkept.language.text import fold, terms
+from wellkept.text_cache import cache_text
 
 ENGLISH = LEXICONS[0]
 _SOURCE = tomllib.loads(Path(__file__).with_name("duplicates.toml").read_text("utf-8"))
@@ -61,6 +62,7 @@ MAX_TYPO_WORDS = 8
 
 _PIECE = re.compile(r"[$€£¥%]|[^\W_]+(?:['’.,:/@_-][^\W_]+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+_HALF_DAY = re.compile(r"(?<=\d)\W+(?=[ap]m\b)", re.IGNORECASE)
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?(am|pm)?")
 _LISTING = re.compile(r"\b(?:and|or)\b|,")
 _SUBWORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
@@ -81,23 +83,14 @@ class Fingerprint:
     sides: Mapping[str, tuple[frozenset[str], frozenset[str]]]  # by direction word: the words before and after it
     grams: frozenset[str]
 
-    @classmethod
-    def of(cls, text: str) -> Fingerprint:
-        """Compute the fingerprint of a text.
 
-        >>> sorted(Fingerprint.of("The team meets on Mondays at 3 pm").facts)
-        ['15:00', 'monday']
-        """
-        return _fingerprint(text)
-
-
-def compute_similarity(a: str | Fingerprint, b: str | Fingerprint) -> float:
+def compute_similarity(a: str, b: str) -> float:
     """Return the similarity of two texts from 0 to 1, independent of word order.
 
     >>> compute_similarity("The team meets on Mondays", "On Mondays the team meets")
     1.0
     """
-    one, other = _to_fingerprint(a), _to_fingerprint(b)
+    one, other = take_fingerprint(a), take_fingerprint(b)
     if one.text == other.text:
         return 1.0
     if not one.tokens or not other.tokens:
@@ -106,7 +99,7 @@ def compute_similarity(a: str | Fingerprint, b: str | Fingerprint) -> float:
     return WORDS_WEIGHT * _dice(one.words | one.facts, other.words | other.facts) + (1 - WORDS_WEIGHT) * grams
 
 
-def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
+def is_near_duplicate(a: str, b: str) -> bool:
     """Return True if two texts say the same: similar by `DUPLICATE_THRESHOLD`, and every fact agrees.
 
     >>> is_near_duplicate("User prefers dark mode", "The user prefers dark mode.")
@@ -114,7 +107,7 @@ def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
     >>> is_near_duplicate("The port is 5432", "The port is 5433")
     False
     """
-    one, other = _to_fingerprint(a), _to_fingerprint(b)
+    one, other = take_fingerprint(a), take_fingerprint(b)
     if one.text == other.text:
         return True
     lexicon = find_language(f"{one.text} {other.text}", [*one.spoken, *other.spoken])
@@ -129,7 +122,7 @@ def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
         return False
     if not (only_one or only_other):
         return bool(one.tokens)
-    return compute_similarity(one, other) >= DUPLICATE_THRESHOLD
+    return compute_similarity(a, b) >= DUPLICATE_THRESHOLD
 
 
 def _has_same_words(one: Fingerprint, other: Fingerprint, fillers: frozenset[str]) -> bool:
@@ -188,92 +181,63 @@ def _dice(a: frozenset[str], b: frozenset[str]) -> float:
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
-def _to_fingerprint(text: str | Fingerprint) -> Fingerprint:
-    return text if isinstance(text, Fingerprint) else _fingerprint(text)
-
-
 _GENDERS = {"he": "he", "him": "he", "his": "he", "she": "she", "her": "she", "hers": "she"}
 
 
-def _fingerprint(text: str) -> Fingerprint:
-    builder = _FingerprintBuilder()
-    pieces = _PIECE.findall(unicodedata.normalize("NFC", text).replace("’", "'"))
-    position = 0
-    while position < len(pieces):
-        following = pieces[position + 1].lower() if position + 1 < len(pieces) else ""
-        if following in {"am", "pm"} and pieces[position][0].isdigit():
-            builder.add_value(pieces[position] + following)
-            position += 2
-            continue
-        builder.add(pieces[position])
-        position += 1
-    return builder.finish(" ".join(fold(text).split()))
+# Cached because each text is compared with many others.
+@cache_text(1024)
+def take_fingerprint(text: str) -> Fingerprint:
+    """Compute the fingerprint of a text.
+
+    >>> sorted(take_fingerprint("The team meets on Mondays at 3 pm").facts)
+    ['15:00', 'monday']
+    """
+    found: dict[str, bool] = {}  # the tokens; True for facts
+    names, genders, negations = set[str](), set[str](), 0
+    cuts: dict[str, int] = {}  # number of tokens before each direction word
+    for spelled, is_value in _list_words(text):
+        word = fold(spelled)
+        if is_value:
+            found[_normalize(word)] = True
+        elif word in SURE_NEGATIONS:
+            negations += 1
+        else:
+            genders |= {_GENDERS[word]} if word in _GENDERS else set()
+            if word in DIRECTIONS:
+                cuts.setdefault(word, len(found))
+            if word in FACTS or spelled == "May":
+                found[FACTS.get(word, word)] = True
+            if word not in DIRECTIONS and word not in FACTS:
+                stems = [stem for term in terms(word) if (stem := ALIASES.get(term, term)) not in FILLERS]
+                found |= {stem: found.get(stem, False) for stem in stems}
+                names |= set(stems) if spelled[0].isupper() else set()
+    folded, tokens = " ".join(fold(text).split()), tuple(found)
+    padded = [f" {token} " for token in tokens]
+    return Fingerprint(
+        text=folded,
+        spoken=tuple(_SUBWORD.findall(folded.replace("’", "'"))),
+        tokens=tokens,
+        words=frozenset(token for token, is_fact in found.items() if not is_fact),
+        facts=frozenset(token for token, is_fact in found.items() if is_fact),
+        names=frozenset(names),
+        negations=negations,
+        genders=frozenset(genders),
+        sides={word: (frozenset(tokens[:cut]), frozenset(tokens[cut:])) for word, cut in cuts.items()},
+        grams=frozenset(each[start : start + GRAM] for each in padded for start in range(len(each) - GRAM + 1)),
+    )
 
 
-class _FingerprintBuilder:
-    """Collector of a text's tokens, in order."""
-
-    def __init__(self) -> None:
-        self._tokens: dict[str, bool] = {}  # True for facts
-        self._names: set[str] = set()
-        self._negations = 0
-        self._genders: set[str] = set()
-        self._cuts: dict[str, int] = {}  # number of tokens before each direction word
-
-    def add(self, piece: str) -> None:
+def _list_words(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the words of a text as they are spelled, and True for numbers and codes."""
+    plain = unicodedata.normalize("NFC", text).replace("’", "'")
+    for piece in _PIECE.findall(_HALF_DAY.sub("", plain)):
         is_code = any(character.isdigit() for character in piece) or "@" in piece or "/" in piece
         if is_code and fold(piece) not in ALIASES:
-            self.add_value(piece)
+            yield piece, True
         elif fold(piece) in FACTS or fold(piece) in SURE_NEGATIONS:
-            self._add_word(piece)
+            yield piece, False
         else:
-            for word in _SUBWORD.findall(piece):
-                self._add_word(word)
-
-    def add_value(self, piece: str) -> None:
-        self._tokens[_normalize(fold(piece))] = True
-
-    def _add_word(self, spelled: str) -> None:
-        word = fold(spelled)
-        if word in SURE_NEGATIONS:
-            self._negations += 1
-            return
-        if word in _GENDERS:
-            self._genders.add(_GENDERS[word])
-        if word in DIRECTIONS:
-            self._cuts.setdefault(word, len(self._tokens))
-        if word in FACTS or spelled == "May":
-            self._tokens[FACTS.get(word, word)] = True
-        if word in DIRECTIONS or word in FACTS:
-            return
-        for term in terms(word):
-            stem = ALIASES.get(term, term)
-            if stem in FILLERS:
-                continue
-            self._tokens.setdefault(stem, False)
-            if spelled[0].isupper():
-                self._names.add(stem)
-
-    def finish(self, text: str) -> Fingerprint:
-        tokens = tuple(self._tokens)
-        return Fingerprint(
-            text=text,
-            spoken=tuple(_SUBWORD.findall(text.replace("’", "'"))),
-            tokens=tokens,
-            words=frozenset(token for token, is_fact in self._tokens.items() if not is_fact),
-            facts=frozenset(token for token, is_fact in self._tokens.items() if is_fact),
-            names=frozenset(self._names),
-            negations=self._negations,
-            genders=frozenset(self._genders),
-            sides={word: (frozenset(tokens[:cut]), frozenset(tokens[cut:])) for word, cut in self._cuts.items()},
-            grams=frozenset(_grams(tokens)),
-        )
-
-
-def _grams(tokens: Iterable[str]) -> Iterable[str]:
-    for token in tokens:
-        padded = f" {token} "
-        yield from (padded[start : start + GRAM] for start in range(len(padded) - GRAM + 1))
+            yield from ((word, False) for word in _SUBWORD.findall(piece))
 
 
 def _normalize(piece: str) -> str:

@@ -48,10 +48,9 @@ class Similar:
         seqs = {match.seq for match in self._find_candidates(memory.home, memory.text, kinds or [memory.kind])} - known
         if not seqs:
             return []
-        fingerprint = duplicates.Fingerprint.of(memory.text)
         others = self._store.find_memories(owner, sorted(seqs)).values()
-        alike = [other for other in others if duplicates.is_near_duplicate(fingerprint, other.text)]
-        return sorted(alike, key=lambda other: -duplicates.compute_similarity(fingerprint, other.text))
+        alike = [other for other in others if duplicates.is_near_duplicate(memory.text, other.text)]
+        return sorted(alike, key=lambda other: -duplicates.compute_similarity(memory.text, other.text))
 
     def find_related(self, owner: Owner, text: str, *, kinds: Collection[Kind], limit: int) -> Sequence[Memory]:
         """Return live memories that share words with a text or are near to it in meaning, oldest first."""
