@@ -35,7 +35,7 @@ from wellkept.prompt.prompt_log import ContextCalls, InspectContextCall
 from wellkept.prompt.references import OffloadPieces
 from wellkept.prompt.transcripts import TranscriptWriter
 from wellkept.recall.recall import Recall, RetrievalMarks
-from wellkept.secrets.check import SecretGuard, SecretScan, Sighting
+from wellkept.secrets.check import SecretGuard, Sighting, scan_tenant
 from wellkept.settings import Settings
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.maintain import Maintain
@@ -225,7 +225,7 @@ class Services:
         return RepairIndex(self.store, self.now)
 
     def scan(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
-        return SecretScan(self.guard, tenant, progress)(self.store)
+        return scan_tenant(self.store, self.guard, tenant, progress)
 
     @cached_property
     def workflows(self) -> RecordWorkflows:

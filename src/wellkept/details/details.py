@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from secrets import choice
 from typing import IO, TYPE_CHECKING, Any, TypedDict, Unpack
 
 from wellkept.arguments import RawText
 from wellkept.details import rules_keys as rules
-from wellkept.details.json_path import read_json
 from wellkept.details.parts import StoredText, TextSource, iter_pieces, read_lines, read_matches, read_page
 from wellkept.details.rules_digest import TextDigest, TextDigester
 from wellkept.details.rules_keys import MAX_METADATA_CHARS, format_replacement, is_reference, reference
@@ -129,7 +129,8 @@ class Details:
         if part.grep is not None:
             return read_matches(key, text, part)
         if part.json_path is not None:
-            return read_json(owner.tenant, key, text, part)
+            page: DetailPage = import_module("wellkept.details.json_path").read_json(owner.tenant, key, text, part)
+            return page
         if part.lines is not None or part.head is not None or part.tail is not None:
             return read_lines(key, text, part)
         return read_page(key, text, part)

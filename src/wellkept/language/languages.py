@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -258,12 +258,12 @@ def _unite(name: str) -> frozenset[str]:
     return frozenset[str]().union(*(getattr(lexicon, name) for lexicon in LEXICONS))
 
 
-_UNITED = """
+_UNITED_LISTS = """
     common negations question_words first_person second_person relations dates reactions light phrases greetings
     small_talk courtesies
 """.split()
-ANY = Lexicon(code="", **{name: _unite(name) for name in _UNITED})
-ANY = replace(ANY, small_talk=ANY.small_talk | ANY.greetings)
+_UNITED: dict[str, Any] = {name: _unite(name) for name in _UNITED_LISTS}
+ANY = Lexicon(code="", **_UNITED | {"small_talk": _UNITED["small_talk"] | _UNITED["greetings"]})
 """All lists in one, for texts too short to tell their language."""
 
 PhraseIndex: TypeAlias = Mapping[str, Sequence[Sequence[str]]]

@@ -61,9 +61,7 @@ class Changes:
     """Service that records changes, and applies, rejects and undoes them."""
 
     def __init__(self, store: SqlStore, remember: Remember, now: Clock) -> None:
-        self._store = store
-        self._remember = remember
-        self._now = now
+        self._store, self._remember, self._now = store, remember, now
 
     def write(
         self,
@@ -425,13 +423,10 @@ GONE = (State.ARCHIVED, State.EXPIRED)
 """States from which a memory can be restored."""
 
 BATCH = 200
-"""Memories restored in one transaction."""
+"""Memories of a filter restored in one transaction."""
 
 MAX_TOLD = 1_000
 """Newest facts among which what stayed true of a restored one is looked for."""
-
-MAX_NAMED = 100
-"""Maximum number of memories that an audit event names."""
 
 
 class RestoreMemories:
@@ -440,11 +435,8 @@ class RestoreMemories:
     def __init__(
         self, store: SqlStore, embedding: Embedding, judge: trust.Judge, now: Clock, *, lifetimes: Lifetimes = LIFETIMES
     ) -> None:
-        self._store = store
-        self._embedding = embedding
-        self._judge = judge
-        self._now = now
-        self._lifetimes = lifetimes
+        self._store, self._embedding, self._now = store, embedding, now
+        self._judge, self._lifetimes = judge, lifetimes
 
     def __call__(self, owner: Owner, ids: Sequence[str]) -> Sequence[Memory]:
         """Restore the memories with these ids and return them; a live one is returned unchanged.
@@ -463,7 +455,7 @@ class RestoreMemories:
                 raise Conflict(problem)
         if len(_drop_same_keys(gone)) < len(gone):
             raise Conflict("Two of these items have the same key; restore only the one that you want.")
-        restored = {memory.id: memory for batch in _batches(gone) for memory in self._restore(owner, batch, now)}
+        restored = {memory.id: memory for memory in self._restore(owner, gone, now)}
         return [restored.get(id, memory) for id, memory in found.items()]
 
     def _find_trail(self, owner: Owner, gone: Sequence[Memory]) -> Sequence[Memory]:
@@ -595,11 +587,6 @@ def _drop_same_keys(memories: Sequence[Memory]) -> Sequence[Memory]:
     for place, memory in zip(places, memories, strict=True):
         firsts.setdefault(place, memory)
     return list(firsts.values())
-
-
-def _batches(memories: Sequence[Memory]) -> Iterator[Sequence[Memory]]:
-    for start in range(0, len(memories), BATCH):
-        yield memories[start : start + BATCH]
 
 
 def _make_event(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
@@ -231,8 +231,6 @@ MAX_NUMBER = 2**63
 MAX_NAMED_CHARS = 24
 """Longest word that an error quotes: a longer one is no typo, and errors end up in logs."""
 
-WRONG = "The filter is wrong at {}: {}."
-
 _TOKEN = re.compile(
     r"""\s*(?:(?P<sign><=|>=|!=|=|<|>|\(|\)|,)
     |(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")
@@ -253,10 +251,18 @@ def parse_filter(filter: object, fields: Fields = MEMORY_FIELDS) -> Condition | 
 
     Raises: Invalid, with the place of the mistake.
     """
+    condition = _parse(render_filter(filter) if isinstance(filter, Comparison | And | Or | Not) else filter, fields)
+    comparisons = list(list_comparisons(condition))
+    if len(comparisons) > MAX_COMPARISONS:
+        raise Invalid(f"A filter compares at most {MAX_COMPARISONS} values; this one has more.")
+    if len({each.path for each in comparisons if each.path}) > MAX_KEYS:
+        raise Invalid(f"A filter names at most {MAX_KEYS} keys of metadata; this one names more.")
+    return condition
+
+
+def _parse(filter: object, fields: Fields) -> Condition | None:
     if filter is None:
         return None
-    if isinstance(filter, Comparison | And | Or | Not):
-        filter = render_filter(filter)
     if isinstance(filter, str):
         text = check_text(filter, what="filter")
         if len(text) > MAX_CHARS:
@@ -269,10 +275,14 @@ def parse_filter(filter: object, fields: Fields = MEMORY_FIELDS) -> Condition | 
             filter = json.loads(text)
         except (ValueError, RecursionError) as error:
             place = error.pos + 1 if isinstance(error, json.JSONDecodeError) else 1
-            raise Invalid(WRONG.format(f"character {place}", "it begins like JSON but is none")) from None
+            _refuse(f"character {place}", "it begins like JSON but is none")
     if isinstance(filter, Mapping):
-        return _JsonParser(fields).parse(filter)
+        return _parse_json(filter, fields)
     raise Invalid("A filter is a text such as `tags = food`, or a JSON object.")
+
+
+def _refuse(place: str, problem: str) -> NoReturn:
+    raise Invalid(f"The filter is wrong at {place}: {problem}.") from None
 
 
 def render_filter(condition: Condition) -> dict[str, Any]:
@@ -321,84 +331,73 @@ def _split(text: str) -> Iterator[_Token]:
         if match is None or match.lastgroup is None:
             at += len(text[at:]) - len(text[at:].lstrip())
             what = "this quotation mark is never closed" if text[at] in "'\"" else f"unexpected `{text[at]}`"
-            raise Invalid(WRONG.format(f"character {at + 1}", what))
+            _refuse(f"character {at + 1}", what)
         yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup) + 1)
         at = match.end()
     yield _Token("end", "", len(text) + 1)
 
 
-class _Maker:
-    """Checks that both forms share. `fail` raises Invalid, with the place."""
+Field: TypeAlias = tuple[str, tuple[str, ...]]
+"""Name of a field and, of metadata, the path of keys."""
 
-    def __init__(self, fields: Fields) -> None:
-        self._fields = fields
-        self._count = 0
-        self._paths: set[tuple[str, ...]] = set()
 
-    def find_field(self, text: str, fail: Callable[[str], NoReturn]) -> tuple[str, tuple[str, ...]]:
-        """Return a field and, of metadata, the path of keys."""
-        text = check_text(text, what="filter")
-        given, dot, _ = text.partition(".")
-        name = ALIASES.get(given.lower(), given.lower())
-        if name not in self._fields:
-            named = f"`{text}`" if len(text) <= MAX_NAMED_CHARS else "such"
-            known = ", ".join(f"{each}.<key>" if each in JSON_FIELDS else each for each in self._fields)
-            fail(f"there is no field {named}; the fields are {known}")
-        if name not in JSON_FIELDS:
-            if dot:
-                fail(f"only metadata has keys, not {name}")
-            return name, ()
-        path, at = list[str](), len(given)
-        while match := _KEY.match(text, at):
-            single, double, plain = match.groups()
-            path.append(plain or (single or "").replace("''", "'") or (double or "").replace('""', '"'))
-            at = match.end()
-        if not path or at < len(text):
-            example = "fact.subject or fact.attribute" if name == FACT else "metadata.city or metadata.'two words'"
-            fail(f"name a key of the {name}, such as {example}")
-        return name, tuple(path)
+def _find_field(text: str, fields: Fields, place: str) -> Field:
+    text = check_text(text, what="filter")
+    given, dot, _ = text.partition(".")
+    name = ALIASES.get(given.lower(), given.lower())
+    if name not in fields:
+        named = f"`{text}`" if len(text) <= MAX_NAMED_CHARS else "such"
+        known = ", ".join(f"{each}.<key>" if each in JSON_FIELDS else each for each in fields)
+        _refuse(place, f"there is no field {named}; the fields are {known}")
+    if name not in JSON_FIELDS:
+        if dot:
+            _refuse(place, f"only metadata has keys, not {name}")
+        return name, ()
+    path, at = list[str](), len(given)
+    while match := _KEY.match(text, at):
+        single, double, plain = match.groups()
+        path.append(plain or (single or "").replace("''", "'") or (double or "").replace('""', '"'))
+        at = match.end()
+    if not path or at < len(text):
+        example = "fact.subject or fact.attribute" if name == FACT else "metadata.city or metadata.'two words'"
+        _refuse(place, f"name a key of the {name}, such as {example}")
+    return name, tuple(path)
 
-    def compare(
-        self, field: tuple[str, tuple[str, ...]], op: str, value: object, fail: Callable[[str], NoReturn]
-    ) -> Condition:
-        """Return a checked comparison. A text made of a bare word is a `_Word`."""
-        self._count += 1
-        if self._count > MAX_COMPARISONS:
-            fail(f"a filter compares at most {MAX_COMPARISONS} values; this one has more")
-        if isinstance(value, str):
-            check_text(value, what="filter")
-        name, path = field
-        self._paths |= {path} if path else set()
-        if len(self._paths) > MAX_KEYS:
-            fail(f"a filter names at most {MAX_KEYS} keys of metadata; this one names more")
-        if op == EXISTS:
-            return Comparison(name, op, path=path)
-        type = self._fields[name].type
-        if type in (FieldType.TEXT, FieldType.TAGS) and op in ORDERINGS:
-            fail(f"`{op}` compares numbers, times and metadata; use `=`, `!=` or `in` with {name}")
-        checked = self._check_value(name, type, value, fail)
-        if op in ORDERINGS and (checked is None or isinstance(checked, bool)):
-            fail(f"`{op}` needs a number, a text or a time")
-        comparison = Comparison(name, EQUAL if op == "!=" else op, checked, path)
-        return Not(comparison) if op == "!=" else comparison
 
-    def _check_value(self, name: str, type: FieldType, value: object, fail: Callable[[str], NoReturn]) -> Scalar:
-        choices = self._fields[name].choices
-        match type:
-            case FieldType.TIME:
-                return _parse_time(value, fail)
-            case FieldType.JSON:
-                return _check_json(value.read() if isinstance(value, _Word) else value, fail)
-            case FieldType.NUMBER:
-                number = _check_json(value.read() if isinstance(value, _Word) else value, fail)
-                if isinstance(number, bool) or not isinstance(number, int | float):
-                    fail(f"{name} is a number")
-                return number
-        if not isinstance(value, str):
-            fail(f"{name} is a text; to find records without one, use `not exists {name}`")
-        if choices and value not in choices:
-            fail(f"{name} is one of {', '.join(choices)}")
-        return fold(value.strip()) if type is FieldType.TAGS else str(value)
+def _compare(field: Field, op: str, value: object, fields: Fields, place: str) -> Condition:
+    """Return a checked comparison. A text made of a bare word is a `_Word`."""
+    name, path = field
+    if isinstance(value, str):
+        check_text(value, what="filter")
+    if op == EXISTS:
+        return Comparison(name, op, path=path)
+    type = fields[name].type
+    if type in (FieldType.TEXT, FieldType.TAGS) and op in ORDERINGS:
+        _refuse(place, f"`{op}` compares numbers, times and metadata; use `=`, `!=` or `in` with {name}")
+    checked = _check_value(name, fields[name], value, place)
+    if op in ORDERINGS and (checked is None or isinstance(checked, bool)):
+        _refuse(place, f"`{op}` needs a number, a text or a time")
+    comparison = Comparison(name, EQUAL if op == "!=" else op, checked, path)
+    return Not(comparison) if op == "!=" else comparison
+
+
+def _check_value(name: str, field: FilterField, value: object, place: str) -> Scalar:
+    if field.type is FieldType.TIME:
+        return _parse_time(value, place)
+    if field.type in (FieldType.JSON, FieldType.NUMBER):
+        scalar = _check_json(value.read() if isinstance(value, _Word) else value, place)
+        if field.type is FieldType.NUMBER and (isinstance(scalar, bool) or not isinstance(scalar, int | float)):
+            _refuse(place, f"{name} is a number")
+        return scalar
+    if not isinstance(value, str):
+        _refuse(place, f"{name} is a text; to find records without one, use `not exists {name}`")
+    if field.choices and value not in field.choices:
+        _refuse(place, f"{name} is one of {', '.join(field.choices)}")
+    return fold(value.strip()) if field.type is FieldType.TAGS else str(value)
+
+
+def _join_any(parts: Sequence[Condition]) -> Condition:
+    return Or(tuple(parts)) if len(parts) > 1 else parts[0]
 
 
 class _Word(str):
@@ -412,28 +411,28 @@ class _Word(str):
         return json.loads(self) if _NUMERAL.fullmatch(self) else str(self)
 
 
-def _check_json(value: object, fail: Callable[[str], NoReturn]) -> Scalar:
+def _check_json(value: object, place: str) -> Scalar:
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, float) and isfinite(value):
         return value
     if isinstance(value, int) and abs(value) < MAX_NUMBER:
         return value
-    fail("a value is a text, true, false, null or a number of 64 bits")
+    _refuse(place, "a value is a text, true, false, null or a number of 64 bits")
 
 
-def _parse_time(value: object, fail: Callable[[str], NoReturn]) -> datetime:
+def _parse_time(value: object, place: str) -> datetime:
     if isinstance(value, datetime):
         moment = value
     else:
         try:
             moment = datetime.fromisoformat(value if isinstance(value, str) else "")
         except ValueError:
-            fail("a time is written like 2026-10-01 or 2026-10-01T12:00:00Z")
+            _refuse(place, "a time is written like 2026-10-01 or 2026-10-01T12:00:00Z")
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     # Keep a year to spare at both ends, for time zones.
     if not 1 < moment.year < 9999:
-        fail("a time lies within the years 2 to 9998")
+        _refuse(place, "a time lies within the years 2 to 9998")
     return moment.astimezone(UTC)
 
 
@@ -443,7 +442,7 @@ class _TextParser:
     def __init__(self, text: str, fields: Fields) -> None:
         self._tokens = list(_split(text))
         self._at = 0
-        self._make = _Maker(fields)
+        self._fields = fields
 
     def parse(self) -> Condition:
         condition = self._parse_any(0)
@@ -467,13 +466,13 @@ class _TextParser:
         return is_next
 
     def _fail(self, problem: str, token: _Token | None = None) -> NoReturn:
-        raise Invalid(WRONG.format(f"character {(token or self._next).place}", problem))
+        _refuse(f"character {(token or self._next).place}", problem)
 
     def _parse_any(self, depth: int) -> Condition:
         parts = [self._parse_all(depth)]
         while self._takes("or"):
             parts.append(self._parse_all(depth))
-        return Or(tuple(parts)) if len(parts) > 1 else parts[0]
+        return _join_any(parts)
 
     def _parse_all(self, depth: int) -> Condition:
         parts = [self._parse_one(depth)]
@@ -495,11 +494,11 @@ class _TextParser:
             return self._compare(self._parse_field(), EXISTS)
         return self._parse_comparison()
 
-    def _parse_field(self) -> tuple[str, tuple[str, ...]]:
+    def _parse_field(self) -> Field:
         token = self._next
         if token.kind not in ("word", "field") or token.keyword:
             self._fail(f"expected a field such as `tags` instead of {token.name}")
-        field = self._make.find_field(token.text, lambda problem: self._fail(problem, token))
+        field = _find_field(token.text, self._fields, f"character {token.place}")
         self._take()
         return field
 
@@ -517,7 +516,7 @@ class _TextParser:
         self._take()
         return self._compare(field, sign.text, after=sign)
 
-    def _parse_list(self, field: tuple[str, tuple[str, ...]]) -> Condition:
+    def _parse_list(self, field: Field) -> Condition:
         if not self._takes("("):
             self._fail(f"expected `(` after `in` instead of {self._next.name}")
         parts = [self._compare(field, EQUAL)]
@@ -525,9 +524,9 @@ class _TextParser:
             parts.append(self._compare(field, EQUAL))
         if not self._takes(")"):
             self._fail(f"expected `,` or `)` instead of {self._next.name}")
-        return Or(tuple(parts)) if len(parts) > 1 else parts[0]
+        return _join_any(parts)
 
-    def _compare(self, field: tuple[str, tuple[str, ...]], op: str, *, after: _Token | None = None) -> Condition:
+    def _compare(self, field: Field, op: str, *, after: _Token | None = None) -> Condition:
         token, value = self._next, None
         if op != EXISTS:
             if token.kind in ("sign", "end") or token.keyword:
@@ -536,45 +535,38 @@ class _TextParser:
             self._take()
             mark = token.text[0]
             value = token.text[1:-1].replace(mark * 2, mark) if token.kind == "quoted" else _Word(token.text)
-        return self._make.compare(field, op, value, lambda problem: self._fail(problem, token))
+        return _compare(field, op, value, self._fields, f"character {token.place}")
 
 
-class _JsonParser:
-    """Parser of the JSON form: `{"and": [{"=": ["tags", "food"]}, {"exists": "metadata.city"}]}`."""
-
-    def __init__(self, fields: Fields) -> None:
-        self._make = _Maker(fields)
-
-    def parse(self, value: object, place: str = "", depth: int = 0) -> Condition:
-        def fail(problem: str) -> NoReturn:
-            raise Invalid(WRONG.format(place or "the top", problem))
-
-        if depth > MAX_DEPTH:
-            fail(f"a filter is nested at most {MAX_DEPTH} deep; this one is deeper")
-        if not isinstance(value, Mapping) or len(value) != 1:
-            fail(f"expected an object with one of {_OPERATORS}")
-        ((op, given),) = value.items()
-        inner = f"{place}.{op}" if place else str(op)
-        if op == "not":
-            return Not(self.parse(given, inner, depth + 1))
-        if op in ("and", "or"):
-            if not isinstance(given, list) or not given:
-                fail(f"`{op}` needs a list of conditions")
-            parts = tuple(self.parse(part, f"{inner}[{i}]", depth + 1) for i, part in enumerate(given))
-            return parts[0] if len(parts) == 1 else And(parts) if op == "and" else Or(parts)
-        if op == EXISTS:
-            given = [given, None] if isinstance(given, str) else [*given, None] if isinstance(given, list) else given
-        elif op not in (*_SIGNS, "in"):
-            fail(f"there is no operator {str(op)[:MAX_NAMED_CHARS]!r}; use {_OPERATORS}")
-        if not isinstance(given, list) or len(given) != 2 or not isinstance(given[0], str):
-            fail(f'`{op}` needs a field{"" if op == EXISTS else " and a value"}, such as ["metadata.city", "Oslo"]')
-        field = self._make.find_field(given[0], fail)
-        if op != "in":
-            return self._make.compare(field, op, given[1], fail)
-        if not isinstance(given[1], list) or not given[1]:
-            fail('`in` needs a field and a list of values, such as ["tags", ["food", "drink"]]')
-        found = tuple(self._make.compare(field, EQUAL, each, fail) for each in given[1])
-        return Or(found) if len(found) > 1 else found[0]
+def _parse_json(value: object, fields: Fields, place: str = "", depth: int = 0) -> Condition:
+    """Parse the JSON form: `{"and": [{"=": ["tags", "food"]}, {"exists": "metadata.city"}]}`."""
+    here = place or "the top"
+    if depth > MAX_DEPTH:
+        _refuse(here, f"a filter is nested at most {MAX_DEPTH} deep; this one is deeper")
+    if not isinstance(value, Mapping) or len(value) != 1:
+        _refuse(here, f"expected an object with one of {_OPERATORS}")
+    ((op, given),) = value.items()
+    inner = f"{place}.{op}" if place else str(op)
+    if op == "not":
+        return Not(_parse_json(given, fields, inner, depth + 1))
+    if op in ("and", "or"):
+        if not isinstance(given, list) or not given:
+            _refuse(here, f"`{op}` needs a list of conditions")
+        parts = tuple(_parse_json(part, fields, f"{inner}[{i}]", depth + 1) for i, part in enumerate(given))
+        return And(parts) if op == "and" and len(parts) > 1 else _join_any(parts)
+    if op == EXISTS:
+        given = [given, None] if isinstance(given, str) else [*given, None] if isinstance(given, list) else given
+    elif op not in (*_SIGNS, "in"):
+        _refuse(here, f"there is no operator {str(op)[:MAX_NAMED_CHARS]!r}; use {_OPERATORS}")
+    if not isinstance(given, list) or len(given) != 2 or not isinstance(given[0], str):
+        needs = "a field" if op == EXISTS else "a field and a value"
+        _refuse(here, f'`{op}` needs {needs}, such as ["metadata.city", "Oslo"]')
+    field = _find_field(given[0], fields, here)
+    if op != "in":
+        return _compare(field, op, given[1], fields, here)
+    if not isinstance(given[1], list) or not given[1]:
+        _refuse(here, '`in` needs a field and a list of values, such as ["tags", ["food", "drink"]]')
+    return _join_any([_compare(field, EQUAL, each, fields, here) for each in given[1]])
 
 
 NOT_ITEMS = Not(Comparison("kind", EQUAL, Kind.ITEM.value))

@@ -41,19 +41,10 @@ class SecretGuard:
     """Guard that checks every text before it is written and rejects, redacts or flags it."""
 
     def __init__(self, store: SqlStore, now: Clock, *, mode: str, also_allowed: Collection[str] = ()) -> None:
-        self._store, self._also_allowed = store, also_allowed
-        self._now = now
-        self._mode = mode
-
-    @property
-    def mode(self) -> str:
-        """Configured handling of a text that contains a secret."""
-        return self._mode
-
-    @property
-    def is_flagging(self) -> bool:
-        """True if secrets are stored unchanged and flagged."""
-        return self._mode == "flag"
+        """Set up; `mode` is what is done with a text that contains a secret."""
+        self._store, self._now, self._also_allowed = store, now, also_allowed
+        self.mode = mode
+        self.is_flagging = mode == "flag"
 
     def refuse(self, message: str, *, rule: str) -> SecretRejected:
         """Count a refused text and return the exception to raise."""
@@ -78,11 +69,11 @@ class SecretGuard:
         rule = found[0].rule if found else rule
         if not rule:
             return memory
-        if self._mode != "reject":
-            METER.get().count_secret(self._mode)
-        if self._mode == "redact":
+        if self.mode != "reject":
+            METER.get().count_secret(self.mode)
+        if self.mode == "redact":
             return replace(memory, text=scan.redact(memory.text, found), metadata=metadata)
-        if self._mode == "flag":
+        if self.mode == "flag":
             return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {rule}"])))
         raise self.refuse(REJECTED, rule=rule)
 
@@ -96,12 +87,12 @@ class SecretGuard:
         text = json.dumps(metadata, ensure_ascii=False) if metadata else ""
         if not text or not (found := self.findings(tenant, text)):
             return metadata, ""
-        if self._mode == "redact":
+        if self.mode == "redact":
             with suppress(ValueError):
                 cleaned = json.loads(scan.redact(text, found))
                 # A mark may make it longer than metadata may be.
                 return (cleaned if is_item else check_metadata(cleaned)), found[0].rule
-        elif self._mode == "flag":
+        elif self.mode == "flag":
             return metadata, found[0].rule
         raise self.refuse(VALUE_REJECTED if is_item else METADATA_REJECTED, rule=found[0].rule)
 
@@ -110,9 +101,9 @@ class SecretGuard:
 
         Raises: SecretRejected in mode `reject`.
         """
-        if self._mode == "flag" or not (found := self.findings(tenant, text)):
+        if self.mode == "flag" or not (found := self.findings(tenant, text)):
             return text
-        if self._mode == "redact":
+        if self.mode == "redact":
             METER.get().count_secret("redact")
             return scan.redact(text, found)
         raise self.refuse(REJECTED, rule=found[0].rule)
@@ -201,59 +192,52 @@ class Sighting:
     rules: tuple[str, ...] = field(metadata={"description": "Rules that matched."})
 
 
-class SecretScan:
-    """Scan of every text of a tenant, in any state, as of one moment: the rules found so far, by record."""
+def scan_tenant(
+    store: SqlStore, guard: SecretGuard, tenant: str, progress: Progress | None = None
+) -> Iterator[Sighting]:
+    """Scan every text of a tenant, in any state, as of one moment; yield each record with a secret, by shelf.
 
-    def __init__(self, guard: SecretGuard, tenant: str, progress: Progress | None = None) -> None:
-        """Set up; `progress` is called after each row, with a total of 0."""
-        self._guard = guard
-        self._tenant = tenant
-        self._progress = progress
-        self._found: dict[tuple[str, str | None, str], dict[str, None]] = {}
-        self._in_contents: dict[str, dict[str, None]] = {}
-        self._last_piece = ("", "")
-        self._done = 0
+    `progress` is called after each row, with a total of 0.
+    """
+    found: dict[tuple[str, str | None, str], dict[str, None]] = {}
+    in_contents: dict[str, dict[str, None]] = {}
+    last_hash, last_text, done = "", "", 0
 
-    def __call__(self, store: SqlStore) -> Iterator[Sighting]:
-        """Yield each record with a secret, by shelf."""
-        store.export_rows(self._tenant, self._take)
-        for shelf, agent, id in sorted(self._found, key=lambda each: SHELF_ORDER.index(each[0])):
-            yield Sighting(shelf, agent, id, tuple(self._found[shelf, agent, id]))
-
-    def _take(self, table: str, row: Json) -> None:
+    def take(table: str, row: Json) -> None:
+        nonlocal last_hash, last_text, done
         check_deadline()
         if table == CONTENTS:
-            self._take_content(row)
+            # A piece of a long text; the details that refer to it come later.
+            hash, text = str(row["content_hash"]), str(row.get("text", ""))
+            before = last_text[-OVERLAP:] if hash == last_hash else ""
+            last_hash, last_text = hash, text
+            if findings := guard.findings(tenant, before + text):
+                in_contents.setdefault(hash, {}).update({each.rule: None for each in findings})
         elif table in SHELVES:
-            rules = self._find_rules(row)
+            rules = _find_rules(guard, tenant, row)
             if table == "details":
-                rules |= self._in_contents.get(str(row["content_hash"]), {})
+                rules |= in_contents.get(str(row["content_hash"]), {})
             if rules:
                 agent = row["id"] if table == "agents" else row.get("agent_id")
-                self._found.setdefault((SHELVES[table], agent, _record_id(table, row)), {}).update(rules)
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, 0)
+                found.setdefault((SHELVES[table], agent, _record_id(table, row)), {}).update(rules)
+        done += 1
+        if progress is not None:
+            progress(done, 0)
 
-    def _take_content(self, row: Json) -> None:
-        """Scan a piece of a long text; the details that refer to it come later."""
-        hash, text = str(row["content_hash"]), str(row.get("text", ""))
-        last_hash, last_text = self._last_piece
-        before = last_text[-OVERLAP:] if hash == last_hash else ""
-        self._last_piece = (hash, text)
-        rules = {each.rule: None for each in self._guard.findings(self._tenant, before + text)}
-        if rules:
-            self._in_contents.setdefault(hash, {}).update(rules)
+    store.export_rows(tenant, take)
+    for shelf, agent, id in sorted(found, key=lambda each: SHELF_ORDER.index(each[0])):
+        yield Sighting(shelf, agent, id, tuple(found[shelf, agent, id]))
 
-    def _find_rules(self, row: Json) -> dict[str, None]:
-        rules: dict[str, None] = {}
-        for column, value in row.items():
-            if column in MACHINE_COLUMNS or not value or isinstance(value, int | float):
-                continue
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            found = (each.rule for each in self._guard.findings(self._tenant, text))
-            rules |= {rule: None for rule in found if not (column in ID_COLUMNS and rule == RANDOM_RUN)}
-        return rules
+
+def _find_rules(guard: SecretGuard, tenant: str, row: Json) -> dict[str, None]:
+    rules: dict[str, None] = {}
+    for column, value in row.items():
+        if column in MACHINE_COLUMNS or not value or isinstance(value, int | float):
+            continue
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        found = (each.rule for each in guard.findings(tenant, text))
+        rules |= {rule: None for rule in found if not (column in ID_COLUMNS and rule == RANDOM_RUN)}
+    return rules
 
 
 def _record_id(table: str, row: Json) -> str:
