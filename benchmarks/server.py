@@ -41,16 +41,22 @@ share_heaps()
 
 import uvicorn
 from wellkept import Wellkept
+from wellkept.model import KeyScope
 from wellkept.server.app import create_app
+from wellkept.server.http.routing import Router
 from wellkept.server.run import listening, options
 
 with Wellkept(settings=Settings(url=sys.argv[1], rate_limit=0)) as wellkept, listening("127.0.0.1", 0) as listener:
     app = create_app(wellkept)
 
+    router = Router()
+
+    @router.get("/api/empty", scope=KeyScope.READ)
     async def empty() -> dict[str, bool]:
         return {"ok": True}
 
-    app.add_api_route("/api/empty", empty)
+    app.include_router(router.api)
+    app.state.routes.add(router.routes[0])
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(app, **options())).run(sockets=[listener])
 """

@@ -277,7 +277,6 @@ OF_THE_WHOLE_DATABASE = {
     "sum_counts": "adds up counts, and tells nothing about anybody",
     "read_totals": "is for the person who runs the database",
     "check_nodes": "is for the person who runs the database",
-    "lease_tokens": "counts requests, by hashes",
     "end_old_leases": "says which process does a thing, and nothing about anybody",
     "take_lease": "says which process does a thing, and nothing about anybody",
     "end_lease": "says which process does a thing, and nothing about anybody",

@@ -31,7 +31,7 @@ MAY_CATCH_ALL = {
     ("wellkept.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("wellkept.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
     ("wellkept.upkeep.workers", "_serve"): "hands the error to whoever asks for the result",
-    ("wellkept.server.threads", "run"): "hands the error to whoever asks for the result",
+    ("wellkept.server.threads", "_run"): "hands the error to whoever asks for the result",
     (
         "wellkept.upkeep.background",
         "_write_entry",

@@ -15,10 +15,13 @@ from typing import Self
 import httpx2
 import uvicorn
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from tests.waiting import PATIENT, eventually
 from wellkept.api.wellkept import Wellkept
+from wellkept.model import KeyScope
 from wellkept.server.app import create_app
+from wellkept.server.http.routing import Router
 from wellkept.server.run import listening, options
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -65,6 +68,14 @@ def serving(
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+def add_route(app: FastAPI, path: str, endpoint: Callable[..., object], *, queue: str | None = None) -> None:
+    """Add a route that takes an admin's key."""
+    router = Router(route_class=APIRoute)
+    router.get(path, scope=KeyScope.ADMIN, queue=queue)(endpoint)
+    app.include_router(router.api)
+    app.state.routes.add(router.routes[0])
 
 
 @contextmanager

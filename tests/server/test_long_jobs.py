@@ -6,25 +6,24 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 from fastapi import FastAPI
 
-from tests.server.live import PATIENCE, client_of, serving, wait_until
+from tests.server.live import PATIENCE, add_route, client_of, serving, wait_until
 from wellkept.api.wellkept import Wellkept
-from wellkept.server.http import auth, limits
-from wellkept.server.http.routing import UNLISTED
+from wellkept.server.http import routing
 from wellkept.settings import Settings
 
 
 class Waiting:
     """A server with a route that takes as long as a test likes."""
 
-    def __init__(self, wellkept: Wellkept) -> None:
+    def __init__(self, wellkept: Wellkept, queue: str | None) -> None:
         self.wellkept = wellkept
+        self.queue = queue
         self.begun: list[str] = []
         self.may_end = threading.Event()
         self.address = ""
@@ -35,7 +34,7 @@ class Waiting:
             self.begun.append(name)
             return {"ok": self.may_end.wait(PATIENCE)}
 
-        app.add_api_route("/api/waiting", wait, methods=["GET"])
+        add_route(app, "/api/waiting", wait, queue=self.queue)
         self.app = app
 
     def key_of(self, tenant: str) -> str:
@@ -50,9 +49,9 @@ class Waiting:
 
 
 @contextlib.contextmanager
-def waiting(**settings: Any) -> Iterator[Waiting]:
+def waiting(queue: str | None = None, **settings: Any) -> Iterator[Waiting]:
     with Wellkept(":memory:", settings=Settings(embedder="off", **settings)) as wellkept:
-        server = Waiting(wellkept)
+        server = Waiting(wellkept, queue)
         with serving(wellkept, server.add_route, no_auth=False) as server.address:
             try:
                 yield server
@@ -60,15 +59,9 @@ def waiting(**settings: Any) -> Iterator[Waiting]:
                 server.may_end.set()
 
 
-@pytest.fixture
-def long_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "UNLISTED", replace(UNLISTED, queue="documents"))
-
-
-@pytest.mark.usefixtures("long_route")
 @pytest.mark.parametrize(("method", "body"), [("GET", None), ("GET", b"{}"), ("HEAD", None)])
 def test_long_requests_of_a_tenant_run_one_after_the_other(method: str, body: bytes | None) -> None:
-    with waiting() as server, ThreadPoolExecutor() as threads:
+    with waiting("documents") as server, ThreadPoolExecutor() as threads:
         key = server.key_of("acme")
         first = threads.submit(server.ask, key, "first")
         wait_until(lambda: server.begun == ["first"])
@@ -82,10 +75,9 @@ def test_long_requests_of_a_tenant_run_one_after_the_other(method: str, body: by
         assert server.begun == ["first", "other", "second"]
 
 
-@pytest.mark.usefixtures("long_route")
 def test_too_many_long_requests_of_a_tenant_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_WAITING", 1)
-    with waiting() as server, ThreadPoolExecutor() as threads:
+    monkeypatch.setattr(routing, "MAX_WAITING", 1)
+    with waiting("documents") as server, ThreadPoolExecutor() as threads:
         key = server.key_of("acme")
         first = threads.submit(server.ask, key, "first")
         wait_until(lambda: server.begun == ["first"])

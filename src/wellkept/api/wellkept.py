@@ -130,8 +130,6 @@ class Wellkept(CheckedMethods):
         """Idempotency keys, for servers: a repeated request does not write twice."""
         self.logins = Logins(self._store, self._services.keys, self._now)
         """Logins to the console, for servers."""
-        self.lease_tokens = self._store.lease_tokens if store.is_postgres(self.settings.store_url) else None
-        """Takes tokens from a bucket that all servers share; None if only one machine can use the store."""
         self.maintenance = self._services.schedule
         """Schedule of maintenance: `start()` runs it at intervals, `refresh()` has its last and next run."""
         self._is_closed = False

@@ -7,7 +7,6 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette import routing as starlette_routing
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wellkept import __version__
 from wellkept.agent import AgentRunner
@@ -23,21 +23,14 @@ from wellkept.api.wellkept import Wellkept
 from wellkept.server import openapi
 from wellkept.server.console.guard import ConsoleGuard
 from wellkept.server.console.pages import compile_frame
-from wellkept.server.http.addresses import Connections, KeyCheck
-from wellkept.server.http.auth import AuthMiddleware
+from wellkept.server.http.auth import AuthMiddleware, KeyCheck
+from wellkept.server.http.connection import Connections, check_proxies
 from wellkept.server.http.errors import add_error_handlers
 from wellkept.server.http.idempotency import IdempotencyMiddleware
-from wellkept.server.http.limits import SPARE, BodyLimit, LongJobQueue, RequestLimit
+from wellkept.server.http.limits import SPARE, BodyLimit, RequestLimit
 from wellkept.server.http.metrics import Metrics
-from wellkept.server.http.requests import (
-    DeadlineMiddleware,
-    Detour,
-    HostGuard,
-    RequestMiddleware,
-    has_idempotency_key,
-    leads_to_console,
-)
-from wellkept.server.http.routing import FoundRoute, Route, Router, RouteTable
+from wellkept.server.http.requests import DeadlineMiddleware, HostGuard, RequestMiddleware
+from wellkept.server.http.routing import FoundRoute, LongJobs, Route, Router, RouteTable, is_console
 from wellkept.server.mcp import mounting
 from wellkept.server.rest.health import StoreChecks
 from wellkept.server.rest.shapes import ErrorBody
@@ -123,7 +116,7 @@ def create_app(
     wellkept.tenant()
     _add_routes(app, wellkept)
     add_error_handlers(app)
-    openapi.complete_document(app, app.state.routes.scopes, no_auth=no_auth)
+    openapi.complete_document(app, {route.name: route.scope for route in REST}, no_auth=no_auth)
     _add_middlewares(app, wellkept, no_auth=no_auth, hosts=hosts, shared=shared)
     return app
 
@@ -143,38 +136,45 @@ def _add_routes(app: FastAPI, wellkept: Wellkept) -> None:
 def _add_middlewares(
     app: FastAPI, wellkept: Wellkept, *, no_auth: bool, hosts: Sequence[str], shared: Path | None
 ) -> None:
-    """Add the middlewares."""
-    settings = wellkept.settings
-    app.state.logins = wellkept.logins
-    app.state.metrics = Metrics(wellkept, shared)
-    app.state.keys = KeyCheck(wellkept, app.state.metrics, shared and shared / "failures")
-    app.state.connections = Connections(
-        per_address=settings.max_connections, proxies=settings.trusted_proxies, metrics=app.state.metrics
-    )
-    app.state.store_checks = StoreChecks()
+    """Add what each request passes before its route."""
+    settings, state = wellkept.settings, app.state
+    check_proxies(settings.trusted_proxies)
+    state.logins = wellkept.logins
+    state.metrics = Metrics(wellkept, shared)
+    state.keys = KeyCheck(wellkept, state.metrics, shared and shared / "failures")
+    most = 0 if settings.trusted_proxies else settings.max_connections
+    state.connections = Connections(most=most, refused=state.metrics.refused.labels("connections"))
+    state.store_checks = StoreChecks()
     # One for each concurrent request: a tenant has a share of those, so its slow work leaves threads to others.
-    app.state.threads = Threads(most=settings.max_requests + SPARE)
-    app.state.reader = BodyReader()
-    # The last one added sees a request first.
-    idempotent = partial(IdempotencyMiddleware, idempotency=wellkept.idempotency, threads=app.state.threads)
-    app.add_middleware(Detour, when=has_idempotency_key, through=idempotent)
-    app.add_middleware(LongJobQueue)
-    app.add_middleware(BodyLimit, reader=app.state.reader)
-    app.add_middleware(RequestLimit, most=settings.max_requests)
-    # Outside the limit above: watching the connection must not count as waiting for the body, which frees a slot.
-    app.add_middleware(DeadlineMiddleware, settings=settings)
-    app.add_middleware(
-        AuthMiddleware,
-        wellkept=wellkept,
-        keys=app.state.keys,
-        logins=app.state.logins,
-        table=app.state.routes,
-        no_auth=no_auth,
-        rates=shared and shared / "rates",
-    )
-    app.add_middleware(Detour, when=leads_to_console, through=ConsoleGuard)
-    app.add_middleware(HostGuard, hosts=[*hosts, *settings.public_hosts])
-    app.add_middleware(RequestMiddleware, metrics=app.state.metrics, threads=app.state.threads)
+    state.threads = Threads(most=settings.max_requests + SPARE)
+    state.reader = BodyReader()
+    state.long_jobs = LongJobs()
+
+    def pass_all(routes: ASGIApp) -> ASGIApp:
+        once = IdempotencyMiddleware(routes, idempotency=wellkept.idempotency, threads=state.threads)
+        limited = RequestLimit(BodyLimit(once, reader=state.reader), most=settings.max_requests)
+        # Outside the limits: watching the connection must not count as waiting for the body, which frees a slot.
+        timed = DeadlineMiddleware(limited, settings=settings)
+        rates = shared and shared / "rates"
+        known = AuthMiddleware(
+            timed, wellkept=wellkept, keys=state.keys, table=state.routes, no_auth=no_auth, rates=rates
+        )
+        console = ConsoleGuard(known)
+
+        async def divide(scope: Scope, receive: Receive, send: Send) -> None:
+            await (console if is_console(scope["path"]) else known)(scope, receive, send)
+
+        guarded = HostGuard(divide, hosts=[*hosts, *settings.public_hosts])
+        counted = RequestMiddleware(guarded, metrics=state.metrics)
+
+        async def begin(scope: Scope, receive: Receive, send: Send) -> None:
+            # Other protocols, such as WebSocket, are not served.
+            if scope["type"] in ("http", "lifespan"):
+                await (counted if scope["type"] == "http" else routes)(scope, receive, send)
+
+        return begin
+
+    app.add_middleware(pass_all)
 
 
 @asynccontextmanager
@@ -203,7 +203,7 @@ async def _prepare_pages(app: FastAPI) -> None:
     """Build the routes and the frame of the console; otherwise, its first visitor would wait for them."""
     await asyncio.sleep(PREPARE_SECONDS)
     scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
-    for route in app.routes:
+    for route in app.routes[1:]:
         route.matches(scope)
         # Requests go first.
         await asyncio.sleep(0)

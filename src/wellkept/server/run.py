@@ -22,8 +22,9 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -42,7 +43,6 @@ from wellkept.providers.otlp import export_spans
 from wellkept.server.app import create_app
 from wellkept.server.console import sample
 from wellkept.server.console.logins import PATH
-from wellkept.server.http.addresses import raise_open_file_limit
 from wellkept.server.http.connection import ImpatientProtocol
 from wellkept.server.mcp import mounting
 from wellkept.settings import Settings, default_url, masked, share_heaps, share_metrics
@@ -192,6 +192,23 @@ def listening(host: str, port: int) -> socket.socket:
 def _address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+MAX_FILES = 65_536
+
+
+def raise_open_file_limit() -> None:
+    """Raise the limit on open files as far as the system allows; each connection is one."""
+    try:
+        resource = import_module("resource")
+    # Windows has no such limit.
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
 MOST_BY_DEFAULT = 4

@@ -12,7 +12,7 @@ from wellkept.access.logins import LASTS, Logins
 from wellkept.errors import NotFound, Unauthorized
 from wellkept.server.console.logins import COOKIE, PATH
 from wellkept.server.console.pages import STATIC, STATIC_TYPES, page, page_router
-from wellkept.server.http.addresses import KeyCheck
+from wellkept.server.http.auth import KeyCheck
 from wellkept.server.http.routing import PUBLIC, is_console
 
 router = page_router()
@@ -50,7 +50,7 @@ async def open_link(request: Request, code: Code) -> Response:
     try:
         return _set_cookie(request, await run_sync(_logins(request).redeem, code), "")
     except Unauthorized as error:
-        await _keys(request).count_failure(request.scope)
+        _keys(request).count_failure(request.scope)
         return page(request, "open.html", status=401, code=code, problem=str(error))
 
 

@@ -7,51 +7,40 @@ machine and works in the tenant of the settings.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import unicodedata
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated
 
-from anyio.to_thread import run_sync
 from fastapi import Depends, HTTPException, Path, Request
-from fastapi.responses import JSONResponse
 from starlette.requests import cookie_parser
-from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from wellkept.access.logins import Logins
 from wellkept.access.rules_keys import is_allowed
 from wellkept.api.wellkept import AgentMemory, TenantMemory, Wellkept
 from wellkept.caller import OPERATOR, Caller, use_caller
-from wellkept.errors import Forbidden, Invalid, NotFound, StoreError, Unauthorized
+from wellkept.errors import Forbidden, Invalid, NotFound, StoreError, Unauthorized, WellkeptError
 from wellkept.language.names import check_user
 from wellkept.model import ApiKey, KeyScope, Origin
 from wellkept.program import FORMER_NAME
 from wellkept.server.console.logins import COOKIE
-from wellkept.server.http.addresses import KeyCheck
-from wellkept.server.http.buckets import SharedBuckets
-from wellkept.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
-from wellkept.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
-from wellkept.server.http.routing import (
-    UNKNOWN,
-    UNLISTED,
-    USER,
-    USER_HEADER,
-    Route,
-    RouteTable,
-    header,
-    is_console,
-    parse_query,
-)
+from wellkept.server.http import limits
+from wellkept.server.http.buckets import Buckets, network_of
+from wellkept.server.http.errors import http_refusal, refusal
+from wellkept.server.http.metrics import Metrics
+from wellkept.server.http.routing import USER, USER_HEADER, Route, RouteTable, header, is_console, parse_query
 from wellkept.server.threads import Threads
 
 NO_KEY = "This route requires a key; send the header Authorization: Bearer <key>."
 TOO_FAST = "This key sends too many requests; wait a moment."
-KEY_WITHIN = HEALTH_WITHIN * 2 / 3
+TOO_MANY_KEYS = "Too many wrong keys came from this address; check the key and try again later."
+KEY_WITHIN = limits.HEALTH_WITHIN / 2
 """Seconds that `GET /health` waits for the store to look up a key; the rest is left to check the store."""
+
+MAX_SUSPECTS = 8
+"""Concurrent look-ups of unknown keys for addresses that have sent too many wrong ones."""
 
 FOR_OPERATORS = " The operator of the server can create one: wellkept admin keys create --scope operator"
 NO_SUCH_AGENT = "There is no such agent."
@@ -78,8 +67,72 @@ class Access:
         )
 
 
+class KeyCheck:
+    """Verifies keys, and slows down addresses that keep sending wrong ones.
+
+    Only failures count, so a valid key still works from the same address: one that was verified a moment ago at once,
+    others by one of a few concurrent look-ups, which cost the store little.
+    """
+
+    def __init__(self, wellkept: Wellkept, metrics: Metrics, failures: FilePath | None) -> None:
+        """Count failures together with the other processes that name the same file."""
+        self._wellkept = wellkept
+        per_minute = wellkept.settings.max_failed_keys
+        self._failures = Buckets(rate=per_minute / 60, burst=max(per_minute, 1), path=failures)
+        self._failed = metrics.failed_keys
+        self._suspects = 0
+        self._threads = Threads(most=wellkept.settings.max_requests)
+        self._health = Threads(most=limits.SPARE)
+
+    async def verify(self, sent: str, scope: Scope) -> ApiKey:
+        """Return the record of a key.
+
+        Raises: Unauthorized; HTTPException (429) when its address has sent too many wrong ones; StoreError.
+        """
+        recent = self._wellkept.keys.recent(sent)
+        if recent is not None:
+            return recent
+        is_suspect = self._failures.is_empty(_address(scope))
+        if is_suspect and self._suspects >= MAX_SUSPECTS:
+            self.count_failure(scope)
+        self._suspects += is_suspect
+        try:
+            look_up = partial(self._wellkept.keys.verify, sent)
+            if scope["path"] == limits.HEALTH:
+                return await self._health.attempt(look_up, within=KEY_WITHIN)
+            return await self._threads.run(look_up)
+        except Unauthorized:
+            self.count_failure(scope)
+            raise
+        except (StoreError, TimeoutError):
+            # A key that was valid before still shows what is wrong with the store.
+            known = self._wellkept.keys.recent(sent, at_any_age=True)
+            if known is None or scope["path"] != limits.HEALTH:
+                raise
+            return known
+        finally:
+            self._suspects -= is_suspect
+
+    async def login(self, cookie: str) -> ApiKey:
+        """Return the key of a login to the console. Raises: Unauthorized, StoreError."""
+        return await self._threads.run(partial(self._wellkept.logins.key, cookie))
+
+    def count_failure(self, scope: Scope) -> None:
+        """Count a wrong key of this request's address. Raises: HTTPException (429) when there were too many."""
+        self._failed.inc()
+        pause = self._failures.take(_address(scope))
+        if pause:
+            scope["state"]["refused"] = "failures"
+            raise HTTPException(429, TOO_MANY_KEYS, headers={"Retry-After": str(math.ceil(pause))})
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return network_of(client[0]) if client else ""
+
+
 class AuthMiddleware:
-    """Authenticates each request and finds its route.
+    """Authenticates each request and finds its route; what is no route is answered 404 or 405.
 
     Sets `state["access"]` (None: no key), `state["route"]`, `state["holder"]` (the tenant that limits are counted for;
     None: the operator) and `state["is_open"]` (True if the request needed no key).
@@ -91,87 +144,75 @@ class AuthMiddleware:
         *,
         wellkept: Wellkept,
         keys: KeyCheck,
-        logins: Logins,
         table: RouteTable,
         no_auth: bool,
         rates: FilePath | None,
     ) -> None:
-        """Count requests together with the other processes that name the same file, or use the same database."""
+        """Count requests together with the other processes that name the same file."""
         self._app = app
-        self._wellkept = wellkept
         self._keys = keys
-        self._logins = logins
         self._table = table
-        self._operator = Access(tenant=wellkept.settings.tenant, scope=KeyScope.OPERATOR) if no_auth else None
-        self._checks = Threads(most=SPARE)
         settings = wellkept.settings
-        self._buckets = SharedBuckets(
-            "key", rate=settings.rate_limit, burst=settings.rate_burst, path=rates, lease=wellkept.lease_tokens
-        )
+        self._operator = Access(tenant=settings.tenant, scope=KeyScope.OPERATOR) if no_auth else None
+        self._buckets = Buckets(rate=settings.rate_limit, burst=settings.rate_burst, path=rates)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
-            # Other protocols are not served.
-            return
-        state = scope.setdefault("state", {})
-        route = self._table.find(scope["method"], scope["path"]) or self._find_unlisted(scope)
-        state["route"] = route
-        refusal = None
-        if self._operator is None:
-            refusal = await self._admit(scope, state, route)
-        else:
-            state["access"] = self._operator
-            state["holder"] = None
-        if refusal is None and state["access"] is not None:
-            refusal = _name_user(scope, state)
-        access: Access | None = state["access"]
-        state["is_open"] = route.scope is None or access is None
         if scope["method"] == "HEAD":
             # For monitors and proxies; the server leaves the body out.
             scope = {**scope, "method": "GET"}
-        with use_caller(Caller() if access is None else access.caller):
-            await (self._app if refusal is None else refusal)(scope, receive, send)
-
-    async def _admit(self, scope: Scope, state: dict[str, Any], route: Route) -> JSONResponse | None:
-        """Set the client of the request; return the refusal if it is not allowed."""
-        state["access"] = None
-        state["holder"] = NO_KEY_HOLDER
+        state = scope["state"]
+        route = self._table.find(scope["method"], scope["path"])
+        state |= {"access": self._operator, "holder": None, "is_open": False}
+        if route is not None:
+            state["route"] = route
+        app = self._app
         try:
-            key = await (self._find_health_key(scope) if scope["path"] == HEALTH else self._find_key(scope))
-        except Unauthorized as error:
-            return None if route.scope is None else error_response(401, str(error), error.code, headers=CHALLENGE)
+            if self._operator is None:
+                await self._admit(scope, route)
+            if state["access"] is not None:
+                state["access"] = _for_user(state["access"], scope)
+            if route is None:
+                raise HTTPException(405 if self._table.methods(scope["path"]) else 404)
+            state["is_open"] = route.scope is None or state["access"] is None
+        except WellkeptError as error:
+            app = refusal(Request(scope), error)
         except HTTPException as error:
-            return None if route.scope is None else http_refusal(Request(scope), error)
-        except StoreError as error:
-            if route.scope is None:
-                return None
-            return error_response(STATUS[error.code], str(error), error.code, headers=retry_after(error))
+            app = http_refusal(Request(scope), error)
+        with use_caller(Caller() if state["access"] is None else state["access"].caller):
+            await app(scope, receive, send)
+
+    async def _admit(self, scope: Scope, route: Route | None) -> None:
+        """Set the client of the request. Raises: Unauthorized, Forbidden, NotFound, HTTPException, StoreError."""
+        state, needed = scope["state"], KeyScope.READ if route is None else route.scope
+        state["holder"] = limits.NO_KEY_HOLDER
+        try:
+            key = await self._find_key(scope)
+        except (WellkeptError, HTTPException, TimeoutError):
+            if needed is None:
+                return
+            raise
         # Set this before the refusals below: their pages in the console show the login.
         state["access"] = access = Access(
             tenant=key.tenant, scope=key.scope, key_id=key.id, agents=key.agents, trust=key.trust, user=key.user
         )
         state["holder"] = key.tenant
-        pause = await self._buckets.take(f"{key.tenant}/{key.id}")
-        if pause and route.scope is not None:
+        pause = self._buckets.take(f"{key.tenant}/{key.id}")
+        if needed is None:
+            return
+        if pause:
             state["refused"] = "rate"
-            return error_response(429, TOO_FAST, "rate_limited", headers={"Retry-After": str(math.ceil(pause))})
-        if route.scope is not None and not is_allowed(key.scope, route.scope):
-            sentence = f"This key has the scope {key.scope.value}; this route requires the scope {route.scope.value}."
-            return error_response(403, sentence + (FOR_OPERATORS * (route.scope is KeyScope.OPERATOR)), "forbidden")
-        return self._refuse_other_agent(scope, route, access.caller)
-
-    def _refuse_other_agent(self, scope: Scope, route: Route, caller: Caller) -> JSONResponse | None:
-        """Refuse agents the key is not for: reading is answered as for a missing agent, writing is forbidden."""
-        agent = unicodedata.normalize("NFC", route.agent_in(scope["path"]))
-        try:
-            if agent:
-                caller.check_agent(agent)
-        except Forbidden as error:
-            is_read = route.scope is KeyScope.READ
-            return error_response(404, NO_SUCH_AGENT) if is_read else error_response(403, str(error))
-        return None
+            raise HTTPException(429, TOO_FAST, headers={"Retry-After": str(math.ceil(pause))})
+        if not is_allowed(key.scope, needed):
+            sentence = f"This key has the scope {key.scope.value}; this route requires the scope {needed.value}."
+            raise Forbidden(sentence + FOR_OPERATORS * (needed is KeyScope.OPERATOR))
+        # Reading is answered as for a missing agent.
+        if agent := "" if route is None else unicodedata.normalize("NFC", route.agent_in(scope["path"])):
+            try:
+                access.caller.check_agent(agent)
+            except Forbidden:
+                if needed is KeyScope.READ:
+                    raise NotFound(NO_SUCH_AGENT) from None
+                raise
 
     async def _find_key(self, scope: Scope) -> ApiKey:
         """Return the key of a request, or of a login to the console.
@@ -180,58 +221,22 @@ class AuthMiddleware:
         """
         # Browsers send the cookie of the console only there.
         if is_console(scope["path"]):
-            sent = cookie_parser(header(scope, b"cookie") or "").get(COOKIE, "")
-            return await run_sync(self._logins.key, sent)
+            return await self._keys.login(cookie_parser(header(scope, b"cookie") or "").get(COOKIE, ""))
         return await self._keys.verify(_parse_bearer(scope), scope)
 
-    async def _find_health_key(self, scope: Scope) -> ApiKey:
-        """Return the key that was sent.
 
-        If the store does not answer, a key that was valid before still counts: it only shows what is wrong with the
-        store.
-
-        Raises: Unauthorized.
-        """
-        sent = _parse_bearer(scope)
-        key = self._wellkept.keys.recent(sent)
-        if key is None:
-            began = asyncio.get_running_loop().time()
-            try:
-                key = await self._checks.attempt(partial(self._wellkept.keys.verify, sent), within=KEY_WITHIN)
-            except (StoreError, TimeoutError):
-                key = self._wellkept.keys.recent(sent, at_any_age=True)
-            except Unauthorized:
-                await self._keys.count_failure(scope)
-                raise
-            scope["state"]["waited"] = asyncio.get_running_loop().time() - began
-        if key is None:
-            raise Unauthorized(NO_KEY)
-        return key
-
-    def _find_unlisted(self, scope: Scope) -> Route:
-        """Return the rule for a request outside the table: routes added later require an admin key."""
-        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
-        exists = any(each.matches(asked)[0] is Match.FULL for each in scope["app"].router.routes)
-        return UNLISTED if exists else UNKNOWN
-
-
-def _name_user(scope: Scope, state: dict[str, Any]) -> JSONResponse | None:
-    """Let the request act for the user that its header or query names; return the refusal if its key is for another."""
-    access: Access = state["access"]
+def _for_user(access: Access, scope: Scope) -> Access:
+    """Return the client, acting for the user that its header or query names. Raises: Invalid, Forbidden."""
     sent = [value.decode("utf-8", "replace") for name, value in scope["headers"] if name == USER_HEADER]
     asked = [value for name, value in parse_query(scope) if name == USER and scope["path"] not in WITH_OWN_USER]
-    try:
-        if max(len(sent), len(asked)) > 1:
-            raise Invalid("Name one user at most: once in X-Wellkept-User, and once in the query.")
-        # A client of version 0.2 would otherwise act for all users of its key.
-        if header(scope, f"x-{FORMER_NAME}-user".encode()) is not None:
-            raise Invalid("The header that names the user is X-Wellkept-User.")
-        for user in map(check_user, (*sent, *asked)):
-            access = replace(access, user=access.caller.own_user(user))
-        state["access"] = access
-    except (Invalid, Forbidden) as error:
-        return error_response(STATUS[error.code], str(error), error.code)
-    return None
+    if max(len(sent), len(asked)) > 1:
+        raise Invalid("Name one user at most: once in X-Wellkept-User, and once in the query.")
+    # A client of version 0.2 would otherwise act for all users of its key.
+    if header(scope, f"x-{FORMER_NAME}-user".encode()) is not None:
+        raise Invalid("The header that names the user is X-Wellkept-User.")
+    for user in map(check_user, (*sent, *asked)):
+        access = replace(access, user=access.caller.own_user(user))
+    return access
 
 
 def _parse_bearer(scope: Scope) -> str:

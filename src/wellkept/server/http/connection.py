@@ -1,18 +1,26 @@
-"""Connections: headers must arrive in time and must end, or the connection is closed.
+"""Connections: an address has a number of them, and headers must arrive in time and must end, or they are closed.
 
 A client that sends its headers a byte at a time would otherwise hold a connection forever, and endless headers would
 fill the memory. Uvicorn only limits how long a connection may idle between requests. Slow and large bodies are refused
 by `limits`.
+
+Behind a reverse proxy all clients have the proxy's address. The setting `trusted_proxies` names it: then connections
+are not limited, and clients are distinguished by the header X-Forwarded-For.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import re
+from collections import Counter
+from collections.abc import Iterable
 
+import prometheus_client
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from wellkept.server.http.addresses import Connections
+from wellkept.errors import Invalid
+from wellkept.server.http.buckets import network_of
 from wellkept.server.http.errors import error_response
 from wellkept.server.http.requests import add_protection
 
@@ -29,6 +37,41 @@ DRAIN_SECONDS = 0.5
 NOT_HTTP = "This is not a valid HTTP/1.1 request, or its headers are too long."
 
 _OFFER = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
+
+
+def check_proxies(names: Iterable[str]) -> None:
+    """Check the setting `trusted_proxies`. Raises: Invalid when a name is neither an address nor a network."""
+    try:
+        for name in names:
+            ipaddress.ip_network(name)
+    except ValueError as error:
+        raise Invalid(f"trusted_proxies takes addresses and networks such as 10.0.0.0/8: {error}.") from error
+
+
+class Connections:
+    """Counts the open connections of each address; only the event loop's thread may call it."""
+
+    def __init__(self, *, most: int, refused: prometheus_client.Counter) -> None:
+        """Allow `most` to each address; 0 sets no limit."""
+        self._most = most
+        self._refused = refused
+        self._open: Counter[str] = Counter()
+
+    def add(self, host: str) -> bool:
+        """Count a new connection; return False if its address has too many."""
+        address = network_of(host)
+        self._open[address] += 1
+        is_over = 0 < self._most < self._open[address]
+        if is_over:
+            self._refused.inc()
+        return not is_over
+
+    def remove(self, host: str) -> None:
+        """Count a closed connection."""
+        address = network_of(host)
+        self._open[address] -= 1
+        if self._open[address] <= 0:
+            del self._open[address]
 
 
 class ImpatientProtocol(HttpToolsProtocol):

@@ -18,7 +18,6 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match
 
 from wellkept.errors import (
     ERROR_DETAILS,
@@ -208,11 +207,9 @@ def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
     """Return the answer for an error with only an HTTP status."""
     method, path = request.method[:20], request.url.path[:200]
     if error.status_code == 404:
-        near = request.app.state.routes.nearest(path)
-        hint = f"perhaps you mean {near}. The routes" if near else "the routes"
-        return error_response(404, f"There is nothing at {method} {path}; {hint} are listed at /docs.")
+        return error_response(404, f"There is nothing at {method} {path}; the routes are listed at /docs.")
     if error.status_code == 405:
-        allowed = _allowed_methods(request)
+        allowed = request.app.state.routes.methods(request.url.path)
         sentence = f"{method} is not possible at {path}; use {' or '.join(allowed)}."
         return error_response(405, sentence, headers={"Allow": ", ".join(allowed)})
     if error.status_code == 400:
@@ -220,22 +217,3 @@ def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
             return error_response(400, f"The form cannot be read. {error.detail}")
         return error_response(400, NOT_JSON)
     return error_response(error.status_code, str(error.detail), headers=error.headers)
-
-
-def _allowed_methods(request: Request) -> list[str]:
-    """Return all methods of a path; the framework names only those of the first route that matches.
-
-    If a fixed path (memories/batch) also matches a route with a parameter (memories/{id}), only the fixed one counts.
-    """
-    table, path = request.app.state.routes, request.url.path
-    routes = {method: route for method in METHODS if (route := table.find(method, path)) is not None}
-    if not routes:
-        scope = {
-            key: request.scope[key] for key in ("type", "path", "root_path", "app", "headers") if key in request.scope
-        }
-        others = request.app.router.routes
-        return [
-            each for each in METHODS if any(one.matches({**scope, "method": each})[0] is Match.FULL for one in others)
-        ]
-    parameters = {method: route.path.count("{") for method, route in routes.items()}
-    return [method for method, count in parameters.items() if count == min(parameters.values())]

@@ -1,15 +1,12 @@
-"""Limits: concurrent requests, the size and speed of bodies, and long jobs.
+"""Limits: concurrent requests, and the size and speed of bodies.
 
-Excess requests are refused within microseconds, with the time to try again, instead of being queued. Only long jobs
-queue, one at a time for each tenant and kind: reading a document, exporting a tenant and maintenance take seconds of
-processor time and tens of megabytes. A request queues once its body is complete, so a slow client blocks no other, and
-leaves the queue when its answer starts.
+Excess requests are refused within microseconds, with the time to try again, instead of being queued.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
@@ -18,15 +15,13 @@ from fastapi.responses import JSONResponse
 from python_multipart.multipart import parse_options_header
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wellkept.deadline import DEADLINE
 from wellkept.language.values import has_too_many_values
 from wellkept.server.http.errors import error_response
-from wellkept.server.http.routing import FILE_ROUTES, Route, has_body, header
+from wellkept.server.http.routing import FILE_ROUTES, header
 from wellkept.server.threads import BodyReader
 
 RETRY_AFTER = 1
 HEALTH = "/health"
-START = "http.response.start"
 SPARE = 8
 """Extra slots for `GET /health`: a monitor must not mistake a busy server for a dead one."""
 
@@ -34,9 +29,6 @@ HEALTH_WITHIN = 0.4
 """Seconds within which `GET /health` answers, whatever the store does."""
 
 OVERLOADED = "The server is handling as many requests as it can; try again in a moment."
-MAX_UNREAD_BYTES = 128 * 1024 * 1024
-"""Bytes of unread answers held in memory; one tenant may hold half of them."""
-
 PIECE_BYTES = 64 * 1024
 """Answers are sent in pieces: the connection accepts the next when most of the earlier ones were read."""
 
@@ -69,111 +61,59 @@ MAX_OPEN_SECONDS = 5.0
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Bytes of bodies that all current requests may hold in memory; one tenant may hold half of them."""
 
-MAX_WAITING = 32
-JOB_RETRY_AFTER = 5
-QUEUE_FULL = f"Your tenant already has {MAX_WAITING} long requests of this kind waiting; try again when some are done."
-
-SAFE_METHODS = ("GET", "HEAD")
-
 
 class RequestLimit:
-    """Limits concurrent requests and unread answers; excess requests get 503 with Retry-After.
+    """Limits concurrent requests; excess requests get 503 with Retry-After.
 
-    A request holds a slot while the server works on it, not while its client sends the body or reads the answer. One
-    tenant gets at most three quarters of the slots and requests without a key a quarter, so neither shuts the others
-    out. While too many bytes of answers are unread, by all clients or by one tenant's, new requests are refused, and so
-    are finished ones that only read.
+    A request holds a slot until its answer is read, but not while its client sends the body. One tenant gets at most
+    three quarters of the slots and requests without a key a quarter, so neither shuts the others out.
     """
 
     def __init__(self, app: ASGIApp, *, most: int) -> None:
         self._app = app
         self._most = most
-        self._held: Counter[str] = Counter()  # by tenant; changed only on the event loop's thread
-        self._unread: Counter[str | None] = Counter()  # bytes, by tenant
-        self.count = 0
+        self._held: Counter[str | None] = Counter()  # by tenant; changed only on the event loop's thread
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         holder: str | None = scope["state"]["holder"]
-        is_health = scope["path"] == HEALTH
-        if self._is_full(holder, spare=SPARE if is_health else 0) or (self._is_unread(holder) and not is_health):
-            await _refuse(scope, receive, send)
+        if self._is_full(holder, spare=SPARE if scope["path"] == HEALTH else 0):
+            scope["state"]["refused"] = "load"
+            refusal = error_response(503, OVERLOADED, "overloaded", headers={"Retry-After": str(RETRY_AFTER)})
+            await refusal(scope, receive, send)
             return
-        is_whole = is_refused = False
+        is_whole = False
 
         async def receive_outside() -> Message:
             nonlocal is_whole
             # The body is complete: this waits for the client to leave, and must not free the slot.
             if is_whole:
                 return await receive()
-            self._add(holder, -1)
+            self._held[holder] -= 1
             try:
                 message = await receive()
             finally:
-                self._add(holder, 1)
+                self._held[holder] += 1
             is_whole = not message.get("more_body")
             return message
 
-        async def send_outside(message: Message) -> None:
-            nonlocal is_refused
-            if is_refused:
-                return
-            size = len(message.get("body", b""))
-            self._add(holder, -1)
-            self._unread[holder] += size
-            try:
-                # Many answers may be ready before the first is read. Writes are never refused here: their clients
-                # must learn that they succeeded.
-                if message["type"] == START and scope["method"] == "GET" and self._is_unread(holder) and not is_health:
-                    is_refused = True
-                    await _refuse(scope, receive, send)
-                else:
-                    await _send_in_pieces(message, send)
-            finally:
-                self._add(holder, 1)
-                self._unread[holder] -= size
-                if not self._unread[holder]:
-                    del self._unread[holder]
-
-        self._add(holder, 1)
+        self._held[holder] += 1
         try:
-            await self._app(scope, receive_outside, send_outside)
+            await self._app(scope, receive_outside, partial(_send_in_pieces, send))
         finally:
-            self._add(holder, -1)
-
-    def _is_full(self, holder: str | None, *, spare: int) -> bool:
-        """Return True if this holder may start no further request; None (the operator) has no share to keep to."""
-        if self.count >= self._most + spare:
-            return True
-        if holder is None:
-            return False
-        share = self._most // 4 if holder == NO_KEY_HOLDER else self._most * 3 // 4
-        return self._held[holder] >= max(share, 1) + spare
-
-    def _is_unread(self, holder: str | None) -> bool:
-        """Return True if too many bytes of answers are unread, by all clients or by this holder's."""
-        share = MAX_UNREAD_BYTES // (1 if holder is None else 2)
-        # Count at most the share of each holder, so that one tenant's excess does not block the others.
-        waiting = sum(min(size, share) for size in self._unread.values())
-        return waiting >= MAX_UNREAD_BYTES or self._unread[holder] >= share
-
-    def _add(self, holder: str | None, change: int) -> None:
-        self.count += change
-        if holder is not None:
-            self._held[holder] += change
+            self._held[holder] -= 1
             if not self._held[holder]:
                 del self._held[holder]
 
+    def _is_full(self, holder: str | None, *, spare: int) -> bool:
+        """Return True if this holder may start no further request; None (the operator) has no share to keep to."""
+        if holder is None:
+            share = self._most
+        else:
+            share = max(self._most // 4 if holder == NO_KEY_HOLDER else self._most * 3 // 4, 1)
+        return self._held.total() >= self._most + spare or self._held[holder] >= share + spare
 
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    scope["state"]["refused"] = "load"
-    refusal = error_response(503, OVERLOADED, "overloaded", headers={"Retry-After": str(RETRY_AFTER)})
-    await refusal(scope, receive, send)
 
-
-async def _send_in_pieces(message: Message, send: Send) -> None:
+async def _send_in_pieces(send: Send, message: Message) -> None:
     """Send a message in pieces and wait for the client between them; the connection would buffer it all at once."""
     body: bytes = message.get("body", b"")
     for begin in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
@@ -195,9 +135,6 @@ class BodyLimit:
         self._held: Counter[str | None] = Counter()  # bytes, by tenant; changed only on the event loop's thread
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         state = scope["state"]
         is_file, is_open, holder = scope["path"] in FILE_ROUTES, state["is_open"], state["holder"]
         kind, parameters = parse_options_header(header(scope, b"content-type"))
@@ -292,73 +229,3 @@ async def _discard(receive: Receive) -> None:
                     return
     except TimeoutError:
         return
-
-
-class LongJobQueue:
-    """Runs the long requests of a tenant one after the other. Not thread-safe: only the event loop uses it."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._queues: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._waiting: Counter[tuple[str, str]] = Counter()  # or running
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = access = None
-        if scope["type"] == "http":
-            route: Route = scope["state"]["route"]
-            kind = route.queue
-            access = scope["state"]["access"]
-        if kind is None or access is None:
-            await self._app(scope, receive, send)
-            return
-        name = (kind, access.tenant)
-        if self._waiting[name] >= MAX_WAITING:
-            refusal = error_response(429, QUEUE_FULL, "rate_limited", headers={"Retry-After": str(JOB_RETRY_AFTER)})
-            await refusal(scope, receive, send)
-            return
-        turn = _Turn(self._queues[name])
-        self._waiting[name] += 1
-
-        async def receive_queued() -> Message:
-            message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body"):
-                await turn.begin()
-            return message
-
-        async def send_outside(message: Message) -> None:
-            turn.end()
-            await send(message)
-
-        try:
-            # Without a body the application may never call receive.
-            if scope["method"] in SAFE_METHODS or not has_body(scope):
-                await turn.begin()
-            await self._app(scope, receive_queued, send_outside)
-        finally:
-            turn.end()
-            self._waiting[name] -= 1
-            if not self._waiting[name]:
-                del self._waiting[name], self._queues[name]
-
-
-class _Turn:
-    """Turn of one request in its queue."""
-
-    def __init__(self, queue: asyncio.Lock) -> None:
-        self._queue = queue
-        self._is_held = self._is_over = False
-
-    async def begin(self) -> None:
-        """Wait until the requests before this one are done, and restart the deadline."""
-        if not self._is_held and not self._is_over:
-            await self._queue.acquire()
-            self._is_held = True
-            deadline = DEADLINE.get()
-            if deadline is not None:
-                deadline.restart()
-
-    def end(self) -> None:
-        self._is_over = True
-        if self._is_held:
-            self._is_held = False
-            self._queue.release()

@@ -14,7 +14,7 @@ import ipaddress
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -26,14 +26,16 @@ from wellkept.deadline import DEADLINE, Deadline
 from wellkept.meter import METER
 from wellkept.server.http.errors import METHODS, error_response
 from wellkept.server.http.metrics import Metrics
-from wellkept.server.http.routing import TRANSFER, UNKNOWN, Route, has_body, has_json, header, is_console
-from wellkept.server.threads import THREADS, Threads
+from wellkept.server.http.routing import SCOPE, TRANSFER, Route, has_body, header
 from wellkept.settings import Settings
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 PROTECTION: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 """Headers that keep answers out of caches and browsers from guessing their type."""
+
+UNKNOWN = "(unknown)"
+"""Label of requests that match no route."""
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
@@ -60,7 +62,6 @@ def add_protection(headers: Headers) -> list[tuple[bytes, bytes]]:
     return existing + [each for each in PROTECTION if each[0] not in names]
 
 
-IDEMPOTENCY_KEY = b"idempotency-key"
 HEADER = "X-Request-Id"
 _NAME = HEADER.lower().encode()
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -74,16 +75,12 @@ class RequestMiddleware:
     The id links an answer to its lines in the log.
     """
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, threads: Threads) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
-        self._threads = threads
         self._metrics = metrics
         self._counters: dict[tuple[str, str, int], tuple[prometheus_client.Counter, prometheus_client.Histogram]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         # White space around a value is not part of it (RFC 9110, 5.5), but the parser keeps what follows.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         sent_id = header(scope, _NAME) or ""
@@ -101,7 +98,7 @@ class RequestMiddleware:
             await send(message)
 
         self._metrics.under_way.inc()
-        token, threads = METER.set(self._metrics), THREADS.set(self._threads)
+        token, request = METER.set(self._metrics), SCOPE.set(scope)
         try:
             await self._app(scope, receive, send_with_id)
         # No other middleware can answer: log unexpected errors here.
@@ -113,14 +110,15 @@ class RequestMiddleware:
             await error_response(500, sentence)(scope, receive, send_with_id)
         finally:
             METER.reset(token)
-            THREADS.reset(threads)
+            SCOPE.reset(request)
             self._metrics.under_way.dec()
             self._count(scope, status, clock() - started_at)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         state = scope["state"]
         method = scope["method"] if scope["method"] in METHODS else "other"
-        key = method, state.get("route", UNKNOWN).path, status
+        # The path has the names of parameters, never their values.
+        key = method, state["route"].path if "route" in state else UNKNOWN, status
         # Looking a counter up takes longer than counting.
         found = self._counters.get(key)
         if found is None:
@@ -135,29 +133,6 @@ class RequestMiddleware:
             self._metrics.refused.labels(state["refused"]).inc()
 
 
-class Detour:
-    """Leads some requests through another middleware, which the others do not pass."""
-
-    def __init__(self, app: ASGIApp, *, when: Callable[[Scope], bool], through: Callable[[ASGIApp], ASGIApp]) -> None:
-        self._app = app
-        self._when = when
-        self._through = through(app)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._through if scope["type"] == "http" and self._when(scope) else self._app
-        await app(scope, receive, send)
-
-
-def leads_to_console(scope: Scope) -> bool:
-    return is_console(scope["path"])
-
-
-def has_idempotency_key(scope: Scope) -> bool:
-    """Return True if the request is to be executed once: a POST of JSON, or without a body, with the header."""
-    has_key = scope["method"] == "POST" and header(scope, IDEMPOTENCY_KEY) is not None
-    return has_key and (has_json(scope) or not has_body(scope))
-
-
 class HostGuard:
     """Refuses requests with a foreign Host or Origin header."""
 
@@ -167,7 +142,7 @@ class HostGuard:
         self._is_everywhere = not self._hosts.isdisjoint(EVERYWHERE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        refusal = self._refusal(scope)
         if refusal is None:
             await self._app(scope, receive, send)
         else:
@@ -236,9 +211,6 @@ class DeadlineMiddleware:
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         watch = _Watch(scope, receive, Deadline(self._seconds(scope)))
         token = DEADLINE.set(watch.deadline)
         try:
@@ -255,16 +227,17 @@ class DeadlineMiddleware:
 
 
 class _Watch:
-    """Watches the connection of one request without consuming the body the application reads."""
+    """Watches the connection of one request, once its body is complete."""
 
     def __init__(self, scope: Scope, receive: Receive, deadline: Deadline) -> None:
         self.deadline = deadline
         self._receive = receive
-        self._has_body = has_body(scope)
         self._is_whole = False
         self._unread: Message | None = None
         self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(MOMENT, self._begin)
+        self._timer: asyncio.TimerHandle | None = None
+        if not has_body(scope):
+            self._begin()
 
     async def receive(self) -> Message:
         """Return the next message to the application."""
@@ -272,39 +245,36 @@ class _Watch:
             message, self._unread = self._unread, None
             return message
         # The application waits for a body, whatever the headers announced.
-        self._has_body = True
+        if self._timer is not None and not self._is_whole:
+            self._timer.cancel()
+            self._timer = None
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self.deadline.cancel()
         elif not message.get("more_body"):
             self._is_whole = True
             self.deadline.restart()
+            self._begin()
         return message
 
     def end(self) -> None:
         """Stop watching."""
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
 
     def _begin(self) -> None:
-        loop = asyncio.get_running_loop()
-        # Do not consume a body that the application has yet to read.
-        if self._has_body and not self._is_whole:
-            self._timer = loop.call_later(MOMENT, self._begin)
-        else:
-            self._task = loop.create_task(self._listen())
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(MOMENT, lambda: setattr(self, "_task", loop.create_task(self._listen())))
 
     async def _listen(self) -> None:
-        # Keep the empty body for the application, which may still read it.
-        if not self._is_whole:
+        message = await self._receive()
+        if not self._is_whole and message["type"] == "http.request":
+            # Keep the empty body for the application, which may still read it.
+            self._is_whole, self._unread = True, message
             message = await self._receive()
-            self._is_whole = True
-            if message["type"] == "http.request":
-                self._unread = message
-            else:
-                self.deadline.cancel()
-                return
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        while message["type"] != "http.disconnect":
+            message = await self._receive()
         self.deadline.cancel()

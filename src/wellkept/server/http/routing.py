@@ -6,40 +6,42 @@ concerns the tenant as a whole, cannot be undone, or decides what is trusted. OP
 FastAPI finds the route, validates what it takes and describes it. Requests to REST pass `StrictRoute` before: it
 refuses what would be ignored or guessed otherwise, such as a parameter given twice or a field of a route without a
 body. A route that is no coroutine runs in a thread of our own.
+
+Long jobs of a tenant run one after the other: reading a document, exporting a tenant and maintenance take seconds of
+processor time and tens of megabytes. A request queues once it is complete, so a slow client blocks no other.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections import Counter, defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import partial, wraps
 from json import JSONDecodeError
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from wellkept.deadline import DEADLINE
 from wellkept.errors import Invalid
 from wellkept.language.values import read_json
 from wellkept.model import KeyScope
-from wellkept.server.http.errors import NOT_JSON
-from wellkept.server.threads import THREADS, BodyReader
+from wellkept.server.http.errors import METHODS, NOT_JSON
 
 READ, WRITE, ADMIN, OPERATOR = KeyScope
 PUBLIC = None
 
 AGENT = "{agent}"
 CONSOLE_PATH = "/admin"
-NEAR = 0.7
-"""Similarity that each part of a path must exceed to be suggested in place of a mistyped one."""
-
 TRANSFER = "transfer"
 """Queue of exports, imports and backups, which have more time than other requests."""
 
@@ -48,6 +50,13 @@ FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
 
 JSON = "application/json"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+MAX_WAITING = 32
+JOB_RETRY_AFTER = 5
+QUEUE_FULL = f"Your tenant already has {MAX_WAITING} long requests of this kind waiting; try again when some are done."
+
+SCOPE: ContextVar[Scope] = ContextVar("SCOPE")
+"""The request that the current task answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,13 +84,6 @@ class Route:
         return path.split("/")[names.index(AGENT)] if AGENT in names else ""
 
 
-UNKNOWN = Route("", "(unknown)", READ)
-"""Route of requests that match none; the framework answers 404 or 405."""
-
-UNLISTED = Route("", UNKNOWN.path, ADMIN)
-"""Route of requests to routes that were added after the application was created."""
-
-
 def is_console(path: str) -> bool:
     """Return True if the path belongs to the console.
 
@@ -98,8 +100,8 @@ class FoundRoute(BaseRoute):
     methods: frozenset[str] = frozenset()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        found: Route = scope.get("state", {}).get("route", UNKNOWN)
-        return (Match.NONE, {}) if found.api is None else found.api.matches(scope)
+        found: APIRoute | None = scope["state"]["route"].api
+        return (Match.NONE, {}) if found is None else found.matches(scope)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await scope["route"].handle(scope, receive, send)
@@ -109,59 +111,35 @@ class RouteTable:
     """Finds the route of a request without trying one pattern after the other."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self.routes = [*routes]
         self._alike = defaultdict[tuple[str, int], list[tuple[list[str], Route]]](list)
-        for route in self.routes:
-            parts = route.path.split("/")
-            self._alike[route.method, len(parts)].append((parts, route))
+        for route in routes:
+            self.add(route)
 
-    @property
-    def scopes(self) -> Mapping[str, KeyScope | None]:
-        """The scope of each route, by method and path."""
-        return {route.name: route.scope for route in self.routes}
+    def add(self, route: Route) -> None:
+        """Serve one more route; others are answered with 404."""
+        parts = route.path.split("/")
+        self._alike[route.method, len(parts)].append((parts, route))
 
     def find(self, method: str, path: str) -> Route | None:
         """Return the route of a request; None if there is none.
 
-        >>> RouteTable([Route("GET", "/api/agents/{agent}", READ)]).find("HEAD", "/api/agents/atlas").path
+        >>> RouteTable([Route("GET", "/api/agents/{agent}", READ)]).find("GET", "/api/agents/atlas").path
         '/api/agents/{agent}'
         """
         parts = path.split("/")
-        for expected, route in self._alike.get(("GET" if method == "HEAD" else method, len(parts)), ()):
+        for expected, route in self._alike.get((method, len(parts)), ()):
             if all(name == part or (name[:1] == "{" and part) for name, part in zip(expected, parts, strict=True)):
                 return route
         return None
 
-    def nearest(self, path: str) -> str:
-        """Return the REST path that a mistyped one may mean; empty if nothing is like it.
+    def methods(self, path: str) -> Sequence[str]:
+        """Return the methods of a path.
 
-        >>> paths = "/api/chat/sessions", "/api/agents/{agent}/memories"
-        >>> table = RouteTable(Route("GET", path, READ) for path in paths)
-        >>> table.nearest("/api/agents/atlas/memory"), table.nearest("/chat/session"), table.nearest("/favicon.ico")
-        ('/api/agents/atlas/memories', '/api/chat/sessions', '')
+        If a fixed path (memories/batch) also matches a route with a parameter (memories/{id}), only the fixed one
+        counts.
         """
-        typed = [part for part in path.split("/") if part]
-        typed = typed[1:] if typed[:1] == ["api"] else typed
-        best, found = NEAR, ""
-        for route in self.routes:
-            if is_console(route.path):
-                continue
-            shape = route.path.split("/")[1:]
-            # A short path may lack the first parts of the route, such as "api", but no parameter.
-            left_out = shape[: max(len(shape) - len(typed), 0)]
-            parts = [*left_out, *typed]
-            has_words = any(expected[:1] != "{" for expected in shape[len(left_out) :])
-            if len(parts) != len(shape) or any(expected[:1] == "{" for expected in left_out) or not has_words:
-                continue
-            suggested = [part if expected[:1] == "{" else expected for expected, part in zip(shape, parts, strict=True)]
-            similarity = min(map(_compare_parts, suggested, parts))
-            if similarity > best:
-                best, found = similarity, "/" + "/".join(suggested)
-        return found
-
-
-def _compare_parts(expected: str, part: str) -> float:
-    return SequenceMatcher(a=expected, b=part.lower()).ratio() if expected != part else 1.0
+        found = {each: route.path.count("{") for each in METHODS if (route := self.find(each, path)) is not None}
+        return [method for method, count in found.items() if count == min(found.values())]
 
 
 USER_HEADER, USER = b"x-wellkept-user", "user"
@@ -213,7 +191,7 @@ class StrictRoute(APIRoute):
             check_query([name for name, _ in parse_query(scope)], takes_query=takes_query)
             if scope["method"] != "GET" and scope["path"] not in FILE_ROUTES and (takes_body or has_body(scope)):
                 body, is_json = await request.body(), has_json(scope)
-                reader: BodyReader = request.app.state.reader
+                reader = request.app.state.reader
                 if not takes_body:
                     await reader.read(body, partial(reject_fields, body, is_json=is_json))
                 elif body and is_json:
@@ -294,7 +272,7 @@ class Router:
         """
 
         def declare(endpoint: Endpoint) -> Endpoint:
-            served = endpoint if inspect.iscoroutinefunction(endpoint) else blocking(endpoint, self.api)
+            served = endpoint if inspect.iscoroutinefunction(endpoint) else blocking(endpoint, self.api, queue)
             self.api.add_api_route(path, served, methods=[method], **options)
             declared = self.api.routes[-1]
             assert isinstance(declared, APIRoute)
@@ -304,7 +282,40 @@ class Router:
         return declare
 
 
-def blocking(endpoint: Callable[..., Any], api: APIRouter) -> Callable[..., Coroutine[Any, Any, Any]]:
+class LongJobs:
+    """Queues for the long requests of each tenant. Only the event loop's thread uses it."""
+
+    def __init__(self) -> None:
+        self._queues: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: Counter[tuple[str, str]] = Counter()  # or running
+
+    @asynccontextmanager
+    async def turn(self, queue: str | None, tenant: str) -> AsyncIterator[None]:
+        """Wait until the requests before this one are done; without a queue, not at all.
+
+        Raises: HTTPException (429) when too many wait.
+        """
+        if queue is None:
+            yield
+            return
+        name = (queue, tenant)
+        if self._waiting[name] >= MAX_WAITING:
+            raise HTTPException(429, QUEUE_FULL, headers={"Retry-After": str(JOB_RETRY_AFTER)})
+        self._waiting[name] += 1
+        try:
+            async with self._queues[name]:
+                if (deadline := DEADLINE.get()) is not None:
+                    deadline.restart()
+                yield
+        finally:
+            self._waiting[name] -= 1
+            if not self._waiting[name]:
+                del self._waiting[name], self._queues[name]
+
+
+def blocking(
+    endpoint: Callable[..., Any], api: APIRouter, queue: str | None
+) -> Callable[..., Coroutine[Any, Any, Any]]:
     """Return a route that runs `endpoint` and writes its answer in a thread, with one switch there and back.
 
     The framework would switch twice, and wait for the validation of an answer that was made by its own declaration.
@@ -324,6 +335,9 @@ def blocking(endpoint: Callable[..., Any], api: APIRouter) -> Callable[..., Coro
             given = (each.status_code for each in arguments.values() if isinstance(each, Response))
             return Response(content, next(given, 0) or route.status_code or 200, media_type=JSON)
 
-        return await THREADS.get().run(answer)
+        scope = SCOPE.get()
+        server, access = scope["app"].state, scope["state"]["access"]
+        async with server.long_jobs.turn(queue, "" if access is None else access.tenant):
+            return await server.threads.run(answer)  # type: ignore[no-any-return]
 
     return run

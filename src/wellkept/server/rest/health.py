@@ -125,13 +125,13 @@ async def get_health(
 ) -> HealthStatus | JSONResponse:
     """Check the store, for less than half a second. "degraded" comes with what is wrong; 503 means that the store
     cannot answer. Without a key only the status is returned."""
-    settings, within = wellkept.settings, HEALTH_WITHIN - request.scope["state"].get("waited", 0.0)
+    settings = wellkept.settings
     tenant = wellkept.tenant(None if access is None else access.tenant)
     health = HealthBody(
         status="ok", version=__version__, engine=_engine(settings), embedder=settings.embedder, problems=[]
     )
     try:
-        if problems := await request.app.state.store_checks.problems(wellkept, tenant, within=within):
+        if problems := await request.app.state.store_checks.problems(wellkept, tenant, within=HEALTH_WITHIN / 2):
             health = health.model_copy(update={"status": "degraded", "problems": list(problems)})
     except StoreError as error:
         log.error("The store does not answer: %s", error)

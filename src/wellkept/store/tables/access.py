@@ -51,16 +51,6 @@ class KeyRows(Units):
         """List the tenants that may have a key."""
         return [row[0] for row in self.read(NO_OWNER, lambda unit: unit.all("list_tenants_with_keys"))]
 
-    def lease_tokens(self, name: str, want: int, *, rate: float, burst: int) -> tuple[int, float]:
-        """Take up to `want` tokens from a bucket that refills at `rate` a second up to `burst`.
-
-        Returns the number of tokens, and the seconds until the bucket is full. On PostgreSQL only, by its clock.
-        """
-        values = {"name": name, "want": want, "rate": rate, "burst": burst}
-        row = self.write(NO_OWNER, lambda unit: unit.one("lease_tokens", **values))
-        assert row is not None
-        return row[0], row[1]
-
     def note_no_key(self, tenant: str) -> None:
         """Note that a tenant has no key, if that is so."""
 

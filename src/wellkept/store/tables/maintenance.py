@@ -171,14 +171,8 @@ class MaintenanceRows(Units):
         self.write(NO_OWNER, lambda unit: unit.run("end_lease", name=name, holder=holder))
 
     def end_old_leases(self, *, before: datetime) -> None:
-        """Remove the leases of processes that died, if they ended before a time, and buckets that are full again."""
-
-        def end(unit: Unit) -> None:
-            unit.put("end_old_leases", before=before)
-            if not self._engine.has_single_writer:
-                unit.put("drop_full_buckets")
-
-        self.write(NO_OWNER, end)
+        """Remove the leases of processes that died, if they ended before a time."""
+        self.write(NO_OWNER, lambda unit: unit.put("end_old_leases", before=before))
 
 
 _aging_from = RecordRows(
